@@ -394,7 +394,7 @@ def test_lines_are_those_of_the_text(
     """However it is cut into pieces."""
     from pageseek.prune import datafusion_list as published
 
-    monkeypatch.setattr(published, "PIECE", piece)
+    monkeypatch.setattr(published, "SPLIT_BYTES", piece)
     listed, lines = published.Listed(memoryview(text)), text.split(b"\n")
     values = {*lines, *(line[:-1] for line in lines if line.endswith(b"\r"))}
     asked = [b"", b"a", b"b", b"aa", b"a\r", b"\r", b"\r\r", b"c", b"x\r", b"x", b"b\r", b"a\r\r"]

@@ -24,7 +24,7 @@ receives their bytes in that order, and returns its proofs.
 """
 
 from pageseek.io.range_requests import Wanted
-from pageseek.prune.accumulator import MechanismRun, RemainingRows
+from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final
@@ -57,9 +57,9 @@ __all__ = [
     "MechanismRun",
     "Price",
     "Proof",
+    "ProofAccumulator",
     "PruneContext",
     "Pruner",
-    "RemainingRows",
     "ValueLists",
     "Wanted",
     "catalogs",

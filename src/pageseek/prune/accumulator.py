@@ -30,17 +30,6 @@ _MayMust: TypeAlias = tuple[rows.RowRanges, rows.RowRanges]
 
 
 @dataclass(frozen=True, slots=True)
-class RemainingRows:
-    """The rows of one row group that may pass the filter, and those of them that all do. `by`: the mechanism that
-    last ruled out some, "" if none did.
-    """
-
-    ranges: rows.RowRanges
-    fully_matched: rows.RowRanges
-    by: str
-
-
-@dataclass(frozen=True, slots=True)
 class MechanismRun:
     """One file to prune.
 

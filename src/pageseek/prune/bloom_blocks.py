@@ -1,4 +1,4 @@
-"""Where a Bloom filter lies, which of its blocks are read, and whether they hold the hashes of values (BloomFilter.md)."""
+"""Bloom filters (BloomFilter.md): where one lies, which of its blocks are read, and whether they hold hashes of values."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import PruneContext
 
-HEAD = 64  # bytes that hold any header with the fields of the format
-WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
+HEADER_BYTES = 64  # bytes that hold any header with the fields of the format
+WORTH = 4096  # bytes read in one piece that cost as much as a block read by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a filter lies.
 
-    `length`: its bytes, where the footer has them. `bits`: those of its bitset, if its header has the fields of the format
-    only. `piece`: the bytes of the bitset that each checksum behind it covers; 0 where it has none.
+    `length`: its bytes, if the footer has them. `bits`: the bytes of its bitset, if its header has only the fields of the
+    format. `piece`: the bytes of the bitset that each checksum behind it covers, 0 without checksums.
     """
 
     offset: int
@@ -36,18 +36,18 @@ class Place:
 
     @property
     def total(self) -> int:
-        """Bytes of the filter and its checksums, if it has them."""
+        """Bytes of the filter and its checksums."""
         assert self.length is not None and self.bits is not None
         return self.length + sums_size(self.bits, self.piece)
 
     def cost(self, hashes: bytes) -> int:
-        """The bytes that are read to look for hashes: single blocks, or the whole filter where that is little."""
+        """The bytes that are read to look up hashes: single blocks, or the whole filter if it is small."""
         n = len(hashes) // 8
         if self.piece:
             few = _by_blocks(self.total, hashes)
-            return HEAD + n * (self.piece + SUM) if few else self.total
+            return HEADER_BYTES + n * (self.piece + SUM) if few else self.total
         if self.length is None or (self.bits is not None and _by_blocks(self.bits, hashes)):
-            return HEAD + n * int(core.BLOCK)
+            return HEADER_BYTES + n * int(core.BLOCK)
         return self.length
 
 
@@ -74,8 +74,8 @@ def place_of(context: PruneContext, chunk: Any) -> Place:
 
 
 def _usual_bitset(length: int) -> int | None:
-    """Bytes of the bitset of a filter of `length` bytes with its header, if that has the fields of the format only."""
-    for digits in range(1, 6):  # of the varint that counts them; the rest of a header are 14 bytes
+    """Bytes of the bitset of a filter that takes `length` bytes with its header, if that has only the fields of the format."""
+    for digits in range(1, 6):  # bytes of the varint of the size; the rest of a header takes 14
         size = length - 14 - digits
         if size > 0 and size % core.BLOCK == 0 and (2 * size).bit_length() <= 7 * digits:
             return size if (2 * size).bit_length() > 7 * (digits - 1) else None
@@ -83,14 +83,14 @@ def _usual_bitset(length: int) -> int | None:
 
 
 def _by_blocks(size: int, hashes: bytes) -> bool:
-    """Whether single blocks of a bitset are read rather than all of it."""
+    """Whether single blocks of a bitset are read, and not all of it."""
     return bool(len(hashes) // 8 * WORTH < size)
 
 
 def is_absent(
     context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
 ) -> Generator[Wanted, list[memoryview], bool]:
-    """Whether none of the hashes was inserted; CoreError or InvalidIndexError where the filter cannot be trusted."""
+    """Whether none of the hashes was inserted. CoreError or InvalidIndexError: the filter cannot be trusted."""
     return (_is_absent_checked if place.piece else _is_absent)(context, test, place, hashes)
 
 
@@ -99,7 +99,7 @@ def _is_absent(
 ) -> Generator[Wanted, list[memoryview], bool]:
     offset, length, guess = place.offset, place.length, place.bits
     end = context.file.footer_start
-    first = min(HEAD, end - offset) if length is None else length
+    first = min(HEADER_BYTES, end - offset) if length is None else length
     wanted: Wanted = []
     if length is not None and guess is not None and _by_blocks(guess, hashes):
         first = length - guess
@@ -136,7 +136,7 @@ def _is_absent(
 def _is_absent_checked(
     context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
 ) -> Generator[Wanted, list[memoryview], bool]:
-    """By a filter with checksums, which are read with the pieces that they cover."""
+    """`_is_absent` of a filter with checksums, which are read with the pieces that they cover."""
     offset, length, size, piece = place.offset, place.length, place.bits, place.piece
     assert length is not None and size is not None
     _refuse_large(context, size)
@@ -180,5 +180,5 @@ def _places(hashes: bytes, size: int) -> Any:
 
 
 def _blocks(start: int, size: int, hashes: bytes) -> Wanted:
-    """The blocks of a bitset that the hashes fall into, in order."""
+    """The blocks of a bitset that the hashes select, in order."""
     return [(start + at, core.BLOCK) for at in np.unique(_places(hashes, size)).tolist()]

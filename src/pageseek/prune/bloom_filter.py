@@ -30,7 +30,7 @@ from pageseek.prune.chunk_pruner import (
 )
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
-FEW = 16  # fewer literals do not lower the bytes at stake
+MANY_LITERALS = 16  # from here on a filter may well find an absent value by mistake
 USUAL_RATE = 0.01  # most filters find at most this share of absent values: writers size them so
 _OFFSET = Chunk._fields.index("bloom_filter_offset")
 _NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
@@ -63,7 +63,7 @@ class BloomPruner:
         assert placed is not None
         chunk, start, stop, offsets = placed
         n, at_stake = len(hashes) // 8, bytes_at_stake(context.ranges, start, stop, offsets)
-        if n >= FEW:  # a filter is likely to be wrong about one of many, even if all are absent
+        if n >= MANY_LITERALS:  # times the chance that none is found by mistake
             at_stake = int(at_stake * (1 - _rate(chunk.num_values, place.length)) ** n)
         fetched = context.to_fetch(place.offset, place.cost(hashes))
         return Price(fetched, 0, fetched < at_stake, at_stake)

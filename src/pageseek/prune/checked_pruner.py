@@ -22,11 +22,11 @@ PRICE, PRUNE = ("price", "cost"), ("prune", "judge")  # names of the methods, th
 
 
 class CheckedPruner:
-    """A pruner of a user's. `embedded` finds its indexes in files; None where the pruner finds what it reads by itself."""
+    """A pruner of a user's. `embedded` finds its indexes in files; None for a pruner that finds what it reads by itself."""
 
     def __init__(self, pruner: Any, embedded: EmbeddedPruner | None = None) -> None:
         self.pruner, self._embedded = pruner, embedded
-        # as they are now: the user's object may change
+        # copied once: the user's object may change later
         self.name = pruner.name
         self.cheap = getattr(pruner, "cheap", embedded is not None) is True
         self.whole = embedded is not None or getattr(pruner, "whole", False) is True
@@ -42,7 +42,7 @@ class CheckedPruner:
         return applies is None or bool(applies(file, leaf))
 
     def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
-        """What the pruner answers; for an embedded index the bytes of it that are not at hand."""
+        """The price that the pruner gives; for an embedded index, the bytes of it that are not in memory."""
         embedded = self._embedded
         if embedded is not None:
             answers = getattr(self.pruner, "answers", None)
@@ -173,12 +173,12 @@ def pruner_of(kind: Any) -> Pruner:
 
 
 def method_of(pruner: object, names: tuple[str, ...]) -> str:
-    """By which of these names a pruner has a method; the last where by none."""
+    """The first of these names by which the pruner has a method; the last if there is none."""
     return next((name for name in names if callable(getattr(pruner, name, None))), names[-1])
 
 
 def _resumed(asking: Generator[Any, Any, Any], given: list[memoryview] | None) -> tuple[bool, Any]:
-    """Whether a generator is done, and what it returned; else what it wants next."""
+    """Whether a generator is done, and what it returned, or what it wants next."""
     try:
         return False, asking.send(given)
     except StopIteration as done:

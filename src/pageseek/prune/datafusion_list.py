@@ -1,10 +1,9 @@
 """Lists of different values in the form of DataFusion's example: `IDX1`, a length, values with newlines between them.
 
-https://datafusion.apache.org/blog/2025/07/14/user-defined-parquet-indexes. The footer has but an offset, under the key
-`distinct_index_offset`: neither a length, nor a checksum, nor the column. A value that has a newline stands there as
-several. So a list is only used for conclusions that hold all the same, and only where it lies behind all pages and has
-the values that the statistics name. A list that pageseek wrote has an entry of its own (embedded.py) with the column and
-a checksum.
+https://datafusion.apache.org/blog/2025/07/14/user-defined-parquet-indexes. The footer has only an offset, under the key
+`distinct_index_offset`: no length, no checksum, no column. A value with a newline stands there as several. A list is
+therefore used only for conclusions that hold even then, and only if it lies behind all pages and has the values that the
+statistics name. A list that pageseek wrote has an entry of its own (embedded.py) with the column and a checksum.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from pageseek.predicate.bound import BoundLeaf
 KIND = "distinct_index"
 KEY, MAGIC = b"distinct_index_offset", b"IDX1"
 HEAD = len(MAGIC) + 8  # bytes before the values
-FIRST = 4 << 10  # bytes read at first: most lists are short
-LONGEST = 64 << 20  # bytes of a list that is looked at
-PIECE = 1 << 20  # of them at a time
+FIRST = 4 << 10  # bytes of the first read: most lists are shorter
+LONGEST_LIST = 64 << 20  # bytes of a list that is read at most
+SPLIT_BYTES = 1 << 20  # bytes of a list that are split into lines at a time
 
 
 def place(file: FooterFile) -> int | None:
-    """Where the list begins by the footer; None where that has no such key. InvalidIndexError: it cannot lie there."""
+    """Where the list begins, by the footer; None without the key. InvalidIndexError: it cannot lie there."""
     if KEY not in file.key_value_metadata:
         return None
     offset = place_of(file.key_value_metadata[KEY] or b"", file.footer_start)
@@ -44,7 +43,7 @@ def place(file: FooterFile) -> int | None:
 
 
 def place_of(value: bytes, end: int) -> int:
-    """Where a list begins by the value of KEY in a file whose footer begins at `end`; the bytes there are not looked at."""
+    """Where a list begins, by the value of KEY in a file whose footer begins at `end`. The bytes there are not read."""
     if not value.isdigit() or len(value) > 19:
         raise InvalidIndexError(f"{KEY.decode()} is {value[:40]!r}, not a number")
     offset = int(value)
@@ -54,7 +53,7 @@ def place_of(value: bytes, end: int) -> int:
 
 
 def own(file: FooterFile) -> Pointer | None:
-    """The entry of the list, where pageseek attached it: it names the column, and has a checksum."""
+    """The entry of a list that pageseek attached: it names the column, and has a checksum."""
     try:
         found = directory(file)
     except InvalidIndexError:  # noted where the other indexes are looked for
@@ -67,8 +66,8 @@ def own(file: FooterFile) -> Pointer | None:
 
 
 def column(file: FooterFile, named: str | None) -> Leaf | None:
-    """The column of the list: the one of its entry, else the one that the caller names, else the only one of strings; None
-    where there is none of these. InvalidIndexError: the entry and the column, or the caller, do not agree.
+    """The column of the list: by its entry, else the one that the caller names, else the only one of strings; None where
+    there is none of these. InvalidIndexError: the entry does not fit the column, or the name that the caller gives.
     """
     leaf = None if named is None else file.schema_tree.find(named)
     entry = own(file)
@@ -82,9 +81,7 @@ def column(file: FooterFile, named: str | None) -> Leaf | None:
             raise InvalidIndexError(
                 f"it was built for {attached!r} of {entry.physical} ({entry.logical})"
             )
-    if leaf is not None:
-        return leaf
-    return only_text(file.leaves)
+    return only_text(file.leaves) if leaf is None else leaf
 
 
 def only_text(leaves: Iterable[Leaf]) -> Leaf | None:
@@ -98,19 +95,19 @@ def _is_text(leaf: Leaf) -> bool:
 
 
 def length_of(head: memoryview, room: int) -> int:
-    """Bytes of the values, by the bytes before them. InvalidIndexError: it is no such list, or has no room."""
+    """Bytes of the values, by the head before them. InvalidIndexError: it is no such list, or has no room."""
     if head.nbytes < HEAD or head[: len(MAGIC)] != MAGIC:
         raise InvalidIndexError("it does not begin with IDX1")
     length = int.from_bytes(head[len(MAGIC) : HEAD], "little")
     if not length:
         raise InvalidIndexError("it is empty, which may be a list of nothing or of an empty text")
-    if length > min(room - HEAD, LONGEST):
+    if length > min(room - HEAD, LONGEST_LIST):
         raise InvalidIndexError(f"it claims {length} bytes, for which there is no room")
     return length
 
 
 def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryview) -> None:
-    """Raise InvalidIndexError where a list that has an entry is not what was attached, or not to these column chunks."""
+    """Raise InvalidIndexError if a list that has an entry is not the one that was attached, or has other column chunks."""
     entry = own(file)
     if entry is None:
         return
@@ -122,11 +119,13 @@ def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryvi
 
 
 class Listed:
-    """The lines of a list: as they are, and without a carriage return at the end, which the writer may have added."""
+    """The lines of a list: as they are, and without a carriage return at the end, which the writer may have added.
+
+    `only`: the only value; None if there are several lines, or if a carriage return at the end may be the writer's.
+    """
 
     def __init__(self, data: memoryview | bytes) -> None:
         self._text = b"".join((data, b"\n"))
-        # the only value, where no byte of the list can be the end of another
         many = b"\n" in self._text[:-1] or self._text.endswith(b"\r\n")
         self.only = None if many else self._text[:-1]
 
@@ -136,10 +135,10 @@ class Listed:
         return len(self._text)
 
     def missing(self, asked: Iterable[bytes]) -> set[bytes]:
-        """The values that it has not. Its lines are split piece by piece: all of them take many times the memory."""
+        """The values that it lacks. Its lines are split piece by piece: all at once would take many times the memory."""
         missing, text, start = set(asked), self._text, 0
         while missing and start < len(text):
-            stop = text.index(b"\n", min(start + PIECE, len(text) - 1))
+            stop = text.index(b"\n", min(start + SPLIT_BYTES, len(text) - 1))
             piece = text[start:stop]
             missing.difference_update(piece.split(b"\n"))
             if b"\r" in piece:
@@ -153,7 +152,7 @@ class Listed:
         """Whether it has one of them."""
         text, start = self._text, 0
         while start < len(text):
-            stop = text.index(b"\n", min(start + PIECE, len(text) - 1))
+            stop = text.index(b"\n", min(start + SPLIT_BYTES, len(text) - 1))
             piece = text[start:stop]
             if not asked.isdisjoint(piece.split(b"\n")):
                 return True
@@ -170,8 +169,8 @@ class Listed:
 
 
 def check(file: FileStatistics, leaf: Leaf, listed: Listed) -> None:
-    """Raise InvalidIndexError where statistics name a value that the list has not: it cannot be that of the column."""
-    lines: dict[bytes, tuple[bytes, int]] = {}  # with the text that they are of, and its row group
+    """Raise InvalidIndexError where statistics name a value that the list lacks: it is not the list of the column."""
+    lines: dict[bytes, tuple[bytes, int]] = {}  # each with the text that has it, and a row group
     for group in range(file.num_row_groups):
         try:
             values = file.chunk_values(group, leaf, Options())
@@ -201,15 +200,15 @@ def asked_of(test: BoundLeaf) -> frozenset[bytes]:
 
 
 def denies(test: BoundLeaf, asked: frozenset[bytes], listed: Listed) -> bool:
-    """Whether no value passes a test, be it one with newlines, which the list does not show as it is. `asked`: the literals
-    of the test (`asked_of`).
+    """Whether no value passes a test, not even one with newlines, which the list has as several. `asked`: the literals of the
+    test (`asked_of`).
     """
     if not asked:
         return False
     equal, unequal = (rows.OP_NE, rows.OP_EQ) if test.negate else (rows.OP_EQ, rows.OP_NE)
     if test.op == equal or (test.op == rows.OP_IN and not test.negate):
         return not listed.has_any(asked)
-    if test.op == unequal or test.op == rows.OP_IN:  # ruled out where it is the only value
+    if test.op == unequal or test.op == rows.OP_IN:  # ruled out if it is the only value
         return listed.only in asked
     if test.op == rows.OP_PREFIX and not test.negate:
         return not any(listed.begins(one) for one in asked)
@@ -233,7 +232,7 @@ def check_type(leaf: Leaf) -> None:
 
 
 def written(values: pa.Array, leaf: Leaf) -> bytes:
-    """The list of a column. UnsupportedError: this form cannot hold the values."""
+    """The bytes of a list. UnsupportedError: this form cannot hold the values."""
     found = values.to_pylist()
     for value in found:
         if b"\n" in value or value.endswith(b"\r"):

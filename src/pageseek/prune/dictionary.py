@@ -31,11 +31,11 @@ from pageseek.prune.chunk_pruner import (
 )
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
-HEAD = 256  # bytes that hold most page headers
-LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is read at most
-MOST = LARGEST // 4  # its entries at most
-FEW = 16  # literals of IN that leave few values to pass
-DOUBT = 8  # a dictionary has to be so much smaller than the pages where many values would pass
+HEADER_BYTES = 256  # bytes that hold most page headers
+LARGEST_DICTIONARY = 16 << 20  # bytes of a dictionary, decompressed, that is read at most
+MOST_ENTRIES = LARGEST_DICTIONARY // 4  # its entries at most
+FEW_LITERALS = 16  # literals of IN that leave few values to pass
+MARGIN = 8  # a dictionary has to be so much smaller than the pages where many values would pass
 _CODED = Chunk._fields.index("dictionary_data_pages")
 # encodings of dictionaries, codes and levels: PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY
 _OF_CODES = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8
@@ -67,9 +67,9 @@ class DictionaryPruner:
         if place is None:
             return None
         start, length, stop, offsets = place
-        size = HEAD if length is None else length
+        size = HEADER_BYTES if length is None else length
         at_stake = bytes_at_stake(context.ranges, start, stop, offsets)
-        pays = size * (1 if _asks_for_few(test) else DOUBT) < at_stake
+        pays = size * (1 if _asks_for_few(test) else MARGIN) < at_stake
         return Price(context.file.to_fetch(start, size), size, pays, at_stake)
 
     def prune(
@@ -98,7 +98,7 @@ class DictionaryPruner:
 def _asks_for_few(test: BoundLeaf) -> bool:
     """Whether so few values pass a test that a dictionary of many entries is likely to have none of them."""
     if test.op == rows.OP_IN:
-        return not test.negate and test.literals[0] <= FEW
+        return not test.negate and test.literals[0] <= FEW_LITERALS
     return test.op == (rows.OP_NE if test.negate else rows.OP_EQ)
 
 
@@ -154,7 +154,7 @@ def _page(
     """The bytes of the dictionary page; None where they turn out to be no fewer than those that it can save."""
     start, length, stop, offsets = place
     if length is None:
-        (head,) = yield [(start, min(HEAD, stop - start))]
+        (head,) = yield [(start, min(HEADER_BYTES, stop - start))]
         found = page_header(head, 0, lambda: "dictionary", start)
         length = found.header_length + found.compressed_size
         if found.type != DICTIONARY_PAGE or length > stop - start:
@@ -173,7 +173,7 @@ def _entries(context: PruneContext, test: BoundLeaf, page: memoryview) -> tuple[
     chunk = context.file.chunk(context.row_group, leaf)
     codec, decompress = decompressor(chunk.codec)
     decoder = core.LeafDecoder(
-        test.leaf_type.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST
+        test.leaf_type.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST_DICTIONARY
     )
     decoder.head(page)
     if decoder.stop != page.nbytes:  # the scan, given the kept page, would not see the rest
@@ -184,7 +184,7 @@ def _entries(context: PruneContext, test: BoundLeaf, page: memoryview) -> tuple[
         if nulls is not None and nulls < chunk.num_values:
             raise InvalidIndexError("it is empty, and the column is not")
         return 0, b"", None
-    if n > MOST:
+    if n > MOST_ENTRIES:
         raise InvalidIndexError(f"its {n} entries are too many")
     made, _, _, offsets, values = decoder.entries()
     if made != n:

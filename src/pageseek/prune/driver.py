@@ -14,7 +14,7 @@ from operator import itemgetter
 from pageseek._core import rows
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, tests_of
-from pageseek.prune.accumulator import MechanismRun, ProofAccumulator, RemainingRows
+from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import missing_bytes
 from pageseek.prune.page_stages import (
     column_index_stage,
@@ -36,14 +36,15 @@ WHOLE, CHEAP, DECODED, WALKED = range(4)
 
 def run_mechanisms(
     run: MechanismRun, row_groups: Mapping[int, rows.RowRanges]
-) -> Generator[Wanted, list[memoryview], dict[int, RemainingRows]]:
-    """Put row groups, and the rows of each that are wanted, to all mechanisms."""
-    found = []
+) -> Generator[Wanted, list[memoryview], dict[int, ProofAccumulator]]:
+    """Put row groups, and the rows of each that are wanted, to all mechanisms. Returns what they proved, by row group."""
+    proved = {}
     for group, ranges in row_groups.items():
         context = PruneContext(
             run.file, group, ranges, run.options, run.report, run.kept, run.distinct_index
         )
-        found.append(ProofAccumulator(context, run.bound, run.footer))
+        proved[group] = ProofAccumulator(context, run.bound, run.footer)
+    found = list(proved.values())
     tests = tests_of(run.bound)
     leaves = {}
     for test in tests:
@@ -74,13 +75,7 @@ def run_mechanisms(
         stages += _pruner_stages(run, remaining, tests, alone=not stages)
     for _, _, name, stage in sorted(stages, key=itemgetter(0, 1)):
         yield from _put(run, name, stage, found)
-    left = {}
-    for accumulator in found:
-        context = accumulator.context
-        left[context.row_group] = RemainingRows(
-            context.ranges, accumulator.fully_matched, accumulator.pruned_by
-        )
-    return left
+    return proved
 
 
 def _put(

@@ -1,4 +1,4 @@
-"""Indexes that the footer's directory lists (docs/format.md): found, read once for a file, checked, and kept with it."""
+"""Indexes that the footer's directory lists (docs/format.md). Each is read once for a file, checked, and kept with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pageseek.prune.kind import IndexedColumn
 from pageseek.prune.protocol import Price, PruneContext
 
 Load = Callable[[IndexedColumn, memoryview], Any]
-HELD = 4  # the memory that an index takes, about, in multiples of its payload
+MEMORY_FACTOR = 4  # an index takes about so many times the memory of its payload
 
 
 class EmbeddedPruner:
@@ -37,19 +37,18 @@ class EmbeddedPruner:
         self._load = load
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
-        """Whether the footer lists an index of the column, be it one that is ignored with a note."""
+        """Whether the footer lists an index of the column, even one that is ignored with a note."""
         if leaf.group or leaf.max_rep or KEY not in file.key_value_metadata:
             return False
         try:
             found = directory(file)
-        except InvalidIndexError:  # the price is asked, and notes it
+        except InvalidIndexError:  # `price` notes it
             return True
-        if of_leaf(leaf, self.name, self.version, found) is not None:
-            return True
-        return why_none(leaf, self.name, self.version, found) is not None
+        of_kind = leaf, self.name, self.version, found
+        return of_leaf(*of_kind) is not None or why_none(*of_kind) is not None
 
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
-        """The bytes of the index, unless it is at hand; None where the file has none of the column."""
+        """The bytes of the index, 0 if it is in memory; None where the file has none of the column."""
         leaf, file = test.leaf, context.file
         if leaf.group or leaf.max_rep or test.leaf_type.is_null:
             return None
@@ -67,7 +66,7 @@ class EmbeddedPruner:
     def load(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], None]:
-        """Read the indexes that are not at hand; `context.index` knows all of them then."""
+        """Read the indexes that are not in memory, so that `context.index` has all of them."""
         known = context.file.indexes
         missing: dict[tuple[str, int, LeafType], tuple[Leaf, Pointer]] = {}
         for test in tests:
@@ -81,7 +80,7 @@ class EmbeddedPruner:
             for (key, (leaf, pointer)), data in zip(missing.items(), answers, strict=True):
                 if key not in known:  # the generator of another row group may have been first
                     found = self._made(context, leaf, key[2], pointer, data)
-                    context.file.keep_index(key, found, HELD * pointer.length)
+                    context.file.keep_index(key, found, MEMORY_FACTOR * pointer.length)
         context.kind = self.name
 
     def _made(
@@ -98,7 +97,7 @@ class EmbeddedPruner:
             if self._load is None:
                 return bytes(payload)
             return self._load(IndexedColumn(leaf, leaf_type, file.group_rows), payload)
-        except Exception as error:  # noqa: BLE001 (whatever a payload makes `load` do)
+        except Exception as error:  # noqa: BLE001 (a payload may make `load` raise anything)
             file.ignore_index(WHOLE, leaf, self._ignored(file, leaf, error), context.report)
             return None
 

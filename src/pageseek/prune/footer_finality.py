@@ -1,7 +1,7 @@
 """Whether any mechanism could add to what the statistics of the footer prove of many row groups.
 
-Where the footer has the last word, the driver and each pruner would read nothing and prove nothing. Where this file is in
-doubt, they are asked.
+A row group is final if the driver and every pruner would read nothing and prove nothing. In doubt it is not, and they
+are asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import BloomPruner
-from pageseek.prune.dictionary import HEAD, DictionaryPruner
+from pageseek.prune.dictionary import HEADER_BYTES, DictionaryPruner
 from pageseek.prune.pruner_stage import DOUBT
 from pageseek.prune.registry import (
     COLUMN_INDEX,
@@ -30,7 +30,7 @@ from pageseek.prune.registry import (
 
 Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-# the footer shows where these prove nothing; lists of values were asked before, where a file has some
+# mechanisms that by the footer prove nothing of some row groups; lists of values were asked before
 _KNOWN = {
     STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
     DATAFUSION_INDEX,
@@ -38,7 +38,7 @@ _KNOWN = {
 
 
 def may_be_final(tests: Sequence[BoundLeaf], use: frozenset[str]) -> bool:
-    """Whether the footer may have the last word at all, whatever it says."""
+    """Whether row groups may be final at all, by the filter and the mechanisms that are used."""
     return (
         STATISTICS in use
         and not (use & set(names())) - _KNOWN
@@ -56,18 +56,18 @@ def final(
     counts_nulls: Callable[[Leaf], bool],
     exact: Callable[[BoundLeaf], Flags | bool],
 ) -> tuple[Flags, Figures]:
-    """For which row groups the footer has the last word; all their chunks are sound. And the bytes of the dictionaries that
-    cost too much to read.
+    """Which row groups are final, and the bytes of their dictionaries, which cost too much to read. All their chunks must be
+    sound.
 
     Parameters
     ----------
     pages, read
-        For each row group the pages that every chunk that is read has, or -1; and the bytes of these chunks.
+        For each row group: the number of pages if all chunks that are read have as many, else -1; the bytes of these chunks.
     figure, start, known, counts_nulls : callable
-        For a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, whether there are statistics that can be
-        used, and whether counts of nulls are trusted.
+        For a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, whether its statistics can be used, and
+        whether its null counts are trusted.
     exact : callable
-        For a test in each row group: whether all values are known, and were put to it.
+        For a test in each row group: whether all values are known, and the test was put to them.
     """
     # a single page cannot be left out by itself, and its bounds are those of the chunk
     last: Flags = pages == 1
@@ -84,7 +84,7 @@ def final(
             decided = there & (figure(leaf, "statistics_present") == 1) & counts_nulls(leaf)
         decided &= figure(leaf, "bloom_filter_offset") == ABSENT
         size = _dictionary(leaf, figure, start)
-        # a dictionary that pays: dictionary.py has its price, pruner_stage.py what it may save
+        # not one whose dictionary pays: by the price in dictionary.py, and the bytes saved in pruner_stage.py
         decided &= ~((size > 0) & (DOUBT * size < read))
         last &= decided | exact(test)
         dear = np.maximum(dear, np.where(exact(test), 0, size))
@@ -94,8 +94,8 @@ def final(
 def _dictionary(
     leaf: Leaf, figure: Callable[[Leaf, str], Figures], start: Callable[[Leaf], Figures]
 ) -> Figures:
-    """The bytes of dictionaries that may prove something; 0 where there is none."""
+    """The bytes of the dictionary of each row group that may prove something, 0 where there is none."""
     has = (figure(leaf, "encoding_stats") == 1) & (figure(leaf, "dictionary_data_pages") > 0)
     length = figure(leaf, "data_page_offset") - start(leaf)
     inside = (length > 0) & (length < figure(leaf, "total_compressed_size"))
-    return np.asarray(np.where(inside, length, HEAD) * has)
+    return np.asarray(np.where(inside, length, HEADER_BYTES) * has)

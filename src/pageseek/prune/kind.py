@@ -31,7 +31,7 @@ __all__ = [
 
 
 class NotBuiltError(Exception):
-    """`Builder.finish` raises it where a column gets no index; the message says why, and `attach` passes it on."""
+    """A column gets no index: raised by `Builder.finish`. `attach` passes on the message, which says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,49 +74,49 @@ class PageValues(Protocol):
 class Builder(Protocol):
     """Builds the index of one column of one file.
 
-    Two more attributes may be there. `nbytes`: the bytes that it holds; a builder is given up where all of them hold too
-    much. `chunks`: the row groups that the index covers, for the result of `attach`.
+    It may have two more attributes. `nbytes`: the bytes that it holds; if all builders together hold too much, some are
+    dropped. `chunks`: the number of row groups that the index covers, for the result of `attach`.
     """
 
     def collect(self) -> Generator[None, PageValues | None, Any]:
-        """Read one row group: a generator that is sent its pages in order, then None, and returns what it made of them.
+        """Read one row group: a generator that is sent its pages in order, then None, and returns its result.
 
-        Row groups are read by several threads at a time, so that it must not change the builder.
+        Several threads read row groups at a time, so it must not change the builder.
         """
         ...
 
     def add(self, row_group: int, part: Any) -> None:
-        """Take in what `collect` returned for a row group. Row groups come in the order of the file, in one thread."""
+        """Add the result of `collect` for a row group. Row groups come in the order of the file, in one thread."""
         ...
 
     def finish(self) -> bytes:
-        """The payload, after the last row group. NotBuiltError: the column gets no index."""
+        """The payload; called after the last row group. NotBuiltError: the column gets no index."""
         ...
 
 
 class Kind(Protocol):
     """A kind of index. Only the name is required.
 
-    Attributes and methods that are looked for:
+    The attributes and methods that are used:
 
     name : str
-        Unique, and a plain word. Files, `explain`, `prune=[...]` and `attach(indexes={name: [column, ...]})` have it.
+        Unique, and a plain word. It stands in files, `explain`, `prune=[...]` and `attach(indexes={name: [column, ...]})`.
     version : int
         The version of the payload's form, 1 if it is missing. A payload of another version is ignored.
     build(column) -> Builder
         Called by `attach` for each column. Without it nothing is embedded.
     load(column, payload) -> object
-        What is made of the payload (a memoryview), kept with the file for later scans. Any exception means that the payload
-        makes no sense: it is ignored, with a note. Without it the payload itself is kept, as bytes.
+        Parses the payload (a memoryview). The result is kept with the file for later scans. After any exception the payload is
+        ignored, with a note. Without this method the payload itself is kept, as bytes.
     answers(test) -> bool
-        Whether the index may rule out rows for a test; the payload is not read for others. True if it is missing.
+        Whether the index may rule out rows for a test; the payload is not read for other tests. True if it is missing.
     prune(context, tests)
         What the index proves of each test: a list of `Proof` or None, or a generator that yields the (offset, length)
-        ranges that it wants, receives their bytes, and returns that list. `context.index(test)` is what `load` made of
-        the index of the column of a test.
+        ranges that it wants, receives their bytes, and returns that list. `context.index(test)` is the result of `load`
+        for the column of a test.
     verify(column, payload, row_group) -> generator
-        It is sent the pages of a row group in order, then None, and returns what is wrong with the payload, a list of
-        sentences. Without it `verify` builds the index again and compares the bytes.
+        It is sent the pages of a row group in order, then None, and returns the faults of the payload, a list of sentences.
+        Without this method `verify` builds the index again and compares the bytes.
     price(context, test), cheap, whole, coarse
         For a kind without `build`, as in `Pruner`.
     """
@@ -136,7 +136,7 @@ def required_values(test: BoundLeaf) -> pa.Array | None:
         return None
     n, data, offsets = test.literals
     if leaf_type.kind == K_FIXED and offsets is not None:
-        return None  # some literal has another width
+        return None  # a literal has another width
     made = to_arrow(leaf_type, n, 0, None, offsets, data)
     if leaf_type.kind in FLOAT_KINDS:
         numbers = made.to_numpy(zero_copy_only=False)

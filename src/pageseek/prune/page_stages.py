@@ -25,7 +25,7 @@ from pageseek.prune.row_groups import ALL, PASSES
 from pageseek.prune.sampling import probed
 from pageseek.storage.store import wait_bytes
 
-MANY = 16  # tests from which the bounds of pages are read for a few row groups first
+MANY_TESTS = 16  # tests from which the bounds of pages are read for a few row groups first
 _row_group = attrgetter("context.row_group")
 
 
@@ -69,7 +69,7 @@ def column_index_stage(
     if waits:
         yield from load([*map(_row_group, remaining)], required_leaves, tested)
     done: list[ProofAccumulator] = []
-    for some in [remaining] if waits and len(tests) <= MANY else probed(remaining):
+    for some in [remaining] if waits and len(tests) <= MANY_TESTS else probed(remaining):
         done += some
         if not waits:
             yield from load([*map(_row_group, some)], required_leaves, tested)

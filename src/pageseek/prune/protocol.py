@@ -27,10 +27,10 @@ __all__ = ["Catalog", "Price", "Proof", "PruneContext", "Pruner", "passing"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is proved of one test in one row group: the rows that `may` pass it, and those that all do, the `must`.
+    """A proof of one test in one row group. `may`: the rows that may pass it. `must`: the rows that are known to pass.
 
     A row passes where the comparison is TRUE; with a negated test, where it is FALSE. `exact`: all values of the row group
-    are known, so that a mechanism that speaks of the row group as a whole can add nothing.
+    are known, so a mechanism that speaks of the row group as a whole can add nothing.
     """
 
     may: rows.RowRanges
@@ -40,7 +40,7 @@ class Proof:
 
 @dataclass(slots=True)
 class PruneContext:
-    """Where a pruner works: one row group, and the rows of it that are still in question.
+    """What a pruner works on: one row group, and its rows that are still in question.
 
     kept : Kept or None
         Takes bytes that the scan need not read again.
@@ -60,11 +60,11 @@ class PruneContext:
     kind: str = ""
 
     def to_fetch(self, offset: int, length: int) -> int:
-        """The bytes of a range that a request would have to bring; what came with the end of the file is not among them."""
+        """The bytes of a range that a request would have to fetch: 0 if they came with the end of the file."""
         return self.file.to_fetch(offset, length)
 
     def index(self, test: BoundLeaf) -> Any:
-        """What `load` of an embedded kind made of the index of a test's column; None where the file has no usable one."""
+        """The index of a test's column, as `load` of the embedded kind returned it; None where the file has no usable one."""
         return self.file.indexes.get((self.kind, test.leaf.index, test.leaf_type))
 
     def ignore(self, test: BoundLeaf, why: object) -> None:
@@ -75,12 +75,12 @@ class PruneContext:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What it takes to put a test to a mechanism.
+    """What it costs to put a test to a mechanism.
 
-    `fetched`: about the bytes that a request would have to bring for it (`PruneContext.to_fetch`), 0 where all are in
-    memory. `decoded`: the bytes that are decoded as pages are, wherever they lie. `pays`: whether the mechanism itself
-    finds that worthwhile beside the bytes `at_stake`, those of the column that it may spare; the driver then weighs the
-    price, and the wait for what is fetched, against all that is read of the row group.
+    `fetched`: about the bytes that a request would have to fetch (`PruneContext.to_fetch`), 0 if all are in memory.
+    `decoded`: the bytes that are decoded as pages are, in memory or not. `at_stake`: the bytes of the column that it may
+    save. `pays`: whether the mechanism itself finds the price worth these bytes. The driver then weighs the price, and
+    the wait for what is fetched, against all that is read of the row group.
     """
 
     fetched: int
@@ -90,24 +90,24 @@ class Price:
 
     @property
     def size(self) -> int:
-        """The bytes that it counts for."""
+        """The bytes that stand for the price."""
         return max(self.fetched, self.decoded)
 
 
 class Pruner(Protocol):
-    """One mechanism. It does no IO: it asks for what it needs to read.
+    """One mechanism. It does no IO: it yields the ranges that it needs.
 
-    A test is `test.op` on the column `test.leaf` (its `name`, `path`, `index`); `passing` puts values to it. Several
-    threads may ask one pruner at a time.
+    A test is `test.op` on the column `test.leaf` (its `name`, `path`, `index`); `passing` says which values pass it. Several
+    threads may use one pruner at a time.
 
     name : str
         As `explain` and `prune=[...]` know it.
     cheap : bool
-        It is put to every row group, whatever it proved of others.
+        Every row group is put to it, even if it proved nothing of others.
     whole : bool
-        What it reads of a file is the same for every row group, and is read once.
+        It reads the same bytes for every row group of a file, once.
     coarse : bool
-        It says something of all rows of a row group, or nothing.
+        Its proofs are of all rows of a row group, or of none.
     """
 
     name: str
@@ -116,12 +116,12 @@ class Pruner(Protocol):
     coarse: bool
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
-        """Whether the footer has anything of this column that the mechanism needs. It is asked once for a file."""
+        """Whether the footer has what the mechanism needs of this column. It is asked once for a file."""
         ...
 
     def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
         """About the bytes that it would have to fetch for this test, as a number or a `Price`; None where it can prove
-        nothing. Bytes in memory cost nothing: `context.to_fetch(offset, length)` tells.
+        nothing. Bytes in memory cost nothing (`context.to_fetch(offset, length)`).
         """
         ...
 
@@ -130,14 +130,14 @@ class Pruner(Protocol):
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Yield the ranges that are wanted, receive their bytes in that order, return a proof for each test.
 
-        A test of which nothing is proved gets None. What cannot be trusted is a note in the report, no error. A range
-        of which not all bytes could be had comes as an empty memoryview.
+        None stands for a test of which nothing is proved. An index that cannot be trusted is a note in the report, no error.
+        A range that could not be read whole comes as an empty memoryview.
         """
         ...
 
 
 class Catalog(Protocol):
-    """What is known of files from outside of them: it is asked before they are opened."""
+    """Knowledge of files that lies outside of them. It is asked before they are opened."""
 
     name: str  # as `explain` and `prune=[...]` know it
 
@@ -154,21 +154,21 @@ class Catalog(Protocol):
         Returns
         -------
         mapping
-            By their names the files of which something is known. Of a file without rows nothing is read; a file that is not
-            there is read as if there were no catalog.
+            The rows by the name of the file. A file with no rows is not read; a file that is missing here is read as if there
+            were no catalog.
         """
         ...
 
 
 def passing(test: BoundLeaf, values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Which values pass a test, as they would in a column: with its meaning of NaN, a null passes nothing but IS NULL.
+    """Which values pass a test, as they would in a column, with the test's meaning of NaN. A null passes only IS NULL.
 
     `values`: of any type that casts to the column's.
     """
-    if test.leaf_type.is_null:  # of a column without values, which has no kernel
+    if test.leaf_type.is_null:  # a column without values has no kernel
         return np.full(len(values), test.op == rows.OP_IS_NULL and not test.negate)
     array = values.cast(test.leaf_type.storage)
     if array.offset:
-        array = pa.concat_arrays([array.slice(0, 0), array])  # bits cannot be pointed into
+        array = pa.concat_arrays([array.slice(0, 0), array])  # a bitmap has to begin with a byte
     mask, _, n = compared(test, test.leaf_type, array)
     return np.unpackbits(mask, count=n, bitorder="little").view(np.bool_)

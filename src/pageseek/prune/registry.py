@@ -1,6 +1,6 @@
-"""Which mechanisms may prune, and which kinds of index there are: those of this package, and those of users.
+"""The mechanisms that may prune and the kinds of index, by name: those of this package, and those of users.
 
-A kind that is embedded in files is found by its key in the footer. Kinds of this package stand in
+A kind that is embedded in files is found by its key in the footer. Kinds of this package are in
 `pageseek.index.kinds`, and are imported when a file has that key, or when an index is built or verified.
 """
 
@@ -22,13 +22,23 @@ from pageseek.prune.protocol import Catalog, Pruner
 
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 DICTIONARY = DictionaryPruner.name
-DISTINCT, DATAFUSION_INDEX = "distinct", "distinct_index"  # by which scans of many files ask them
+DISTINCT, DATAFUSION_INDEX = "distinct", "distinct_index"  # scans of many files use them by name
 _PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())
 _TAKEN = {*MECHANISMS, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, PAGE_INDEX, BLOOM, FREE}
 
 
 class _Registry:
-    """Kinds in the order of their registration. `pruners` is read without a lock: it is replaced, never changed."""
+    """Kinds in the order of their registration. Its tuples are read without a lock: they are replaced, never changed.
+
+    Attributes
+    ----------
+    pruners : tuple of Pruner
+        The pruners that are put to one row group at a time, in the order in which they run at equal prices.
+    catalogs : tuple of Catalog
+        The catalogs that are asked before files are opened.
+    names : tuple of str
+        All names that `prune=[...]` knows.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -51,7 +61,7 @@ class _Registry:
         return name not in self._modules and callable(getattr(kind, method_of(kind, PRUNE), None))
 
     def add_late(self, name: str, key: bytes, module: str) -> None:
-        """A kind of this package: the object KIND of a module, whose files have a key in their footers."""
+        """Add a kind of this package: the object KIND of a module. Files that have its index have the key in their footers."""
         with self._lock:
             if name not in self._modules:
                 self._modules[name] = module
@@ -59,7 +69,7 @@ class _Registry:
                 self._renew()
 
     def add(self, kind: Any, what: str, remove: str) -> None:
-        """`what`, `remove`: the functions that the errors name."""
+        """Add a kind of a user. `what`, `remove`: the functions that errors name."""
         with self._lock:
             if self._kinds.get(kind.name) is kind:
                 return
@@ -106,20 +116,20 @@ def register(kind: Any) -> None:
     """Add a kind of index: `attach` then builds it, scans prune with it, `list`, `verify` and `detach` know it.
 
     Its payloads lie in the files, behind the pages, with a checksum and a fingerprint of the column that they were built
-    from; every other reader ignores them, and so does a process that has not registered the kind. The same object may be
-    registered again, to no effect. Safe for threads.
+    from. Every other reader ignores them, and so does a process that has not registered the kind. Registering one object
+    again has no effect. Safe for threads.
 
-    A registration holds for the process that made it, and kinds prune where a scan is planned. `pageseek.spark.read`
-    plans on the driver, so that to register there is enough. Code that scans inside Spark's executors, or in worker
-    processes that do not fork, has to import the module that registers there.
+    A registration holds for one process, the one that plans a scan. `pageseek.spark.read` plans on the driver, where one
+    registration is enough. Code that scans inside Spark's executors, or in worker processes that do not fork, has to import
+    the module that registers there.
 
     Parameters
     ----------
     kind : pageseek.index.Kind
         An object with a `name`, and those of `version`, `build`, `load`, `answers`, `prune` and `verify` that it needs.
-        A kind without `build` has `price` and `prune`, as `pageseek.prune.Pruner` says: it reads what it finds by itself,
-        an index beside the file, say. Or it has `select`, as `pageseek.prune.Catalog` says: a catalog that lies outside of
-        the files, and is asked before any file is opened.
+        A kind without `build` has `price` and `prune`, as in `pageseek.prune.Pruner`: it finds its index by itself, beside
+        the file for example. Or it has `select`, as in `pageseek.prune.Catalog`: a catalog outside of the files, which is
+        asked before any file is opened.
 
     Raises
     ------
@@ -147,12 +157,12 @@ def register(kind: Any) -> None:
 
 
 def unregister(name: str) -> None:
-    """Take a registered kind back; scans that exist already go without it. ValueError: there is none."""
+    """Remove a registered kind; scans that exist already go without it. ValueError: there is none."""
     REGISTRY.remove(name, "unregister")
 
 
 def register_late(name: str, key: bytes, module: str) -> None:
-    """Add a kind of this package, which is imported when a file has a key in its footer, or somebody asks for it."""
+    """Add a kind of this package. Its module is imported when a file has the key in its footer, or by `kind_named`."""
     REGISTRY.add_late(name, key, module)
 
 
@@ -167,18 +177,18 @@ def kind_names() -> tuple[str, ...]:
 
 
 def register_pruner(pruner: Any) -> None:
-    """Let a mechanism of your own rule out rows, by what it finds itself: an index that lies beside the files, say.
+    """Let a mechanism of your own rule out rows, by what it finds itself: an index that lies beside the files, for example.
 
-    It is a kind (`pageseek.index.register`) without `build`. It is asked where what it reads is little beside the pages that
-    it may save, after cheaper mechanisms, and about the rows that these leave. `prune=[...]` knows its name, and `explain`
-    counts what it ruled out under that name.
+    It is a kind (`pageseek.index.register`) without `build`. It runs after cheaper mechanisms, on the rows that these leave,
+    if it reads much less than the pages that it may save. `prune=[...]` knows its name, and `explain` counts what it ruled
+    out under that name.
 
     Parameters
     ----------
     pruner : pageseek.prune.Pruner
-        `name` (str), `cheap` (bool), `price(context, test)` and `prune(context, tests)`, as that protocol says; `whole`
-        and `coarse` may be missing, which is False. The former names of the methods, `cost` and `judge`, work as well.
-        `pageseek.prune` also has what a pruner is made with: `Proof`, `PruneContext`, `passing`.
+        `name` (str), `cheap` (bool), `price(context, test)` and `prune(context, tests)`, as in that protocol; `whole`
+        and `coarse` are False if they are missing. The former names of the methods, `cost` and `judge`, work as well.
+        `pageseek.prune` also has `Proof`, `PruneContext` and `passing` to write a pruner with.
 
     Raises
     ------

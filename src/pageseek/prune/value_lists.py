@@ -19,8 +19,8 @@ _NAN = of_numpy(np.array([np.nan]))
 
 
 class Answer(NamedTuple):
-    """A byte for each row group, 0 or 1: whether some row may pass a test, and whether all do. `test` is kept so that no
-    other object gets its id.
+    """A byte for each row group, 0 or 1: whether some row may pass a test, and whether all do. `test` is kept alive: answers
+    are found by its id.
     """
 
     test: BoundLeaf
@@ -41,7 +41,7 @@ class ValueLists:
     Attributes
     ----------
     sound : bool array of shape (n,)
-        The lists that can be used: they make sense, and all their values are values of the column's type.
+        The lists that can be used: they are well-formed, and all their values are values of the column's type.
     exact : bytes
         For each row group of these files whether all its values are known, and no others.
     """
@@ -59,9 +59,9 @@ class ValueLists:
             self.sound[owner[wrong]] = False
         if (
             len(wrong) and leaf_type.kind == K_FIXED
-        ):  # among values of a fixed width there is no room for others
+        ):  # an array of one width cannot hold the wrong values
             usable = places.copy()
-            usable[~self.sound, 1] = 0  # a list of no bytes makes no sense
+            usable[~self.sound, 1] = 0  # a list of no bytes is refused
             self._lists = Lists(data, usable.tobytes())
             values, ends, known, _ = self._converted(data, leaf_type)
         self._values = to_arrow(
@@ -87,7 +87,7 @@ class ValueLists:
     def of_file(
         cls, payload: bytes | memoryview, row_groups: int, leaf_type: LeafType
     ) -> ValueLists:
-        """The list of one file. CoreError: it makes no sense. InvalidIndexError: it has values that the column cannot have."""
+        """The list of one file. CoreError: it is malformed. InvalidIndexError: it has values that the column cannot have."""
         data = bytes(payload)
         made = cls(data, np.array([[0, len(data), row_groups]], np.int64), leaf_type)
         if not made.sound[0]:
@@ -97,8 +97,8 @@ class ValueLists:
         return made
 
     def answer(self, test: BoundLeaf, asker: object) -> Answer:
-        """What the values prove of a test, for the row groups of all files; a list that is not sound proves nothing. The
-        answer is kept until another object asks, because tests may hold a million values.
+        """What the values prove of a test, for the row groups of all files. A list that is not sound proves nothing. Answers are
+        kept until another `asker` comes, no longer, because tests may hold a million values.
         """
         if self._asker != id(asker):
             self._asker, self._answers = id(asker), {}
@@ -108,7 +108,7 @@ class ValueLists:
         return made
 
     def evaluate(self, test: BoundLeaf) -> Answer:
-        """What `answer` gives, made again at each call."""
+        """What the values prove of a test, as of `answer`, but not kept."""
         nan = False
         if self._floats:
             nan = bool(passing(test, _NAN)[0])

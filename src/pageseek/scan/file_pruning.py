@@ -8,7 +8,7 @@ from dataclasses import replace
 from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.prune import GroupProof, MechanismRun, RemainingRows, run_mechanisms
+from pageseek.prune import GroupProof, MechanismRun, ProofAccumulator, run_mechanisms
 from pageseek.scan.accounting import LIMIT, TAKE, account
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.late_offsets import load_planned_offsets
@@ -36,7 +36,7 @@ def prune_pages(
         if not group.pages_pruned:
             open_groups[group.row_group] = group.ranges
             ignored[group.row_group] = file.dropped[group.row_group]
-    left: dict[int, RemainingRows] = {}
+    left: dict[int, ProofAccumulator] = {}
     pruned, found = [], []
     if open_groups:
         assert bound_request.bound is not None
@@ -59,7 +59,7 @@ def prune_pages(
             remaining = left[group.row_group]
             part = GroupPlan(
                 group.row_group,
-                remaining.ranges,
+                remaining.context.ranges,
                 group.fully_matched,
                 0,
                 _NO_ROWS if use.tests_payload else remaining.fully_matched,
@@ -77,7 +77,7 @@ def prune_pages(
     costs = {}
     for group in pruned:
         told = left.get(group.row_group)
-        by = cut if told is None else told.by or cut
+        by = cut if told is None else told.pruned_by or cut
         costs[group.row_group], held = account(file, bound_request, group, by, report)
         if not report.analyzed:  # else they are counted when they are read
             report.bytes["data"] += costs[group.row_group] - held
