@@ -26,7 +26,6 @@ from pageseek.format.file_statistics import FileStatistics
 from pageseek.format.schema import Leaf, lazy
 from pageseek.format.value_list import KIND as LIST
 
-WHOLE = -1  # in the place of a row group, or of a column: all
 ENTRY = 256  # bytes, about, of an entry of the directory that is kept
 
 
@@ -46,25 +45,29 @@ class AttachedFile(FileStatistics):
     def __init__(self, *args: Any) -> None:
         """The parameters are those of FooterFile."""
         self.indexes: dict[Any, Any] = {}
-        self._ignored_indexes: dict[tuple[int, int], tuple[str, ...]] = {}  # by row group and leaf
+        self._ignored_indexes: dict[tuple[int | None, int | None], tuple[str, ...]] = {}
         super().__init__(*args)
 
-    def ignore_index(self, row_group: int, leaf: Leaf | None, text: str, report: Report) -> None:
+    def ignore_index(
+        self, row_group: int | None, leaf: Leaf | None, text: str, report: Report
+    ) -> None:
         """Note why an index is not used, now and in later scans (`note_ignored_indexes`).
 
-        `row_group` is WHOLE for an index of the whole file, `leaf` is None for one that names no column.
+        `row_group` is None for an index of the whole file, `leaf` is None for one that names no column.
         """
         report.note(text)
-        key = row_group, WHOLE if leaf is None else leaf.index
+        key = row_group, None if leaf is None else leaf.index
         known = self._ignored_indexes.get(key, ())
         if text not in known:
             self._parsed += len(text)
             self._ignored_indexes[key] = (*known, text)
 
-    def note_ignored_indexes(self, row_group: int, leaf: Leaf | None, report: Report) -> None:
+    def note_ignored_indexes(
+        self, row_group: int | None, leaf: Leaf | None, report: Report
+    ) -> None:
         """Repeat the notes of earlier scans in a report."""
         for text in self._ignored_indexes.get(
-            (row_group, WHOLE if leaf is None else leaf.index), ()
+            (row_group, None if leaf is None else leaf.index), ()
         ):
             report.note(text)
 

@@ -15,7 +15,6 @@ from pageseek.format.embedded import (
     opened,
     why_none,
 )
-from pageseek.format.file_attached import WHOLE
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
@@ -56,7 +55,7 @@ class EmbeddedPruner:
         if key in file.indexes:
             if file.indexes[key] is not None:
                 return Price(0)
-            file.note_ignored_indexes(WHOLE, leaf, context.report)
+            file.note_ignored_indexes(None, leaf, context.report)
             return None
         pointer = self._pointer(context, leaf)
         if pointer is None:
@@ -98,7 +97,7 @@ class EmbeddedPruner:
                 return bytes(payload)
             return self._load(IndexedColumn(leaf, leaf_type, file.group_rows), payload)
         except Exception as error:  # noqa: BLE001 (a payload may make `load` raise anything)
-            file.ignore_index(WHOLE, leaf, self._ignored(file, leaf, error), context.report)
+            file.ignore_index(None, leaf, self._ignored(file, leaf, error), context.report)
             return None
 
     def _pointer(self, context: PruneContext, leaf: Leaf) -> Pointer | None:
@@ -115,13 +114,13 @@ class EmbeddedPruner:
                     why = why_none(leaf, self.name, self.version, listed)
             except InvalidIndexError as error:
                 text = f"{file.name}: embedded indexes ignored: {error}"
-                file.ignore_index(WHOLE, leaf, text, report)
+                file.ignore_index(None, leaf, text, report)
             if why is not None:
-                file.ignore_index(WHOLE, leaf, self._ignored(file, leaf, why), report)
+                file.ignore_index(None, leaf, self._ignored(file, leaf, why), report)
             known[key] = made
         found: Pointer | None = known[key]
         if found is None:
-            file.note_ignored_indexes(WHOLE, leaf, report)
+            file.note_ignored_indexes(None, leaf, report)
         return found
 
     def _ignored(self, file: FileMetadata, leaf: Leaf, why: object) -> str:

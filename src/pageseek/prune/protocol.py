@@ -12,7 +12,6 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.format.file_attached import WHOLE
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
@@ -70,7 +69,7 @@ class PruneContext:
     def ignore(self, test: BoundLeaf, why: object) -> None:
         """Note why the embedded index of a test's column is not used, in this scan and in later ones."""
         text = f"{self.file.name}: {test.leaf.name!r}: index of kind {self.kind!r} ignored: {why}"
-        self.file.ignore_index(WHOLE, test.leaf, text, self.report)
+        self.file.ignore_index(None, test.leaf, text, self.report)
 
 
 @dataclass(frozen=True, slots=True)

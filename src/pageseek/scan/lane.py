@@ -31,26 +31,32 @@ class Lane:
         The settings of the scan, and the report that counts what happens.
     fetcher : Fetcher
         Reads the file.
-    scan : FileScan
+    scan : FileScan, optional
         The file scan.
     """
 
     __slots__ = ("context", "fetcher", "scan")
 
     def __init__(
-        self,
+        self, context: ScanContext, fetcher: Fetcher, scan: FileScan | None = None
+    ) -> None:
+        self.context, self.fetcher, self.scan = context, fetcher, scan
+
+    @classmethod
+    def of(
+        cls,
         scan: FileScan,
         report: Report,
         limits: Limits,
         pool: WorkerPool | None,
         threads: int,
         unconfirmed: UnconfirmedVersions | None,
-    ) -> None:
-        """`scan` is bound. `threads`: how many decode if there is no pool."""
-        self.scan, store, kept = scan, scan.file.store, scan.bound_request.kept
+    ) -> Lane:
+        """A lane for a file that is bound. `threads`: how many decode if there is no pool."""
+        file, store, kept = scan.file, scan.file.store, scan.bound_request.kept
         check = None if unconfirmed is None else unconfirmed.of(store)
-        self.fetcher = Fetcher(store, report, scan.file.tail, kept, pool, check, threads)
-        self.context = ScanContext(report, limits, kept, wait_bytes(store))
+        fetcher = Fetcher(store, report, file.tail, kept, pool, check, threads)
+        return cls(ScanContext(report, limits, kept, wait_bytes(store)), fetcher, scan)
 
     def run(self, steps: Steps[T]) -> T:
         """Run steps to their end."""

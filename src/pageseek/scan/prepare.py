@@ -30,7 +30,7 @@ class PreparedScan:
     `ahead`: the whole plan will be executed.
     """
 
-    __slots__ = ("_scans", "_scheduler", "plan")
+    __slots__ = ("_scans", "_scheduler", "plan", "report")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PreparedScan:
         unconfirmed: UnconfirmedVersions | None = None,
         ahead: bool = False,
     ) -> None:
-        self._scheduler = Scheduler(request, report, unconfirmed)
+        self.report, self._scheduler = report, Scheduler(request, report, unconfirmed)
         try:
             self.plan, self._scans = prepare(sources, self._scheduler, lazy=True, ahead=ahead)
         except BaseException:
@@ -53,14 +53,9 @@ class PreparedScan:
     def __exit__(self, *_: object) -> None:
         self._scheduler.stop()
 
-    @property
-    def report(self) -> Report:
-        """Counts what happens."""
-        return self._scheduler.report
-
     def count_execution(self) -> Report:
         """Count what is read from now on, in a report that also has what was planned."""
-        self._scheduler.report = report = self.plan.report.to_execute()
+        self.report = self._scheduler.report = report = self.plan.report.to_execute()
         if self._scheduler.unconfirmed is not None:
             self._scheduler.unconfirmed.report = report
         return report

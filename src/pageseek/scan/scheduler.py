@@ -72,7 +72,7 @@ class Scheduler:
         ):
             return last
         limits = self.request.limits
-        self._last = lane = Lane(scan, report, limits, pool, self.threads, self.unconfirmed)
+        self._last = lane = Lane.of(scan, report, limits, pool, self.threads, self.unconfirmed)
         return lane
 
     def reopen(self, plan: FilePlan, report: Report) -> FileScan:

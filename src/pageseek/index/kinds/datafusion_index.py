@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import format_size
-from pageseek.format.file_attached import WHOLE
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
@@ -54,7 +53,7 @@ class DatafusionIndexKind:
             return Price(context.to_fetch(offset, length))
         if known[key] is not None:
             return Price(0)
-        context.file.note_ignored_indexes(WHOLE, found[1], context.report)
+        context.file.note_ignored_indexes(None, found[1], context.report)
         return None
 
     def prune(
@@ -72,7 +71,7 @@ class DatafusionIndexKind:
                 values = yield from _values(file, leaf, offset)
             except (InvalidIndexError, PageseekError) as error:
                 note = f"{file.name}: {leaf.name!r}: {_MAGIC} index ignored: {error}"
-                file.ignore_index(WHOLE, leaf, note, context.report)
+                file.ignore_index(None, leaf, note, context.report)
                 values = None
             file.keep_index(key, values, 0 if values is None else values.nbytes)
         values = known[key]
@@ -198,11 +197,11 @@ def _place(context: PruneContext) -> tuple[int, Leaf] | None:
                 found = offset, leaf
         except (InvalidIndexError, PageseekError) as error:
             note = f"{file.name}: {_MAGIC} index ignored: {error}"
-            file.ignore_index(WHOLE, None, note, context.report)
+            file.ignore_index(None, None, note, context.report)
         file.keep_index(key, found, 0)
     made: tuple[int, Leaf] | None = known[key]
     if made is None:
-        file.note_ignored_indexes(WHOLE, None, context.report)
+        file.note_ignored_indexes(None, None, context.report)
     return made
 
 
