@@ -36,7 +36,7 @@ from pageseek.format.embedded import (
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
 from pageseek.format.value_list import Distinct
-from pageseek.index.appended import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
+from pageseek.index.footer_edit import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
 from support.attaching import as_by_others
 from support.opened import open_metadata
 

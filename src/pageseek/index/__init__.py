@@ -6,8 +6,12 @@ The functions are imported when they are first used: a scan that reads an attach
 |---|---|
 | `attaching`, `detaching`, `verification` | the public functions; `list` is in `detaching` |
 | `kinds` | the kinds of index that pageseek embeds, a file each |
+| `attachable` | whether indexes can be added to a file, and what was attached before |
+| `index_specs` | what is built for each leaf |
 | `build` | all wanted indexes of a column chunk, in one pass over its pages |
-| `appended` | the bytes that are written behind a file, and its new footer |
+| `appended`, `payloads` | the bytes that are written behind a file; those of embedded kinds |
+| `footer_edit` | the new footer |
+| `attached` | the result of `attach` and `detach` |
 | `bloom_builder`, `distinct_builder`, `page_index_builder` | what is built: Bloom filters, distinct values, page indexes |
 | `page_bounds` | bounds of pages as a ColumnIndex has them |
 | `page_reader`, `page_values`, `chunk_walk`, `page_budget` | the pages of column chunks, read side by side in bounded memory |
@@ -34,7 +38,7 @@ from pageseek.prune.kind import (
 from pageseek.prune.registry import register, unregister
 
 if TYPE_CHECKING:
-    from pageseek.index.appended import Attached
+    from pageseek.index.attached import Attached
     from pageseek.index.attaching import attach
     from pageseek.index.detaching import Entry, detach
     from pageseek.index.detaching import listed as list
@@ -61,7 +65,7 @@ __all__ = [
 ]
 
 _LATE = {
-    "Attached": ("appended", "Attached"), "attach": ("attaching", "attach"),
+    "Attached": ("attached", "Attached"), "attach": ("attaching", "attach"),
     "Entry": ("detaching", "Entry"), "detach": ("detaching", "detach"), "list": ("detaching", "listed"),
     "Finding": ("verification", "Finding"), "Verified": ("verification", "Verified"),
     "verify": ("verification", "verify"),
