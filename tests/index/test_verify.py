@@ -447,7 +447,7 @@ def test_values_of_large_pages_are_looked_for_in_pieces(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them: one that is not in the filter is found wherever it lies."""
-    monkeypatch.setattr(sys.modules["pageseek.index.verification"], "PIECE", 64)
+    monkeypatch.setattr(sys.modules["pageseek.index.filter_check"], "PIECE", 64)
     numbers = np.arange(1000)
     values = {
         "int32": pa.array(numbers, pa.int32()), "int64": pa.array(numbers), "double": pa.array(numbers + 0.5),

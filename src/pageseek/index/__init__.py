@@ -15,7 +15,9 @@ The functions are imported when they are first used: a scan that reads an attach
 | `bloom_builder`, `distinct_builder`, `page_index_builder` | what is built: Bloom filters, distinct values, page indexes |
 | `page_bounds` | bounds of pages as a ColumnIndex has them |
 | `page_reader`, `page_values`, `chunk_walk`, `page_budget` | the pages of column chunks, read side by side in bounded memory |
-| `stored_indexes`, `statistics_check` | what `verify` compares with the data |
+| `chunk_check` | what `verify` does with a column chunk |
+| `page_index_check`, `filter_check`, `statistics_check`, `stored_indexes` | what it compares with the data: page index, Bloom filter, statistics, embedded indexes |
+| `findings` | the result of `verify` |
 | `targets` | which file is read, and where the new one goes |
 | `local_target`, `store_target` | a new file on this machine, or in a store |
 | `table_target`, `delta_target`, `iceberg_target` | a new file in a table, by a commit |
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     from pageseek.index.attaching import attach
     from pageseek.index.detaching import Entry, detach
     from pageseek.index.detaching import listed as list
-    from pageseek.index.verification import Finding, Verified, verify
+    from pageseek.index.findings import Finding, Verified
+    from pageseek.index.verification import verify
 
 __all__ = [
     "Attached",
@@ -67,7 +70,7 @@ __all__ = [
 _LATE = {
     "Attached": ("attached", "Attached"), "attach": ("attaching", "attach"),
     "Entry": ("detaching", "Entry"), "detach": ("detaching", "detach"), "list": ("detaching", "listed"),
-    "Finding": ("verification", "Finding"), "Verified": ("verification", "Verified"),
+    "Finding": ("findings", "Finding"), "Verified": ("findings", "Verified"),
     "verify": ("verification", "verify"),
 }  # fmt: skip
 

@@ -6,9 +6,10 @@ Sources: parquet.thrift (ColumnIndex, ColumnOrder), PageIndex.md.
 from __future__ import annotations
 
 from array import array
+from typing import TypeAlias
 
 from pageseek._core import build
-from pageseek.format.bounds import has_order
+from pageseek.format.bounds import IEEE754_ORDER, TYPE_ORDER, has_order
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
     BYTE_ARRAY,
@@ -32,6 +33,8 @@ from pageseek.index.page_reader import Page, Values
 
 LONGEST = 64  # bytes of a bound of text, from which it is cut
 _SIZES = {INT32: 4, INT64: 8, FLOAT: 4, DOUBLE: 8}
+# of a page as PLAIN bytes: least, greatest, how many NaN; the bounds are empty where all values are NaN, None where there is none
+Bounds: TypeAlias = tuple[bytes, bytes, int] | None
 
 
 class Order:
@@ -54,10 +57,14 @@ class Order:
         self._cut = physical == BYTE_ARRAY and not self.decimal
         self._text = logical in (L_STRING, L_ENUM, L_JSON)
 
-    def bounds(self, page: Page) -> tuple[bytes, bytes, int] | None:
-        """Bounds of a page as PLAIN bytes, and how many NaN it has; empty ones where all its values are NaN, None where it has
-        none.
-        """
+    def fits(self, declared: int | None) -> bool:
+        """Whether values are compared in the order that the footer declares for the column (ColumnOrder); None: it has none."""
+        return self.known and (
+            declared == TYPE_ORDER or (declared == IEEE754_ORDER and self.floats)
+        )
+
+    def bounds(self, page: Page) -> Bounds:
+        """The bounds of a page as a ColumnIndex has them."""
         found = self.bounds_whole(page)
         if found is None or not self.known:
             return found
@@ -68,8 +75,8 @@ class Order:
             low, high = cut_below(low, self._text), cut_above(high, self._text)
         return low, high, nans
 
-    def bounds_whole(self, page: Page) -> tuple[bytes, bytes, int] | None:
-        """The same with the least and greatest value themselves."""
+    def bounds_whole(self, page: Page) -> Bounds:
+        """The least and greatest value of a page themselves."""
         values = page.values
         assert values is not None
         _, nans, least, most = build.extremes(self.kind, self.width, values, self.decimal)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pageseek._core import build
 from pageseek.base.errors import CoreError
-from pageseek.format.bounds import IEEE754_ORDER, TYPE_ORDER
+from pageseek.format.bounds import TYPE_ORDER
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex, parse_column_index
 from pageseek.format.types import FLOAT_KINDS, Options
@@ -35,21 +35,22 @@ class PageIndexer:
         leaf = chunk.leaf
         self._order: Order | None = None
         self._why_not: list[str] = []
-        if chunk.kind is not None:
-            order = Order(leaf, chunk.kind, chunk.width)
-            self._order = order if order.known else None
         declared = TYPE_ORDER if order_given else None
         if leaf.index < len(file.orders):
             declared = file.orders[leaf.index]
-        if self._order is None:
+        order = None if chunk.kind is None else Order(leaf, chunk.kind, chunk.width)
+        if order is None or not order.known:
             self._why_not.append("values of its type have no order")
-        elif declared != TYPE_ORDER and not (declared == IEEE754_ORDER and self._order.floats):
+        elif order.fits(declared):
+            self._order = order
+        elif declared is None:
             self._why_not.append(
                 "the footer does not say how its values are ordered, and has bounds that this would change"
-                if declared is None
-                else "the footer says that its values are ordered in a way that is not known"
             )
-            self._order = None
+        else:
+            self._why_not.append(
+                "the footer says that its values are ordered in a way that is not known"
+            )
         self._places, self._sizes, self._rows = array("q"), array("q"), array("q")
         self._nulls, self._nans = array("q"), array("q")
         self._null_pages = bytearray()

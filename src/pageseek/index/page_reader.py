@@ -10,6 +10,9 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from pageseek._core import decode as core
 from pageseek._core.metadata import TRUNCATED
 from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
@@ -77,6 +80,13 @@ class Values(NamedTuple):
     def nbytes(self) -> int:
         """Of its buffers."""
         return sum(memoryview(part).nbytes for part in self[1:] if part is not None)
+
+    def valid(self) -> npt.NDArray[np.bool_]:
+        """Which of them are not null."""
+        if self.validity is None:
+            return np.ones(self.n, np.bool_)
+        bits = np.frombuffer(self.validity, np.uint8)
+        return np.unpackbits(bits, count=self.n, bitorder="little").view(np.bool_)
 
     def pieces(self, width: int, rows: int) -> Iterator[Values]:
         """The same, so many rows at a time, a multiple of 8; `width`: bytes of a value where it has no offsets, not of a bit."""

@@ -49,11 +49,7 @@ class ConvertedPage:
         made, ends_made, _, _, known = convert.convert_bounds(
             leaf_type.core, memoryview(values.data).cast("B"), places, n
         )
-        there = np.ones(n, bool)
-        if values.validity is not None:
-            bits = np.frombuffer(values.validity, np.uint8)
-            there = np.unpackbits(bits, count=n, bitorder="little").view(bool)
-        if not np.frombuffer(known, np.uint8).view(bool)[there].all():
+        if not np.frombuffer(known, np.uint8).view(bool)[values.valid()].all():
             raise NotBuiltError("some values are none of its type")
         ends_made = None if leaf_type.kind == K_FIXED else ends_made
         return to_arrow(leaf_type, n, -1, values.validity, ends_made, made)
