@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -131,6 +131,15 @@ class DistinctBuilder:
         return GroupValues(self._values, self._nulls, self._nans)
 
 
+def gather(column: IndexedColumn, **limits: Any) -> Generator[None, Any, GroupValues]:
+    """A generator that is sent the pages of a chunk, then None, and returns its values. `limits`: as of DistinctBuilder."""
+    builder = DistinctBuilder(column, **limits)
+    while (page := (yield)) is not None:
+        builder.take(page.raw)
+        del page  # before the next one is read
+    return builder.done()
+
+
 def _half_nans(values: pa.Array) -> pa.Array:
     bits = np.frombuffer(values.buffers()[1], "<u2", len(values), 2 * values.offset)
     return pa.array((bits & 0x7FFF) > 0x7C00)
@@ -250,6 +259,36 @@ class FileValues:
             return Distinct(n, 0, data, (ends - ends[0]).astype(np.uint32), self._flags, has)
         width, data = _plain(every, kind)
         return Distinct(n, width, data, None, self._flags, has)
+
+
+class ListBuilder:
+    """Builds the list of a column (`prune.kind.Builder`): a kind says what its payload makes of the values."""
+
+    def __init__(self, column: IndexedColumn, payload: Callable[[FileValues], bytes]) -> None:
+        self._column, self._payload = column, payload
+        self._values = FileValues(column.leaf, column.num_row_groups)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return self._values.nbytes
+
+    @property
+    def chunks(self) -> int:
+        """How many row groups have all their values in the list."""
+        return self._values.complete
+
+    def collect(self) -> Generator[None, Any, GroupValues]:
+        """The values of one row group."""
+        return gather(self._column)
+
+    def add(self, row_group: int, part: GroupValues) -> None:
+        """Join them to those of the row groups before."""
+        self._values.take(row_group, part)
+
+    def finish(self) -> bytes:
+        """The payload."""
+        return self._payload(self._values)
 
 
 def _plain(values: pa.Array, kind: pa.DataType) -> tuple[int, bytes]:

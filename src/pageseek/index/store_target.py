@@ -9,18 +9,18 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.index.local_target import DraftTarget
+from pageseek.index.local_target import Target
 from pageseek.storage import RemoteStore, Source, Store
 from pageseek.storage.atomic_files import EXISTS, Draft
 from pageseek.storage.writing import NO_CONDITION, ONE_PUT, too_large, writer
 
 
-class StoreTarget(DraftTarget):
+class StoreTarget(Target):
     """A file in the folder for temporary files. Sent to a store by `commit`, which takes it whole or not at all."""
 
     def __init__(self, to: Source, source: Store, in_place: bool, overwrite: bool) -> None:
-        """`source`: the file that it is made from. `in_place`: whose place it takes, while it is of the version that was read.
-        `overwrite`: it takes the place of whatever is there.
+        """`source`: the file that it is made from. `in_place`: the new file replaces it, if it is still of the version that was
+        read. `overwrite`: the new file replaces what is there.
         """
         self.path = to.name
         self._writer = writer(to)

@@ -7,6 +7,7 @@ all of them at once, without opening any.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
@@ -23,7 +24,7 @@ from pageseek.prune.protocol import Price, Proof, PruneContext
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pageseek.index.distinct_builder import GroupValues
+    from pageseek.index.distinct_builder import FileValues, ListBuilder
 
 
 class DatafusionIndexKind:
@@ -90,9 +91,11 @@ class DatafusionIndexKind:
         """Raise UnsupportedError where a column has no strings."""
         form.check_type(column.leaf)
 
-    def build(self, column: IndexedColumn) -> _Builder:
+    def build(self, column: IndexedColumn) -> ListBuilder:
         """The values of all row groups, put together."""
-        return _Builder(column)
+        from pageseek.index.distinct_builder import ListBuilder
+
+        return ListBuilder(column, partial(_payload, column))
 
     def place(self, file: FileMetadata) -> int | None:
         """Where the list of a file begins, whoever wrote it. InvalidIndexError: there it cannot be."""
@@ -107,22 +110,17 @@ class DatafusionIndexKind:
 
     def read(self, file: FileMetadata, leaf: Leaf) -> form.Listed:
         """The list of a file, which `verify` takes."""
-        offset = form.place(file)
-        assert offset is not None
-        (head,) = file.store.read([(offset, form.HEAD)])
-        length = form.length_of(memoryview(head), file.footer_start - offset)
+        offset, head, length = _head(file)
         (data,) = file.store.read([(offset + form.HEAD, length)])
-        form.check_bytes(file, leaf, memoryview(head), memoryview(data))
+        form.check_bytes(file, leaf, head, memoryview(data))
         return form.Listed(memoryview(data))
 
     def size(self, file: FileMetadata) -> tuple[str, int, int] | None:
-        """The column, the place and the bytes of the list of a file; None where it is of no use to any reader."""
+        """The column, the place and the bytes of the list of a file; None where there is none that a reader can use."""
         try:
-            offset, leaf = form.place(file), form.column(file, None)
-            if offset is None:
+            if form.place(file) is None:
                 return None
-            (head,) = file.store.read([(offset, form.HEAD)])
-            length = form.length_of(memoryview(head), file.footer_start - offset)
+            leaf, (offset, _, length) = form.column(file, None), _head(file)
         except InvalidIndexError:
             return None
         return "" if leaf is None else leaf.name, offset, form.HEAD + length
@@ -131,7 +129,7 @@ class DatafusionIndexKind:
         self, column: IndexedColumn, listed: form.Listed, row_group: int
     ) -> Generator[None, Any, list[str]]:
         """What the list lacks. Values are held against it some at a time."""
-        from pageseek.index.distinct_builder import DistinctBuilder
+        from pageseek.index.distinct_builder import gather
         from pageseek.index.statistics_check import shown
 
         read = missing = 0
@@ -147,19 +145,24 @@ class DatafusionIndexKind:
                 example = example if missing else those[0]
                 missing += len(those)
 
-        gathered = DistinctBuilder(column, over=look)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page
-        values = gathered.done().values
-        assert values is not None
-        look(values)
+        gathered = yield from gather(column, over=look)
+        assert gathered.values is not None
+        look(gathered.values)
         if not missing:
             return []
         return [f"{missing} of its {read} values are not listed: {shown(example)}"]
 
 
 _MAGIC = form.MAGIC.decode()
+
+
+def _head(file: FileMetadata) -> tuple[int, memoryview, int]:
+    """Where the list of a file begins, the bytes before its values, and the bytes of these."""
+    offset = form.place(file)
+    assert offset is not None
+    (read,) = file.store.read([(offset, form.HEAD)])
+    head = memoryview(read)
+    return offset, head, form.length_of(head, file.footer_start - offset)
 
 
 def _values(
@@ -205,42 +208,14 @@ def _place(context: PruneContext) -> tuple[int, Leaf] | None:
     return made
 
 
-class _Builder:
-    """Gathers the values row group by row group; the module that does is imported only to build."""
+def _payload(column: IndexedColumn, values: FileValues) -> bytes:
+    """The payload. UnsupportedError where the form would say something else than the values."""
+    from pageseek.index.distinct_builder import LARGEST, MOST
 
-    def __init__(self, column: IndexedColumn) -> None:
-        from pageseek.index.distinct_builder import FileValues
-
-        self._column = column
-        self._values = FileValues(column.leaf, column.num_row_groups)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that are held."""
-        return self._values.nbytes
-
-    def collect(self) -> Generator[None, Any, GroupValues]:
-        """The values of one row group."""
-        from pageseek.index.distinct_builder import DistinctBuilder
-
-        gathered = DistinctBuilder(self._column)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page  # before the next one is read
-        return gathered.done()
-
-    def add(self, row_group: int, part: GroupValues) -> None:
-        """Join them to those of the row groups before."""
-        self._values.take(row_group, part)
-
-    def finish(self) -> bytes:
-        """The payload. UnsupportedError where the form would say something else than the values."""
-        from pageseek.index.distinct_builder import LARGEST, MOST
-
-        values = self._values.values()
-        if values is None:
-            raise NotBuiltError(f"more than {MOST:,} values, or {format_size(LARGEST)}")
-        return form.written(values, self._column.leaf)
+    every = values.values()
+    if every is None:
+        raise NotBuiltError(f"more than {MOST:,} values, or {format_size(LARGEST)}")
+    return form.written(every, column.leaf)
 
 
 KIND = DatafusionIndexKind()

@@ -7,6 +7,7 @@ at once, without opening any.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from pageseek.prune.protocol import Proof, PruneContext
 from pageseek.prune.value_lists import ValueLists
 
 if TYPE_CHECKING:
-    from pageseek.index.distinct_builder import GroupValues
+    from pageseek.index.distinct_builder import FileValues, GroupValues, ListBuilder
 
 # values, and bytes, gathered beyond those of a list that they are held against
 BEYOND, BEYOND_BYTES = 1 << 16, 16 << 20
@@ -35,9 +36,11 @@ class DistinctKind:
     title = "list of distinct values"
     cheap = coarse = True
 
-    def build(self, column: IndexedColumn) -> _Builder:
+    def build(self, column: IndexedColumn) -> ListBuilder:
         """The values of all row groups, put together."""
-        return _Builder(column)
+        from pageseek.index.distinct_builder import ListBuilder
+
+        return ListBuilder(column, partial(_payload, column))
 
     def load(self, column: IndexedColumn, payload: memoryview) -> ValueLists:
         """The values as the scan reads them."""
@@ -51,16 +54,13 @@ class DistinctKind:
         self, column: IndexedColumn, found: Distinct, row_group: int
     ) -> Generator[None, Any, list[str]]:
         """What the list of a row group has too much, or lacks."""
-        from pageseek.index.distinct_builder import DistinctBuilder
+        from pageseek.index.distinct_builder import gather
 
         most = largest = 0  # of a list that does not claim to be complete no value is looked at
         if found.flags[row_group] & COMPLETE:
             most, largest = found.n + BEYOND, 2 * len(found.values) + BEYOND_BYTES
-        gathered = DistinctBuilder(column, most, largest)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page
-        return _differences(found, column, row_group, gathered.done())
+        real = yield from gather(column, most=most, largest=largest)
+        return _differences(found, column, row_group, real)
 
     def parse(self, column: IndexedColumn, payload: memoryview) -> Distinct:
         """The values as the file has them, which `verify` takes. InvalidIndexError: they make no sense."""
@@ -80,51 +80,18 @@ def _proof(context: PruneContext, test: BoundLeaf) -> Proof | None:
     return Proof(may, must, bool(found.exact[group]))
 
 
-class _Builder:
-    """Gathers the values row group by row group; the module that does is imported only to build."""
+def _payload(column: IndexedColumn, values: FileValues) -> bytes:
+    """The payload, as docs/format.md has it."""
+    from pageseek.index.distinct_builder import LARGEST, MOST
 
-    def __init__(self, column: IndexedColumn) -> None:
-        from pageseek.index.distinct_builder import FileValues
-
-        self._column = column
-        self._values = FileValues(column.leaf, column.num_row_groups)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that are held."""
-        return self._values.nbytes
-
-    @property
-    def chunks(self) -> int:
-        """Of how many row groups all values are known."""
-        return self._values.complete
-
-    def collect(self) -> Generator[None, Any, GroupValues]:
-        """The values of one row group."""
-        from pageseek.index.distinct_builder import DistinctBuilder
-
-        gathered = DistinctBuilder(self._column)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page  # before the next one is read
-        return gathered.done()
-
-    def add(self, row_group: int, part: GroupValues) -> None:
-        """Join them to those of the row groups before."""
-        self._values.take(row_group, part)
-
-    def finish(self) -> bytes:
-        """The payload, as docs/format.md has it."""
-        from pageseek.index.distinct_builder import LARGEST, MOST
-
-        made = self._values.index()
-        if made is None:
-            raise NotBuiltError(f"more than {MOST:,}, or {format_size(LARGEST)}")
-        try:
-            made.array(self._column.leaf_type)
-        except (InvalidIndexError, CoreError):
-            raise NotBuiltError("some are none of its type") from None
-        return made.to_bytes()
+    made = values.index()
+    if made is None:
+        raise NotBuiltError(f"more than {MOST:,}, or {format_size(LARGEST)}")
+    try:
+        made.array(column.leaf_type)
+    except (InvalidIndexError, CoreError):
+        raise NotBuiltError("some are none of its type") from None
+    return made.to_bytes()
 
 
 def _differences(
