@@ -1,7 +1,7 @@
-"""Indexes put into a Parquet file, and taken out: its pages stay where they are, and a new footer says where the rest is.
+"""Indexes added to a Parquet file: its pages stay where they are, and a new footer says where the indexes lie.
 
-What the file had up to its old footer is kept, byte for byte and at the same places; indexes follow it, then the new
-footer, in which whatever else the old one had is as it was. The form is that of docs/format.md.
+All bytes before the old footer are kept at their places. Indexes follow them, then the new footer, which keeps everything
+else of the old one. docs/format.md has the form.
 """
 
 from __future__ import annotations
@@ -43,68 +43,69 @@ def attach(
     threads: int | None = None,
     progress: bool | Watch = False,
 ) -> Attached:
-    """Add indexes to a Parquet file; its data is not touched, and every reader still reads it.
+    """Add indexes to a Parquet file. Its data stays as it is, and every reader can still read it.
 
     Parameters
     ----------
     source : path, URL, (filesystem, path), or bytes
-        One file: whatever `scan` takes for one.
+        One file, named as for `scan`.
     page_index : bool or list of str
-        ColumnIndex and OffsetIndex (PageIndex.md), of every column or of some, where chunks have none. All readers that know
-        page indexes profit.
+        ColumnIndex and OffsetIndex (PageIndex.md), of every column or of some, where chunks have none. They help all readers
+        that know page indexes.
     bloom : list of str, or dict
-        Columns that get Parquet's own Bloom filters (BloomFilter.md), where chunks have none; with a dict the rate
-        of false positives of each (0.01 otherwise).
+        Columns that get Parquet's own Bloom filters (BloomFilter.md), where chunks have none. A dict has the rate of false
+        positives of each column; the rate is 0.01 otherwise.
     distinct : list of str
-        Columns whose different values are listed, for the file and for each row group, where they are not too many. Read by
-        pageseek.
+        Columns whose distinct values are listed, for the file and for each row group, if they are not too many. Only pageseek
+        reads such lists.
     distinct_index : str
-        A column of strings whose different values are also written in the form of DataFusion's example: `IDX1`, a length,
+        A column of strings whose distinct values are also listed in the form of DataFusion's example: `IDX1`, a length,
         values with newlines between them, and its place under the key `distinct_index_offset`.
     indexes : dict
-        Of registered kinds (`pageseek.index.register`) by name the columns that get such an index, where they have none.
-        `indexes={"distinct": ["a"]}` says what `distinct=["a"]` does.
+        By name of a registered kind (`pageseek.index.register`), the columns that get such an index if they have none.
+        `indexes={"distinct": ["a"]}` is the same as `distinct=["a"]`.
     output : path, URL, or (filesystem, path)
-        Where the new file goes, which has what the store of the old one says of it (Content-Type, user metadata), where that of
-        the new one takes it. `in_place=True` replaces the old one instead, if it is still the version that was read: on S3, GCS
-        and Azure by a write on that condition, which obstore has and other filesystems have not. Either way it appears in one
-        step, once it is complete. What goes to a store is put together in the folder for temporary files.
+        Where the new file goes. It gets the attributes of the old object (Content-Type, user metadata), if both stores know
+        such. A file for a store is first put together in the folder for temporary files.
+    in_place : bool
+        Replace the old file instead, if it is still the version that was read. On S3, GCS and Azure this takes a conditional
+        write, which obstore has and other filesystems lack. The new file appears in one step, once it is complete.
     overwrite : bool
         Let `output` replace what is there, whatever it is.
     table : deltalake.DeltaTable, or a table of pyiceberg; or False
-        That the file belongs to, in place of `output` and `in_place`. The new file goes beside the old one, and one commit exchanges
-        them, with partition values and statistics as they were; the object is of that version then. `source` may be spelt as
-        the table spells it (`file_uris()`, `inspect.data_files()["file_path"]`), and is opened with the table's own options then.
-        A `source` that is the folder of a table is refused without it; False takes the bare files of such a folder, as in `scan`.
+        The table of the file, in place of `output` and `in_place`. The new file goes beside the old one, and one commit exchanges
+        them; partition values and statistics stay, and the object is of the new version afterwards. `source` may be spelt as
+        the table spells it (`file_uris()`, `inspect.data_files()["file_path"]`); the table's own options then open it.
+        The folder of a table is refused as a `source` unless this is False, which takes its bare files, as in `scan`.
     replace : bool
-        Build what is there anew.
+        Build indexes again that are there.
     storage_options : mapping
-        Of the stores that `source` and `output` name by URLs, as of `scan`.
+        Options of the stores of `source` and `output`, where these are URLs, as of `scan`.
     threads : int
-        That decode; as many as there are cores if not given.
+        Threads that decode; by default one for each core.
     progress : bool or callable
         Show a bar (by tqdm), or call a function with a pageseek.Progress after each chunk.
 
     Returns
     -------
     Attached
-        What was added, and what was not, and why. Where nothing was, a file stays as it is, in place and in a table.
+        What was added, what was not, and why. If nothing was added, a file in place or in a table stays as it is.
 
     Raises
     ------
     UnsupportedError
-        The file is encrypted, a column cannot have such an index, the store cannot replace a file on the condition that it is the
-        one that was read, or the new file would lie in a Delta Lake or Iceberg table, which records the sizes of its files (`table`).
-        Of a `table`: rows of the file are deleted by vectors or delete files, or it asks more of writers than is known here.
+        The file is encrypted; a column cannot have such an index; the store has no conditional write; or the new file would lie
+        in a Delta Lake or Iceberg table, which records the sizes of its files (`table`). With a `table`: rows of the file are
+        deleted by vectors or delete files, or the table has features that are not known here.
     CorruptFileError
         A page cannot be read. Nothing was written.
     FileChangedError
-        The file became another one meanwhile, and that one is left as it is, or somebody has taken it out of the `table`. Nothing
-        was written.
+        Another file has taken the place of this one meanwhile, and stays; or another commit has taken it out of the `table`.
+        Nothing was written.
     StoreError
         A store failed, or a commit to the `table`.
     FileExistsError
-        Something lies where `output` says. Nothing was written.
+        There is something at `output`. Nothing was written.
     """
     if not isinstance(distinct_index, str | None):
         raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")

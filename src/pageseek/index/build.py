@@ -1,4 +1,4 @@
-"""All indexes that are wanted of a chunk, in one pass over its pages."""
+"""All indexes of a chunk, built in one pass over its pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pageseek.storage import Store
 
 
 class Collecting:
-    """A generator of a kind that is sent the pages of one chunk. Where it raises NotBuiltError, it gets no more of them."""
+    """A generator of a kind, which is sent the pages of one chunk until it raises NotBuiltError."""
 
     def __init__(
         self, kind: str, where: str, column: IndexedColumn, asking: Generator[None, Any, Any]
@@ -57,7 +57,7 @@ class Collecting:
             return None
         except PageseekError:
             raise
-        except Exception as error:  # of a kind of a user's
+        except Exception as error:  # of a user's kind
             raise KindError(f"{self._what}: {type(error).__name__}: {error}") from error
         if page is None:
             raise KindError(f"{self._what}: it asks for more after the last page")
@@ -66,8 +66,18 @@ class Collecting:
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """What is wanted of the chunks of one leaf: of which row groups the indexes of Parquet, the rate of Bloom filters, and
-    the builders of embedded kinds by name, which take all row groups.
+    """What is built for the chunks of one leaf.
+
+    Attributes
+    ----------
+    column
+        The column of embedded indexes; None without any.
+    page_index, bloom
+        The row groups that get a page index, and a Bloom filter.
+    rate
+        False positives of the Bloom filters.
+    builders
+        The builders of embedded kinds, by name. They take all row groups.
     """
 
     leaf: Leaf
@@ -78,13 +88,13 @@ class IndexSpec:
     builders: Mapping[str, Builder] = field(default_factory=dict)
 
     def asks(self, row_group: int) -> bool:
-        """Whether anything is wanted of this chunk."""
+        """Whether anything is built for this chunk."""
         return bool(self.builders) or row_group in self.page_index or row_group in self.bloom
 
 
 @dataclass(slots=True)
 class BuiltIndexes:
-    """What was made of one chunk. `parts`: of each embedded kind what its builder takes in, or why it has none."""
+    """What was built for one chunk. `parts`: by embedded kind what its builder takes, or the NotBuiltError."""
 
     row_group: int
     leaf: Leaf
@@ -103,7 +113,7 @@ def build_chunks(
     threads: int | None,
     progress: bool | Watch,
 ) -> Iterable[BuiltIndexes]:
-    """Everything that is wanted, chunk by chunk in the order of the file.
+    """All indexes, chunk by chunk in the order of the file.
 
     Parameters
     ----------
@@ -117,7 +127,7 @@ def build_chunks(
     PageseekError
         A chunk cannot be read.
     UnsupportedError
-        Values are wanted of a chunk whose rows go on from page to page.
+        An index needs the values of a chunk whose rows go on from page to page.
     """
     of = {spec.leaf.index: spec for spec in specs}
     chunks = [
@@ -138,7 +148,7 @@ def build_chunks(
 
 
 def _build(file: FileMetadata, chunk: Chunk, spec: IndexSpec, order_given: bool) -> BuiltIndexes:
-    """What is wanted of one chunk."""
+    """The indexes of one chunk."""
     row_group = chunk.row_group
     made = BuiltIndexes(row_group, spec.leaf)
     indexer = PageIndexer(file, chunk, order_given) if row_group in spec.page_index else None

@@ -1,4 +1,4 @@
-"""Indexes that were attached, listed and taken out again."""
+"""Attached indexes: listed, and taken out again."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from pageseek.prune.registry import kind_named, kind_names
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An index of a file. `column` is empty where it is of several; `attached`: it was put there, and can be taken out.
-    `chunks`: how many column chunks have it.
+    """An index of a file. `column` is empty where the index is of several. `attached`: it can be taken out. `chunks`: how many
+    column chunks have it.
     """
 
     kind: str
@@ -51,8 +51,8 @@ class Entry:
 def listed(
     source: Any, *, table: bool | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Entry]:
-    """The indexes that a file has: page indexes and Bloom filters by column, and those of pageseek's own. `source` and
-    `storage_options`: as of `attach`; `table`: as of `scan`.
+    """The indexes of a file: page indexes and Bloom filters by column, and embedded kinds. `source` and `storage_options`: as
+    of `attach`. `table`: as of `scan`.
 
     Raises
     ------
@@ -111,11 +111,11 @@ def detach(
     table: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Attached:
-    """Take out what was attached: everything, or indexes of some kinds. What the writer of the file put there stays.
+    """Take out what was attached: everything, or indexes of some kinds. Indexes of the file's writer stay.
 
-    Where everything goes, the file is as it was, to the byte, if its footer was written as the writers of today do.
-    Else the bytes of what goes stay behind, until nothing is left. Bytes that others have put there since stay where they
-    are, and so does what lies before them; `skipped` of the result says so. Parameters and errors as those of `attach`.
+    Where everything goes, the file becomes what it was before, to the byte, if its footer has the form that today's writers
+    give it. Where something stays, the bytes of the removed indexes stay too, unused. Bytes that others have appended since
+    are kept with all that lies before them; `skipped` of the result says so. Parameters and errors: as of `attach`.
     """
     if isinstance(kinds, str):
         raise TypeError(f"kinds={kinds!r}: a list of names")
@@ -130,7 +130,7 @@ def detach(
             raise ValueError(f"{file.name}: no index of kind {min(unknown)!r} was attached")
         goes = [pointer for pointer in every if kinds is None or pointer.kind in kinds]
         stays = [one for one in every if one not in goes and one.kind != FREE]
-        result = Attached(end.shown, file.store.size, 0)
+        result = Attached(end.to.name, file.store.size, 0)
         if end.in_place and KEY not in file.key_value_metadata:  # nothing was attached
             result.bytes_after = file.store.size
             return result
@@ -162,8 +162,8 @@ def detach(
 def _length_without(
     file: FileMetadata, found: Directory, edit: FooterEdit, result: Attached
 ) -> int:
-    """How many bytes of the file stay where all that was attached goes: those before it, and up to the last that others have
-    put behind it, whose places somebody may know.
+    """The bytes of the file that stay where everything that was attached goes: those before it, and all up to the last bytes
+    that others have appended, since a reader may know their places.
     """
     others = uncovered(found, file.footer_start)
     length = others[-1][1] if others else found.base

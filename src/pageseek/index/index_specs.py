@@ -20,7 +20,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.index import bloom_builder as bloom
 from pageseek.index.build import IndexSpec
-from pageseek.index.page_values import check_column
+from pageseek.index.page_values import indexed_column
 from pageseek.prune.kind import Builder, IndexedColumn
 from pageseek.prune.registry import kind_named, kind_names
 
@@ -116,9 +116,7 @@ def _builders(
     """The builders of embedded kinds for a leaf by name, and their column; without the kinds whose index it has."""
     column, builders = None, {}
     for name in names:
-        check_column(leaf, f"{name}=[...]")
-        kind = kind_named(name)
-        column = IndexedColumn(leaf, file.schema_tree.parquet_leaf_type(leaf), file.group_rows)
+        kind, column = kind_named(name), indexed_column(file, leaf, name)
         if hasattr(kind, "check_column"):
             kind.check_column(column)
         if replace or not _has_index(file, leaf, name, before, report):

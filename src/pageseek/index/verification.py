@@ -30,18 +30,18 @@ def verify(
     table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Verified:
-    """Read a file whole, and hold every index against what was read. `source`, `threads`, `progress`, `storage_options`: as of
-    `attach`; `table`: as of `scan`.
+    """Read a file whole, and compare every index with what was read. `source`, `threads`, `progress`, `storage_options`: as of
+    `attach`. `table`: as of `scan`.
 
-    `distinct_index`: the column that a list in DataFusion's form is of, which its file does not say; else that of the only
-    column of strings.
+    `distinct_index`: the column of a list in DataFusion's form, where the file does not say it; by default the only column of
+    strings.
 
     Raises
     ------
     PageseekError
         The file cannot be opened. A page that cannot be read is a finding.
     UnsupportedError
-        `distinct_index` is no column of strings.
+        `distinct_index` is not a column of strings.
     """
     one = one_file(source, storage_options, table)
     result = Verified(one.name)

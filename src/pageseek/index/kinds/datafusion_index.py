@@ -1,7 +1,7 @@
-"""A list of different values in the form of DataFusion's example, `IDX1` (docs/format.md).
+"""A list of distinct values in the form of DataFusion's example, `IDX1` (docs/format.md).
 
-The form itself, and what a list denies, stand in `prune.datafusion_list`: a scan of many similar files reads the lists of
-all of them at once, without opening any.
+`prune.datafusion_list` has the form, and evaluates tests, since a scan of many similar files reads the lists of all files
+at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DatafusionIndexKind:
 
     name, version = form.KIND, 1
     title = "DataFusion's list"
-    footer_key = form.KEY  # under which the place of the payload stands; the payload has no frame
+    footer_key = form.KEY  # has the place of the payload, which has no frame
     cheap = whole = coarse = True
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
@@ -40,7 +40,7 @@ class DatafusionIndexKind:
         return form.KEY in file.key_value_metadata
 
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
-        """The bytes of the list that are read at first; None where the file has none of the column, or it says nothing."""
+        """The bytes of the list that are read first; None where the file has no list of the column, or the list proves nothing."""
         if not form.may_deny(test):
             return None
         found = _place(context)
@@ -60,7 +60,7 @@ class DatafusionIndexKind:
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-        """Ask for the list, unless it is at hand."""
+        """Read the list, unless it is in memory."""
         found = _place(context)
         if found is None:
             return [None] * len(tests)
@@ -98,18 +98,18 @@ class DatafusionIndexKind:
         return ListBuilder(column, partial(_payload, column))
 
     def place(self, file: FileMetadata) -> int | None:
-        """Where the list of a file begins, whoever wrote it. InvalidIndexError: there it cannot be."""
+        """Where the list of a file begins, whoever wrote it. InvalidIndexError: it cannot lie there."""
         return form.place(file)
 
     def column(self, file: FileMetadata, named: str | None) -> Leaf | None:
-        """The column of the list of a file. `named`: the one that the caller says."""
+        """The column of the list of a file. `named`: the one that the caller names."""
         leaf = form.column(file, named) if form.place(file) is not None else None
         if leaf is not None:
             form.check_type(leaf)
         return leaf
 
     def read(self, file: FileMetadata, leaf: Leaf) -> form.Listed:
-        """The list of a file, which `verify` takes."""
+        """The list of a file, for `verify`."""
         offset, head, length = _head(file)
         (data,) = file.store.read([(offset + form.HEAD, length)])
         form.check_bytes(file, leaf, head, memoryview(data))
@@ -128,7 +128,7 @@ class DatafusionIndexKind:
     def verify(
         self, column: IndexedColumn, listed: form.Listed, row_group: int
     ) -> Generator[None, Any, list[str]]:
-        """What the list lacks. Values are held against it some at a time."""
+        """What the list lacks. Values are compared with it some at a time."""
         from pageseek.index.distinct_builder import gather
         from pageseek.index.statistics_check import shown
 
@@ -183,7 +183,7 @@ def _values(
 
 
 def _place(context: PruneContext) -> tuple[int, Leaf] | None:
-    """Where the list lies, and the column whose values it has."""
+    """Where the list lies, and the column of its values."""
     file = context.file
     key = form.KIND, "place", context.distinct_index
     known: dict[Any, Any] = file.indexes
@@ -209,7 +209,7 @@ def _place(context: PruneContext) -> tuple[int, Leaf] | None:
 
 
 def _payload(column: IndexedColumn, values: FileValues) -> bytes:
-    """The payload. UnsupportedError where the form would say something else than the values."""
+    """The payload. UnsupportedError: the form cannot hold the values."""
     from pageseek.index.distinct_builder import LARGEST, MOST
 
     every = values.values()

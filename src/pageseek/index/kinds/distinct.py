@@ -1,7 +1,6 @@
-"""The different values of a column, of the whole file and of each row group (docs/format.md, kind `distinct`).
+"""The distinct values of a column, for the whole file and for each row group (docs/format.md, kind `distinct`).
 
-What they say of a test is worked out in `prune.value_lists`: a scan of many similar files asks the lists of all of them
-at once, without opening any.
+`prune.value_lists` evaluates tests by them, since a scan of many similar files evaluates the lists of all files at once.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from pageseek.prune.value_lists import ValueLists
 if TYPE_CHECKING:
     from pageseek.index.distinct_builder import FileValues, GroupValues, ListBuilder
 
-# values, and bytes, gathered beyond those of a list that they are held against
+# values, and bytes, that `verify` gathers beyond those of the list
 BEYOND, BEYOND_BYTES = 1 << 16, 16 << 20
 
 
 class DistinctKind:
-    """Rules out row groups, and proves them, by the different values of their column."""
+    """Rules out row groups, and proves that all rows match, by the distinct values of a column."""
 
     name, version = NAME, VERSION
     title = "list of distinct values"
@@ -47,23 +46,23 @@ class DistinctKind:
         return ValueLists.of_file(payload, column.num_row_groups, column.leaf_type)
 
     def prune(self, context: PruneContext, tests: Sequence[BoundLeaf]) -> list[Proof | None]:
-        """Put the values to the tests; the answer is then known for all row groups."""
+        """Evaluate the tests on the values. The first row group evaluates for all."""
         return [_proof(context, test) for test in tests]
 
     def verify(
         self, column: IndexedColumn, found: Distinct, row_group: int
     ) -> Generator[None, Any, list[str]]:
-        """What the list of a row group has too much, or lacks."""
+        """What the list of a row group lacks, or has beyond the data."""
         from pageseek.index.distinct_builder import gather
 
-        most = largest = 0  # of a list that does not claim to be complete no value is looked at
+        most = largest = 0  # values are not compared with a list that does not claim to be complete
         if found.flags[row_group] & COMPLETE:
             most, largest = found.n + BEYOND, 2 * len(found.values) + BEYOND_BYTES
         real = yield from gather(column, most=most, largest=largest)
         return _differences(found, column, row_group, real)
 
     def parse(self, column: IndexedColumn, payload: memoryview) -> Distinct:
-        """The values as the file has them, which `verify` takes. InvalidIndexError: they make no sense."""
+        """The values with the bytes of the file, for `verify`. InvalidIndexError: they make no sense."""
         found = Distinct.of(payload, column.num_row_groups)
         found.array(column.leaf_type)
         return found
