@@ -398,7 +398,7 @@ def test_lists_of_all_columns_have_a_limit_together(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The column that does not fit is left out by name; in a call of its own it is listed."""
-    monkeypatch.setattr(import_module("pageseek.index.appended"), "LISTED", 4_000)
+    monkeypatch.setattr(import_module("pageseek.index.payloads"), "LISTED", 4_000)
     out, again = tmp_path / "a.parquet", tmp_path / "b.parquet"
     made = ps.index.attach(plain, distinct=["flag", "text", "day"], page_index=False, output=out)
     assert set(made.added) == {("distinct", "flag"), ("distinct", "text")}

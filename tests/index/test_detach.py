@@ -14,7 +14,7 @@ from pageseek._core import build
 
 import pageseek as ps
 from pageseek.format.embedded import FREE, KEY, directory
-from pageseek.index.appended import new_footer
+from pageseek.index.footer_edit import new_footer
 from support.attaching import as_by_others
 from support.opened import open_metadata
 

@@ -36,7 +36,7 @@ from pageseek.format.embedded import (
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
 from pageseek.format.value_list import Distinct
-from pageseek.index.appended import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
+from pageseek.index.footer_edit import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
 from support.attaching import as_by_others
 from support.opened import open_metadata
 
@@ -447,7 +447,7 @@ def test_values_of_large_pages_are_looked_for_in_pieces(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them: one that is not in the filter is found wherever it lies."""
-    monkeypatch.setattr(sys.modules["pageseek.index.verification"], "PIECE", 64)
+    monkeypatch.setattr(sys.modules["pageseek.index.filter_check"], "PIECE", 64)
     numbers = np.arange(1000)
     values = {
         "int32": pa.array(numbers, pa.int32()), "int64": pa.array(numbers), "double": pa.array(numbers + 0.5),

@@ -17,7 +17,7 @@ from pageseek._core import build
 
 import pageseek as ps
 from pageseek.format.types import ABSENT
-from pageseek.index.appended import COLUMN_PLACE, new_footer
+from pageseek.index.footer_edit import COLUMN_PLACE, new_footer
 from pageseek.index.page_reader import Chunk, SpansError
 from support.nested_pages import Layout, file_of
 from support.opened import open_metadata

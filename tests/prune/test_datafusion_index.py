@@ -17,7 +17,7 @@ from pageseek._core.bloom import xxh64
 import pageseek as ps
 from pageseek.format.embedded import KEY as ENTRIES
 from pageseek.format.embedded import Directory, Pointer, fingerprint, types_of
-from pageseek.index.appended import new_footer
+from pageseek.index.footer_edit import new_footer
 from pageseek.prune import pruner_stage
 from pageseek.prune.datafusion_list import KEY as PUBLISHED
 from support.failing_stores import measured

@@ -17,7 +17,7 @@ from pageseek._core import build
 import pageseek as ps
 from pageseek.format.embedded import KEY
 from pageseek.format.types import ABSENT
-from pageseek.index.appended import COLUMN_PLACE, OFFSET_PLACE, new_footer
+from pageseek.index.footer_edit import COLUMN_PLACE, OFFSET_PLACE, new_footer
 from pageseek.prune.datafusion_list import KEY as PUBLISHED
 from support.attaching import as_by_others
 from support.opened import open_metadata

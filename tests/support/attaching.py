@@ -18,7 +18,7 @@ from pageseek._core import build
 
 from pageseek.format.embedded import KEY
 from pageseek.format.types import ABSENT
-from pageseek.index.appended import new_footer
+from pageseek.index.footer_edit import new_footer
 from support.opened import open_metadata
 
 ROWS = 12_000

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pageseek._core import build
 
 import pageseek as ps
-from pageseek.index.appended import new_footer
+from pageseek.index.footer_edit import new_footer
 from support.opened import open_metadata
 from support.peak import CLEAR, of
 

@@ -6,12 +6,18 @@ The functions are imported when they are first used: a scan that reads an attach
 |---|---|
 | `attaching`, `detaching`, `verification` | the public functions; `list` is in `detaching` |
 | `kinds` | the kinds of index that pageseek embeds, a file each |
+| `attachable` | whether indexes can be added to a file, and what was attached before |
+| `index_specs` | what is built for each leaf |
 | `build` | all wanted indexes of a column chunk, in one pass over its pages |
-| `appended` | the bytes that are written behind a file, and its new footer |
+| `appended`, `payloads` | the bytes that are written behind a file; those of embedded kinds |
+| `footer_edit` | the new footer |
+| `attached` | the result of `attach` and `detach` |
 | `bloom_builder`, `distinct_builder`, `page_index_builder` | what is built: Bloom filters, distinct values, page indexes |
 | `page_bounds` | bounds of pages as a ColumnIndex has them |
 | `page_reader`, `page_values`, `chunk_walk`, `page_budget` | the pages of column chunks, read side by side in bounded memory |
-| `stored_indexes`, `statistics_check` | what `verify` compares with the data |
+| `chunk_check` | what `verify` does with a column chunk |
+| `page_index_check`, `filter_check`, `statistics_check`, `stored_indexes` | what it compares with the data: page index, Bloom filter, statistics, embedded indexes |
+| `findings` | the result of `verify` |
 | `targets` | which file is read, and where the new one goes |
 | `local_target`, `store_target` | a new file on this machine, or in a store |
 | `table_target`, `delta_target`, `iceberg_target` | a new file in a table, by a commit |
@@ -34,11 +40,12 @@ from pageseek.prune.kind import (
 from pageseek.prune.registry import register, unregister
 
 if TYPE_CHECKING:
-    from pageseek.index.appended import Attached
+    from pageseek.index.attached import Attached
     from pageseek.index.attaching import attach
     from pageseek.index.detaching import Entry, detach
     from pageseek.index.detaching import listed as list
-    from pageseek.index.verification import Finding, Verified, verify
+    from pageseek.index.findings import Finding, Verified
+    from pageseek.index.verification import verify
 
 __all__ = [
     "Attached",
@@ -61,9 +68,9 @@ __all__ = [
 ]
 
 _LATE = {
-    "Attached": ("appended", "Attached"), "attach": ("attaching", "attach"),
+    "Attached": ("attached", "Attached"), "attach": ("attaching", "attach"),
     "Entry": ("detaching", "Entry"), "detach": ("detaching", "detach"), "list": ("detaching", "listed"),
-    "Finding": ("verification", "Finding"), "Verified": ("verification", "Verified"),
+    "Finding": ("findings", "Finding"), "Verified": ("findings", "Verified"),
     "verify": ("verification", "verify"),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Split-block Bloom filters of column chunks, sized by what they are to be wrong about (BloomFilter.md)."""
+"""Split-block Bloom filters of column chunks, sized by their rate of false positives (BloomFilter.md)."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from pageseek.format.types import (
 from pageseek.index.page_reader import Chunk, Page
 from pageseek.index.page_values import check_width
 
-RATE = 0.01  # of values that are not there and are found all the same
+RATE = 0.01  # of false positives, if the caller gives none
 LARGEST = 128 << 20  # bytes of a filter
-DIGITS = 38  # of a decimal; those of more are read as DOUBLE by engines (DuckDB), which then ask for the bytes of that
+DIGITS = 38  # of a decimal; engines (DuckDB) read those of more as DOUBLE, and look for the bytes of that
 
 
 def blocks_for(values: int, rate: float) -> int:
-    """Blocks, a power of two, in which so many different values are wrong at most about that often."""
+    """The blocks, a power of two, in which that many different values have about that rate of false positives at most."""
     bits = -8 * values / math.log(1 - rate ** (1 / 8))
     blocks = max(math.ceil(bits / (8 * build.BLOCK) * 1.1), 1)  # some blocks are fuller than others
     return int(min(1 << (blocks - 1).bit_length(), LARGEST // build.BLOCK))
 
 
 def is_half(leaf: Leaf) -> bool:
-    """Whether its values are FLOAT16, which is looked for as FLOAT, too."""
+    """Whether its values are FLOAT16, which engines look for as FLOAT, too."""
     return leaf.element.type == FIXED and logical_of(leaf.element)[0] == L_FLOAT16
 
 
 def bytes_for(leaf: Leaf, chunk: Any, rate: float) -> int:
-    """The bytes of the filter of a chunk of a leaf (its record of the footer) until its values are known."""
+    """The bytes of the filter while a chunk is read. `chunk`: its record in the footer."""
     values = max(min(chunk.num_values, LARGEST), 1)
     return blocks_for(2 * values if is_half(leaf) else values, rate) * int(build.BLOCK)
 
 
 def check(leaf: Leaf, rate: float) -> None:
-    """Raise UnsupportedError where values of a leaf have no hash of their own, ValueError for a rate that is none."""
+    """Raise UnsupportedError where values of a leaf have no hash of their own, ValueError for a rate that cannot be one."""
     if not isinstance(rate, int | float) or not 1e-9 <= rate < 1:
         raise ValueError(f"a false-positive rate of {rate!r}: above 0 and below 1, such as {RATE}")
     check_width(leaf)
@@ -77,19 +77,19 @@ class BloomBuilder:
         self._kind, self._width, self._rate = chunk.kind, chunk.width, rate
         self._place = chunk_range(chunk.metadata)[0]
         self._half = is_half(chunk.leaf)
-        if self._half:  # of zeros both signs are inserted
+        if self._half:  # as floats, so that a zero is inserted with both signs
             self._kind, self._width = K_F16, 0
         self._filter = build.BloomFilter(bytes_for(chunk.leaf, chunk.metadata, rate) // build.BLOCK)
 
     def take(self, page: Page) -> None:
         assert page.values is not None and self._kind is not None
         self._filter.insert(self._kind, self._width, page.values)
-        if self._half:  # engines without such a type (DuckDB) read FLOAT, and ask for its bytes
+        if self._half:  # engines without such a type (DuckDB) read FLOAT, and look for its bytes
             wide = np.frombuffer(page.values.data, "<f2").astype("<f4")
             self._filter.insert(K_F32, 0, page.values._replace(data=wide))
 
     def done(self) -> tuple[bytes, bytes]:
-        """Header and bits, as few as the rate allows for the values that there are, and the checksums of these."""
+        """Header and bits, and the checksums of the bits. The filter is made as small as the rate allows for its values."""
         self._filter.shrink(self._rate)
         made = bytes(self._filter.to_bytes())
         header, _ = core.header(made)

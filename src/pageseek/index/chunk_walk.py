@@ -1,9 +1,10 @@
-"""Column chunks gone through side by side, with the results in their order and little held at a time."""
+"""Column chunks read by several threads, with the results in their order, in bounded memory."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from pageseek.io.fetch import Fetcher
 from pageseek.storage import Store
 
 T = TypeVar("T")
-AHEAD = 512 << 20  # bytes that what is made of chunks may take together, beside the one that is due
+AHEAD = 512 << 20  # bytes that the results of chunks may take together, beside the one that is due
 
 
 def each_chunk(
@@ -31,27 +32,20 @@ def each_chunk(
     store: Store | None = None,
     held: Callable[[int, Leaf], int] = lambda *_: 0,
 ) -> Iterator[T]:
-    """What `work` makes of each chunk, (row group, leaf), by several threads where that is of use. `store`: where its
-    pages are read, if not in the file itself. `held`: the bytes that what is made of a chunk takes until it is handed on.
+    """What `work` makes of each chunk, in their order, by several threads where there are several chunks.
+
+    Parameters
+    ----------
+    chunks
+        Row group and leaf of each.
+    store
+        Where pages are read, if not in the file itself.
+    held
+        The bytes that what is made of a chunk takes until it is handed on.
     """
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
-    with counted("column chunks", len(chunks), progress, report) as step:
-        for found in _worked(file, chunks, work, report, threads, store, held):
-            step()
-            yield found
-
-
-def _worked(
-    file: FileMetadata,
-    chunks: Sequence[tuple[int, Leaf]],
-    work: Callable[[Chunk], T],
-    report: Report,
-    threads: int | None,
-    store: Store | None,
-    held: Callable[[int, Leaf], int],
-) -> Iterator[T]:
-    lock = threading.Lock()
+    lock, room = threading.Lock(), Room()
     own = store is None or store is file.store
     fetcher = Fetcher(file.store if store is None else store, report, file.tail if own else None)
 
@@ -62,12 +56,16 @@ def _worked(
     def one(row_group: int, leaf: Leaf) -> T:
         return work(Chunk(file, row_group, leaf, read, room))
 
-    room = Room()
     n = min(threads or cores(), len(chunks))
-    if n < 2:
-        for row_group, leaf in chunks:
-            yield one(row_group, leaf)
-        return
-    jobs = (Job(partial(one, row_group, leaf), held(row_group, leaf)) for row_group, leaf in chunks)
-    with WorkerPool(n, n + 1, AHEAD) as pool:
-        yield from pool.in_order(jobs)
+    with (
+        counted("column chunks", len(chunks), progress, report) as step,
+        WorkerPool(n, n + 1, AHEAD) if n > 1 else nullcontext() as pool,
+    ):
+        made: Iterator[T]
+        if pool is None:
+            made = (one(*chunk) for chunk in chunks)
+        else:
+            made = pool.in_order(Job(partial(one, *chunk), held(*chunk)) for chunk in chunks)
+        for found in made:
+            step()
+            yield found

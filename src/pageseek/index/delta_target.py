@@ -1,7 +1,7 @@
-"""A file of a Delta Lake table, replaced through the table: the new file lies beside the old one, and one commit takes out the
-one and puts in the other, with what the log said of the rows.
+"""A file of a Delta Lake table, replaced by a commit: the new file lies beside the old one. The log keeps what it said of the
+rows.
 
-Asked of `deltalake` is `DeltaTable.create_write_transaction` with RemoveAction (1.6 and later).
+It needs `DeltaTable.create_write_transaction` and RemoveAction of `deltalake` (1.6 and later).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pageseek.index.table_target import OvertakenError, TableEnd, same_file
 from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of
 
-# what a writer has to know, and is kept where a file is exchanged for one with the same rows
+# features of writers that hold where a file is exchanged for one with the same rows
 FEATURES = frozenset(
     ("appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "generatedColumns",
      "identityColumns", "invariants", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
@@ -35,8 +35,8 @@ FEATURES = frozenset(
 def as_recorded(
     source: Any, table: Any, storage_options: Mapping[str, Any] | None
 ) -> Source | None:
-    """The file that `table.file_uris()` gives by this name, in which the table's folder has escapes and what lies below has none,
-    opened with what the table knows of its store; None of other names.
+    """The file that `table.file_uris()` gives by this name, with the table's own options of its store; None for other names. Such
+    a name has escapes in the table's folder, and none below it.
     """
     if not isinstance(source, str) or os.path.exists(source):
         return None
@@ -57,7 +57,7 @@ class DeltaEnd(TableEnd):
     def __init__(
         self, source: Source, table: Any, storage_options: Mapping[str, Any] | None
     ) -> None:
-        """UnsupportedError where the table asks more of writers than is known here; ValueError where it has no such file."""
+        """UnsupportedError: the table has features that are not known here. ValueError: it has no such file."""
         told = secrets_of(dict(getattr(table, "_storage_options", None) or {}))
         super().__init__(f"Delta table {table.table_uri}", told)
         self._delta = table
@@ -90,8 +90,7 @@ class DeltaEnd(TableEnd):
 
     def look(self) -> None:
         """Bring the table to its newest version."""
-        # a commit that others have overtaken must fail: deltalake itself would let it in after a compaction
-        # that has taken the old file out, and the rows would be there twice
+        # deltalake lets our commit in after a compaction that has taken the old file out: all rows would be there twice
         self._delta.update_incremental()
         if all(self._action["path"] != one["path"] for one in self._actions()):
             raise FileChangedError(
@@ -130,7 +129,7 @@ class DeltaEnd(TableEnd):
 
 
 def _text(name: str, value: Any) -> str | None:
-    """A value of a partition as the log spells it."""
+    """The value of a partition as the log spells it."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -145,7 +144,7 @@ def _text(name: str, value: Any) -> str | None:
 
 
 def _stats(action: Mapping[str, Any]) -> str:
-    """What the log said of the rows, as JSON."""
+    """The statistics of the log, as JSON."""
     names = {"num_records": "numRecords", "min": "minValues", "max": "maxValues", "null_count": "nullCount"}  # fmt: skip
     found = {ours: _plain(action.get(theirs)) for theirs, ours in names.items()}
     return json.dumps({name: value for name, value in found.items() if value is not None})

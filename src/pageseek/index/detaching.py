@@ -1,14 +1,12 @@
-"""Indexes that were attached, listed and taken out again."""
+"""Attached indexes: listed, and taken out again."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from pageseek._core import build as core
 from pageseek.base.report import Report, format_size
 from pageseek.format.chunks import chunk_range
 from pageseek.format.embedded import (
@@ -23,23 +21,18 @@ from pageseek.format.embedded import (
 )
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
-from pageseek.index.appended import (
-    BLOOM_PLACE,
-    COLUMN_PLACE,
-    GONE,
-    OFFSET_PLACE,
-    Attached,
-    new_footer,
-)
-from pageseek.index.attaching import directory_of, refuse_encrypted
+from pageseek.index.attachable import attached_directory, refuse_encrypted
+from pageseek.index.attached import Attached
+from pageseek.index.footer_edit import BLOOM_PLACE, COLUMN_PLACE, GONE, OFFSET_PLACE, FooterEdit
+from pageseek.index.payloads import footer_key
 from pageseek.index.targets import ends, one_file
 from pageseek.prune.registry import kind_named, kind_names
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An index of a file. `column` is empty where it is of several; `attached`: it was put there, and can be taken out.
-    `chunks`: how many column chunks have it.
+    """An index of a file. `column` is empty where the index is of several. `attached`: it can be taken out. `chunks`: how many
+    column chunks have it.
     """
 
     kind: str
@@ -58,8 +51,8 @@ class Entry:
 def listed(
     source: Any, *, table: bool | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Entry]:
-    """The indexes that a file has: page indexes and Bloom filters by column, and those of pageseek's own. `source` and
-    `storage_options`: as of `attach`; `table`: as of `scan`.
+    """The indexes of a file: page indexes and Bloom filters by column, and embedded kinds. `source` and `storage_options`: as
+    of `attach`. `table`: as of `scan`.
 
     Raises
     ------
@@ -68,63 +61,38 @@ def listed(
     """
     one = one_file(source, storage_options, table)
     with closing(FileMetadata(one, one.open())) as file:
-        found = directory_of(file, Report()) or Directory(0)
+        found = attached_directory(file, Report()) or Directory(0)
         made: list[Entry] = []
         for leaf in file.leaves:
-            chunks = file.chunks(leaf)
-            pages = [
-                (
-                    chunk.offset_index_offset,
-                    chunk.offset_index_length + max(chunk.column_index_length, 0),
-                )
-                for chunk in chunks
-                if chunk.offset_index_offset != ABSENT and chunk.offset_index_length != ABSENT
-            ]
-            filters = [
-                (chunk.bloom_filter_offset, max(chunk.bloom_filter_length, 0))
-                for chunk in chunks
-                if chunk.bloom_filter_offset != ABSENT
-            ]
+            pages, filters = [], []  # places and bytes
+            for chunk in file.chunks(leaf):
+                if ABSENT not in (chunk.offset_index_offset, chunk.offset_index_length):
+                    size = chunk.offset_index_length + max(chunk.column_index_length, 0)
+                    pages.append((chunk.offset_index_offset, size))
+                if chunk.bloom_filter_offset != ABSENT:
+                    filters.append((chunk.bloom_filter_offset, max(chunk.bloom_filter_length, 0)))
             for kind, places in ((PAGE_INDEX, pages), (BLOOM, filters)):
                 for ours in (False, True):
                     mine = [size for at, size in places if _is_ours(found, kind, at) is ours]
                     if mine:
                         made.append(Entry(kind, leaf.name, len(mine), sum(mine), ours))
+        n, known = file.num_row_groups, kind_names()
         made += [
-            Entry(
-                one.kind,
-                ".".join(one.leaf or ()),
-                file.num_row_groups,
-                one.length,
-                True,
-                one.kind in kind_names(),
-            )
+            Entry(one.kind, ".".join(one.leaf or ()), n, one.length, True, one.kind in known)
             for one in found.pointers
             if _is_embedded(one)
         ]
-        return made + _by_others(file, found)
+        for name in known:  # what the writer of the file has put there in a form of others
+            there = None if footer_key(name) is None else kind_named(name).size(file)
+            if there is not None:
+                column, offset, size = there
+                if not any(one.kind == name and one.offset == offset for one in found.pointers):
+                    made.append(Entry(name, column, n, size, False))
+        return made
 
 
 def _is_embedded(one: Pointer) -> bool:
-    return one.leaf is not None or one.kind in _footer_keys()
-
-
-def _footer_keys() -> dict[str, bytes]:
-    """The kinds whose place stands under a key of their own."""
-    keys = {name: getattr(kind_named(name), "footer_key", None) for name in kind_names()}
-    return {name: key for name, key in keys.items() if key is not None}
-
-
-def _by_others(file: FileMetadata, found: Directory) -> list[Entry]:
-    """Indexes in a form of others that the writer of the file has put there."""
-    made = []
-    for name in _footer_keys():
-        there = kind_named(name).size(file)
-        if there is not None:
-            column, offset, size = there
-            if not any(one.kind == name and one.offset == offset for one in found.pointers):
-                made.append(Entry(name, column, file.num_row_groups, size, False))
-    return made
+    return one.leaf is not None or footer_key(one.kind) is not None
 
 
 def _is_ours(found: Directory, kind: str, offset: int) -> bool:
@@ -143,11 +111,11 @@ def detach(
     table: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Attached:
-    """Take out what was attached: everything, or indexes of some kinds. What the writer of the file put there stays.
+    """Take out what was attached: everything, or indexes of some kinds. Indexes of the file's writer stay.
 
-    Where everything goes, the file is as it was, to the byte, if its footer was written as the writers of today do.
-    Else the bytes of what goes stay behind, until nothing is left. Bytes that others have put there since stay where they
-    are, and so does what lies before them; `skipped` of the result says so. Parameters and errors as those of `attach`.
+    Where everything goes, the file becomes what it was before, to the byte, if its footer has the form that today's writers
+    give it. Where something stays, the bytes of the removed indexes stay too, unused. Bytes that others have appended since
+    are kept with all that lies before them; `skipped` of the result says so. Parameters and errors: as of `attach`.
     """
     if isinstance(kinds, str):
         raise TypeError(f"kinds={kinds!r}: a list of names")
@@ -155,36 +123,35 @@ def detach(
     report = Report()
     with closing(FileMetadata(one, one.open(), report)) as file:
         refuse_encrypted(file)
-        found = directory_of(file, report)
+        found = attached_directory(file, report)
         every = () if found is None else found.pointers
         unknown = set(kinds or ()) - {pointer.kind for pointer in every if pointer.kind != FREE}
         if unknown:
             raise ValueError(f"{file.name}: no index of kind {min(unknown)!r} was attached")
         goes = [pointer for pointer in every if kinds is None or pointer.kind in kinds]
         stays = [one for one in every if one not in goes and one.kind != FREE]
-        result = Attached(end.shown, file.store.size, 0)
+        result = Attached(end.to.name, file.store.size, 0)
         if end.in_place and KEY not in file.key_value_metadata:  # nothing was attached
             result.bytes_after = file.store.size
             return result
-        places = _without(file, goes, result)
-        length = file.footer_start
-        if found is not None and not stays:
-            length = _without_end(file, found, places, result)
-        added = []
+        edit = FooterEdit(file)
+        _remove(file, goes, edit, result)
+        length, directory = file.footer_start, None
         if found is not None and stays:
             left = tuple(merged([one if one in stays else one.freed() for one in every]))
-            added = [(KEY, Directory(found.base, left, found.orders, found.chunks).to_value())]
-        dropped = [KEY]
-        for name, key in _footer_keys().items():
-            told = file.key_value_metadata.get(key)  # that of others, where they wrote one since
-            if any(one.kind == name and told == b"%d" % one.offset for one in goes):
-                dropped.append(key)
-        orders = GONE if found is not None and found.orders and not stays else 0
-        footer = new_footer(file, places, dropped, added, orders)
+            directory = Directory(found.base, left, found.orders, found.chunks).to_value()
+        elif found is not None:
+            length = _length_without(file, found, edit, result)
+        edit.set_key(KEY, directory)
+        for pointer in goes:
+            key = footer_key(pointer.kind)
+            # somebody else may have written another list since, with its place under the key
+            if key is not None and file.key_value_metadata.get(key) == b"%d" % pointer.offset:
+                edit.set_key(key, None)
+        tail = edit.tail(GONE if found is not None and found.orders and not stays else 0)
         with closing(end.target(file.store)) as target:
             target.copy(file.store, length)
-            target.write(footer)
-            target.write(len(footer).to_bytes(4, "little") + b"PAR1")
+            target.write(tail)
             result.bytes_after = target.size
             target.commit(file.store.check)
             end.done(target.size)
@@ -192,13 +159,15 @@ def detach(
     return result
 
 
-def _without_end(file: FileMetadata, found: Directory, places: Any, result: Attached) -> int:
-    """How many bytes of the file are left where all that was attached goes: those before it, and those of others behind it, at
-    the places where they are, which somebody may know.
+def _length_without(
+    file: FileMetadata, found: Directory, edit: FooterEdit, result: Attached
+) -> int:
+    """The bytes of the file that stay where everything that was attached goes: those before it, and all up to the last bytes
+    that others have appended, since a reader may know their places.
     """
     others = uncovered(found, file.footer_start)
     length = others[-1][1] if others else found.base
-    if not _is_prefix(file, length, places):
+    if not _is_prefix(file, length, edit):
         return file.footer_start
     result.skipped += [
         f"bytes {start:,} to {stop:,} are of nothing that was attached: they stay, as does what lies before them"
@@ -207,47 +176,41 @@ def _without_end(file: FileMetadata, found: Directory, places: Any, result: Atta
     return length
 
 
-def _is_prefix(file: FileMetadata, length: int, places: Any) -> bool:
-    """Whether nothing that stays lies behind so many bytes. `places`: of the new footer."""
+def _places(chunk: Any) -> tuple[tuple[int, int], ...]:
+    """Where the indexes of Parquet of a chunk lie by the old footer."""
+    return (
+        (OFFSET_PLACE, chunk.offset_index_offset),
+        (COLUMN_PLACE, chunk.column_index_offset),
+        (BLOOM_PLACE, chunk.bloom_filter_offset),
+    )
+
+
+def _is_prefix(file: FileMetadata, length: int, edit: FooterEdit) -> bool:
+    """Whether nothing that stays lies behind the first `length` bytes."""
     if not 4 <= length <= file.footer_start:
         return False
     for leaf in file.leaves:
         for group, chunk in enumerate(file.chunks(leaf)):
-            at = (group * file.num_leaves + leaf.index) * core.PLACES
-            stay = [
-                offset + 1
-                for which, offset in (
-                    (OFFSET_PLACE, chunk.offset_index_offset),
-                    (COLUMN_PLACE, chunk.column_index_offset),
-                    (BLOOM_PLACE, chunk.bloom_filter_offset),
-                )
-                if offset != ABSENT and places[at + which] != GONE
-            ]
-            if max(chunk_range(chunk)[1], *stay, 0) > length:
+            if chunk_range(chunk)[1] > length:
                 return False
+            for which, offset in _places(chunk):
+                if offset >= length and not edit.removes(group, leaf, which):
+                    return False
     return True
 
 
-def _without(file: FileMetadata, goes: Collection[Pointer], result: Attached) -> Any:
-    """The places of a footer without those that go."""
-    places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * core.PLACES)
-    pages = [one for one in goes if one.kind == PAGE_INDEX]
-    filters = [one for one in goes if one.kind == BLOOM]
+def _remove(
+    file: FileMetadata, goes: Collection[Pointer], edit: FooterEdit, result: Attached
+) -> None:
+    """Take the indexes that go out of the new footer, and count them."""
     for leaf in file.leaves:
         for group, chunk in enumerate(file.chunks(leaf)):
-            at = (group * file.num_leaves + leaf.index) * core.PLACES
-            for which, offset, of in (
-                (OFFSET_PLACE, chunk.offset_index_offset, pages),
-                (COLUMN_PLACE, chunk.column_index_offset, pages),
-                (BLOOM_PLACE, chunk.bloom_filter_offset, filters),
-            ):
-                if any(one.holds(offset) for one in of):
-                    places[at + which] = places[at + which + 1] = GONE
+            for which, offset in _places(chunk):
+                kind = BLOOM if which == BLOOM_PLACE else PAGE_INDEX
+                if any(one.kind == kind and one.holds(offset) for one in goes):
+                    edit.remove(group, leaf, which)
                     if which != COLUMN_PLACE:
-                        kind = BLOOM if which == BLOOM_PLACE else PAGE_INDEX
-                        key = kind, leaf.name
-                        result.added[key] = result.added.get(key, 0) - 1
+                        result.count(kind, leaf.name, -1)
     for one in goes:
         if _is_embedded(one):
             result.added[one.kind, ".".join(one.leaf or ())] = -file.num_row_groups
-    return places

@@ -1,9 +1,9 @@
-"""The different values of a column, gathered chunk by chunk and put together for the file."""
+"""The distinct values of a column, gathered chunk by chunk and joined for the file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,48 +12,57 @@ import pyarrow.compute as pc
 
 from pageseek.base.arrays import booleans
 from pageseek.format.schema import Leaf
-from pageseek.format.types import (
-    BOOLEAN,
-    BYTE_ARRAY,
-    DOUBLE,
-    FIXED,
-    FLOAT,
-    INT32,
-    INT64,
-    L_FLOAT16,
-    logical_of,
-)
 from pageseek.format.value_list import COMPLETE, NANS, NULLS, Distinct
-from pageseek.index.page_reader import Page
+from pageseek.index.bloom_builder import is_half
+from pageseek.index.page_reader import Page, physical_of
 from pageseek.prune.kind import IndexedColumn
 
-MOST = 1 << 16  # values that are listed
-LARGEST = 4 << 20  # bytes of them
-BATCH, HELD = 1 << 16, 4 << 20  # values, and bytes, of pages that are looked at together
+MOST = 1 << 16  # values of a list
+LARGEST = 4 << 20  # bytes of the values of a list
+BATCH, HELD = (
+    1 << 16,
+    4 << 20,
+)  # values, and their bytes, that are made distinct at a time, at least
 _Bits = npt.NDArray[np.uint8]
-_TYPES = {
-    BOOLEAN: pa.bool_(), INT32: pa.int32(), INT64: pa.int64(), FLOAT: pa.float32(), DOUBLE: pa.float64(),
-    BYTE_ARRAY: pa.binary(),
-}  # fmt: skip
 
 
 def type_of(leaf: Leaf) -> pa.DataType:
     """The Arrow type whose buffers have the bytes of the file."""
-    if leaf.element.type == FIXED:
-        return pa.binary(leaf.element.type_length)
-    return _TYPES[leaf.element.type]
+    found = physical_of(leaf)
+    assert found is not None
+    return found.arrow
 
 
 class GroupValues(NamedTuple):
-    """Those of one row group; `values` is None where there are too many."""
+    """The distinct values of one row group; `values` is None where there are too many."""
 
     values: pa.Array | None
     nulls: bool
     nans: bool
 
 
+class _Waiting:
+    """Arrays that wait to be joined to known values. A join goes over all known values, so it waits for as many new ones."""
+
+    def __init__(self) -> None:
+        self._arrays: list[pa.Array] = []
+        self._rows = self.nbytes = 0
+
+    def add(self, array: pa.Array, nbytes: int, known: pa.Array) -> bool:
+        """Whether so many wait now that they should be joined."""
+        self._arrays.append(array)
+        self._rows += len(array)
+        self.nbytes += nbytes
+        return self._rows >= max(BATCH, len(known)) or self.nbytes >= max(HELD, known.nbytes)
+
+    def take(self) -> list[pa.Array]:
+        """The arrays, which do not wait any more."""
+        arrays, self._arrays, self._rows, self.nbytes = self._arrays, [], 0, 0
+        return arrays
+
+
 class DistinctBuilder:
-    """Takes in the pages of one chunk."""
+    """Gathers the values of one chunk from its pages."""
 
     def __init__(
         self,
@@ -62,15 +71,14 @@ class DistinctBuilder:
         largest: int = LARGEST,
         over: Callable[[pa.Array], None] | None = None,
     ) -> None:
-        """Of more values than `most`, or `largest` bytes, none is known, or `over` is given them, and others are gathered from there on."""
+        """Values beyond `most`, or `largest` bytes, are too many: none is kept then. If `over` is given, it takes those gathered so far
+        instead, and gathering starts anew.
+        """
         self._type = type_of(column.leaf)
         self._most, self._largest, self._over = most, largest, over
-        self._half = (
-            column.leaf.element.type == FIXED and logical_of(column.leaf.element)[0] == L_FLOAT16
-        )
+        self._half = is_half(column.leaf)
         self._values: pa.Array | None = pa.nulls(0, self._type)
-        self._waiting: list[pa.Array] = []  # of pages that were not looked at yet
-        self._rows = self._bytes = 0  # of these
+        self._waiting = _Waiting()  # values of pages, not yet made distinct
         self._nulls = self._nans = False
 
     def take(self, page: Page) -> None:
@@ -87,33 +95,25 @@ class DistinctBuilder:
             values.n,
             [None if part is None else pa.py_buffer(part) for part in buffers],
         )
-        # a look takes memory for as many values as there are: a large page is cut
+        # a look takes memory for each of its values: a large page is cut
         pieces = max(-(-values.n // BATCH), -(-values.nbytes // HELD))
         step = -(-values.n // pieces)
         for at in range(0, values.n, step):
-            self._add(array.slice(at, step) if pieces > 1 else array, values.nbytes // pieces)
+            piece = array.slice(at, step) if pieces > 1 else array
+            if self._waiting.add(piece, values.nbytes // pieces, self._values):
+                self._look()
             if self._values is None:
                 return
         if pieces > 1:
-            self._look()  # what waits would hold all of the page
-
-    def _add(self, array: pa.Array, size: int) -> None:
-        assert self._values is not None
-        self._waiting.append(array)
-        self._rows += len(array)
-        self._bytes += size
-        # each look goes over all that is known: so there is one for as much again, not one for each small page
-        known = self._values
-        if self._rows >= max(BATCH, len(known)) or self._bytes >= max(HELD, known.nbytes):
-            self._look()
+            self._look()  # slices would keep the whole page
 
     def _look(self) -> None:
-        """Join the values of the pages that wait to those that are known."""
-        if not self._waiting:
+        """Join the values of waiting pages to the known ones."""
+        waiting = self._waiting.take()
+        if not waiting:
             return
-        found = pa.chunked_array(self._waiting, self._type).unique().drop_null()
-        self._waiting.clear()
-        self._rows = self._bytes = 0
+        found = pa.chunked_array(waiting, self._type).unique().drop_null()
+        del waiting
         if pa.types.is_floating(self._type) or self._half:
             nan = pc.is_nan(found) if not self._half else _half_nans(found)
             if pc.any(nan).as_py():
@@ -131,14 +131,23 @@ class DistinctBuilder:
         return GroupValues(self._values, self._nulls, self._nans)
 
 
+def gather(column: IndexedColumn, **limits: Any) -> Generator[None, Any, GroupValues]:
+    """A generator that is sent the pages of a chunk, then None, and returns its values. `limits`: as of DistinctBuilder."""
+    builder = DistinctBuilder(column, **limits)
+    while (page := (yield)) is not None:
+        builder.take(page.raw)
+        del page  # before the next one is read
+    return builder.done()
+
+
 def _half_nans(values: pa.Array) -> pa.Array:
     bits = np.frombuffer(values.buffers()[1], "<u2", len(values), 2 * values.offset)
     return pa.array((bits & 0x7FFF) > 0x7C00)
 
 
 class FileValues:
-    """Those of a file, put together from those of its row groups, each of which is let go of once it was taken in: what is held
-    is never much more than the index of the file has.
+    """The distinct values of a file, joined from those of its row groups. It never holds much more than the index of the file
+    takes.
     """
 
     def __init__(
@@ -146,31 +155,30 @@ class FileValues:
     ) -> None:
         self._kind = type_of(leaf)
         self._most, self._largest = most, largest
-        self._flags = np.full(row_groups, COMPLETE, np.uint8)  # as a row group without rows has it
+        self._flags = np.full(row_groups, COMPLETE, np.uint8)  # right for a row group without rows
         self._every: pa.Array | None = pa.nulls(0, self._kind)  # None where they are too many
-        # of each row group bits, which of the values it has, in their order here; None where there is no room for them
+        # a row of bits for each row group: which of the known values it has; None where that takes too much memory
         self._has: _Bits | None = np.zeros((row_groups, 0), np.uint8) if row_groups > 1 else None
-        self._waiting: list[pa.Array] = []  # of row groups, to be joined with the others
-        self._rows = self._bytes = 0  # of these
+        self._waiting = _Waiting()  # values of row groups, not yet joined
 
     @property
     def nbytes(self) -> int:
         """Bytes that are held."""
         held = sum(0 if one is None else one.nbytes for one in (self._every, self._has))
-        return held + self._bytes
+        return held + self._waiting.nbytes
 
     @property
     def complete(self) -> int:
-        """Of how many row groups all values are known."""
+        """How many row groups have all their values known."""
         return int(np.count_nonzero(self._flags & COMPLETE))
 
     def give_up(self) -> None:
-        """They are too many: nothing is held any more."""
+        """Drop all values: they are too many."""
         self._every = self._has = None
-        self._waiting, self._rows, self._bytes = [], 0, 0
+        self._waiting.take()
 
     def take(self, row_group: int, found: GroupValues) -> None:
-        """Those of a row group; they come in the order of the file."""
+        """Join the values of a row group. Row groups come in the order of the file."""
         known = found.values is not None
         self._flags[row_group] = COMPLETE * known | NULLS * found.nulls | NANS * found.nans
         if self._every is None or found.values is None or not len(found.values):
@@ -178,21 +186,14 @@ class FileValues:
         if self._has is not None:
             self._mark(row_group, found.values)
             return
-        # each join goes over all that is known: so there is one for as much again, not one for each small row group
-        self._waiting.append(found.values)
-        self._rows += len(found.values)
-        self._bytes += found.values.nbytes
-        if self._rows >= max(BATCH, len(self._every)) or self._bytes >= max(
-            HELD, self._every.nbytes
-        ):
+        if self._waiting.add(found.values, found.values.nbytes, self._every):
             self._join()
 
     def _join(self) -> None:
-        """Join the values that wait to those that are known."""
-        if self._waiting:
-            joined = pa.chunked_array([self._every, *self._waiting], self._kind).unique()
-            self._waiting, self._rows, self._bytes = [], 0, 0
-            self._know(joined)
+        """Join the waiting values to the known ones."""
+        waiting = self._waiting.take()
+        if waiting:
+            self._know(pa.chunked_array([self._every, *waiting], self._kind).unique())
 
     def _know(self, every: pa.Array) -> None:
         self._every = every
@@ -200,8 +201,8 @@ class FileValues:
             self.give_up()
 
     def _mark(self, row_group: int, values: pa.Array) -> None:
-        """Join the values of a row group to those that are known, and keep which they are."""
-        # tables are made of the values of the row group, never of all that are known, which may be many more
+        """Join the values of a row group to the known ones, and keep which of them it has."""
+        # hash tables are made of the values of the row group, never of all known ones, which may be many more
         known = self._every
         assert known is not None
         there = pc.is_in(known, value_set=values)
@@ -223,12 +224,12 @@ class FileValues:
         self._has[row_group, :size] = np.packbits(bits, bitorder="little")
 
     def values(self) -> pa.Array | None:
-        """All values; None where those of some row group, or all together, are too many."""
+        """All values; None where those of a row group, or of the file, are too many."""
         self._join()
         return self._every if self.complete == len(self._flags) else None
 
     def index(self) -> Distinct | None:
-        """The index of the file; None where no row group has few enough values for one, or all together are too many."""
+        """The index of the file; None where every row group, or the file, has too many values."""
         self._join()
         every, kind = self._every, self._kind
         if every is None or not self.complete:
@@ -252,8 +253,38 @@ class FileValues:
         return Distinct(n, width, data, None, self._flags, has)
 
 
+class ListBuilder:
+    """Builds the list of a column (`prune.kind.Builder`): a kind says what its payload makes of the values."""
+
+    def __init__(self, column: IndexedColumn, payload: Callable[[FileValues], bytes]) -> None:
+        self._column, self._payload = column, payload
+        self._values = FileValues(column.leaf, column.num_row_groups)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return self._values.nbytes
+
+    @property
+    def chunks(self) -> int:
+        """How many row groups have all their values in the list."""
+        return self._values.complete
+
+    def collect(self) -> Generator[None, Any, GroupValues]:
+        """The values of one row group."""
+        return gather(self._column)
+
+    def add(self, row_group: int, part: GroupValues) -> None:
+        """Join them to those of the row groups before."""
+        self._values.take(row_group, part)
+
+    def finish(self) -> bytes:
+        """The payload."""
+        return self._payload(self._values)
+
+
 def _plain(values: pa.Array, kind: pa.DataType) -> tuple[int, bytes]:
-    """The width and the PLAIN bytes of values of a fixed width; a boolean is a byte."""
+    """The width of values of a fixed width, and their PLAIN bytes; a boolean is one byte."""
     if pa.types.is_boolean(kind):
         return 1, bytes(values.to_numpy(zero_copy_only=False).astype(np.uint8))
     width = kind.byte_width
@@ -263,7 +294,7 @@ def _plain(values: pa.Array, kind: pa.DataType) -> tuple[int, bytes]:
 
 
 def values_of(found: Distinct, leaf: Leaf) -> pa.Array:
-    """As the file has them."""
+    """The values of an index with the bytes of the file."""
     kind = type_of(leaf)
     if found.ends is not None:
         buffers = [None, pa.py_buffer(found.ends.astype(np.int32)), pa.py_buffer(found.values)]

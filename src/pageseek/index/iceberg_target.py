@@ -1,8 +1,8 @@
-"""A file of an Iceberg table, replaced through the table: the new file lies beside the old one, and one commit takes out the
-one and puts in the other, with what the manifest said of the rows.
+"""A file of an Iceberg table, replaced by a commit: the new file lies beside the old one. The manifest keeps what it said of
+the rows.
 
-Asked of `pyiceberg` (0.10 to 0.12) is `Transaction.update_snapshot().overwrite()` with `delete_data_file` and
-`append_data_file`. What it has made of the manifests is held against the old ones before it is committed.
+It needs `Transaction.update_snapshot().overwrite()` of `pyiceberg` (0.10 to 0.12), with `delete_data_file` and
+`append_data_file`. The new manifests are compared with the old ones before the commit.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.resolve import PATIENCE
 
-VERSIONS = (1, 2)  # of the format; in the third rows have ids, which pyiceberg cannot hand on
+VERSIONS = (1, 2)  # of the format; rows of the third have ids, which pyiceberg cannot keep
 SECRET = ("secret", "token", "password", "credential", "key", "sas")  # in names of properties
-DELETE_FILES = 1  # what a manifest lists, if not data files
-EQUALITY_DELETES = 2  # what is in a file, if no data and no positions
+DELETE_FILES = 1  # content of a manifest
+EQUALITY_DELETES = 2  # content of a delete file
 PATH = 2147483546  # the field of a position delete file that names data files
-# settings of a commit: one that others have overtaken is looked at here before it is made anew
+# settings of a commit: it is tried once, since an overtaken one is checked here before it is tried again
 ONCE = {
-    "commit.retry.num-retries": "1",  # so that pyiceberg asks whether it was made after all
+    "commit.retry.num-retries": "1",  # pyiceberg then looks whether the commit was made after all
     "commit.retry.min-wait-ms": "0",
     "commit.retry.max-wait-ms": "0",
     "commit.retry.total-timeout-ms": str(10**9),
 }
-# errors after which it is sure that no commit was made
+# errors after which certainly no commit was made
 REFUSALS = (
     "AuthorizationExpiredError", "BadRequestError", "ForbiddenError", "NoSuchTableError", "UnauthorizedError",
     "ValidationException", "WaitingForLockException",
@@ -52,9 +52,7 @@ def _name(table: Any) -> str:
 def as_recorded(
     source: Any, table: Any, storage_options: Mapping[str, Any] | None
 ) -> Source | None:
-    """The file of a URL as the table spells it, without escapes, opened with what the table knows of its store; None of what
-    is no such URL.
-    """
+    """The file of a URL as the table spells it, without escapes, with the table's own options of its store; None for other names."""
     scheme = urlsplit(source).scheme if isinstance(source, str) and "://" in source else ""
     if len(scheme) < 2 or os.path.exists(source):
         return None
@@ -71,9 +69,7 @@ class IcebergEnd(TableEnd):
     def __init__(
         self, source: Source, table: Any, storage_options: Mapping[str, Any] | None
     ) -> None:
-        """UnsupportedError where the table cannot be written to, or has rows of the file deleted; ValueError where it has no such
-        file.
-        """
+        """UnsupportedError: the table cannot be written to, or has rows of the file deleted. ValueError: it has no such file."""
         known = {**dict(getattr(table.catalog, "properties", {})), **dict(table.io.properties)}
         told = {n: one for n, one in known.items() if any(word in n.lower() for word in SECRET)}
         super().__init__(_name(table), secrets_of(told))
@@ -91,7 +87,7 @@ class IcebergEnd(TableEnd):
             raise UnsupportedError(f"{self.table}: {OTHER}") from None
         self._ice = table
         self._tried: list[int] = []  # snapshots that were sent
-        self._unsure = False  # whether one was, and no answer came
+        self._unsure = False  # whether one was sent without an answer
         self._refresh()
         version = table.metadata.format_version
         if version not in VERSIONS:
@@ -132,7 +128,7 @@ class IcebergEnd(TableEnd):
         return [] if snapshot is None else list(snapshot.manifests(self._ice.io))
 
     def _entries(self, deletes: bool) -> list[Any]:
-        """What the newest snapshot has: of data files, or of delete files."""
+        """The data files of the newest snapshot, or its delete files."""
         return [
             entry
             for manifest in self._manifests(self._ice.metadata.current_snapshot())
@@ -141,7 +137,7 @@ class IcebergEnd(TableEnd):
         ]
 
     def _take(self, entries: list[Any]) -> None:
-        """Keep what the newest snapshot says of the old file, if it is one that can be exchanged."""
+        """Keep the entry of the old file in the newest snapshot. UnsupportedError: it cannot be exchanged."""
         found = [one for one in entries if one.data_file.file_path == self._old]
         if not found:
             raise FileChangedError(
@@ -162,7 +158,7 @@ class IcebergEnd(TableEnd):
         self._snapshot = self._ice.metadata.current_snapshot()
 
     def _refuse_partition(self) -> None:
-        """Where pyiceberg cannot write the partition of the old file anew."""
+        """Raise UnsupportedError where pyiceberg cannot write the partition of the old file again."""
         data, metadata = self._entry.data_file, self._ice.metadata
         if any(isinstance(one, float) and one != one for one in data.partition):
             raise UnsupportedError(
@@ -178,7 +174,7 @@ class IcebergEnd(TableEnd):
                 ) from None
 
     def _deletes(self, entry: Any) -> bool:
-        """Whether a delete file may concern the old file: where it does not say, it does."""
+        """Whether a delete file may concern the old file; True where it does not say."""
         data, deletes = self._entry.data_file, entry.data_file
         equality = deletes.content == EQUALITY_DELETES
         later = (entry.sequence_number or 0) - (self._entry.sequence_number or 0)
@@ -210,7 +206,7 @@ class IcebergEnd(TableEnd):
         numbers: list[int] = []  # of the snapshot
 
         def refresh() -> Any:
-            """Asked by pyiceberg when a commit has failed, before it is made anew."""
+            """Pyiceberg calls it when a commit has failed, before it tries again."""
             self._ice.refresh()
             if self._ice.metadata.snapshot_by_id(numbers[0]) is None:
                 raise self._failed("somebody else's commit came first")
@@ -245,7 +241,7 @@ class IcebergEnd(TableEnd):
                 self._ice.refresh()
             if self._ice.metadata.snapshot_by_id(after.snapshot_id) is None:
                 raise StoreError(
-                    f"{self.table}: nobody knows whether the commit was made ({self.said(error)}); {self.shown} stays, in case it was"
+                    f"{self.table}: nobody knows whether the commit was made ({self.said(error)}); {self.to.name} stays, in case it was"
                 ) from None
         else:
             self._ice.metadata, self._ice.metadata_location = mine.metadata, mine.metadata_location
@@ -257,7 +253,7 @@ class IcebergEnd(TableEnd):
         new = self._make(**{**said, "file_path": self._new, "file_size_in_bytes": size})
         new.spec_id = old.spec_id
         metadata = self._ice.metadata
-        # pyiceberg gives new files the partitions that are the default: in the copy those of the old one
+        # pyiceberg gives new files the default partition spec: in the copy that is the spec of the old file
         mine.metadata = metadata.model_copy(
             update={"properties": {**metadata.properties, **ONCE}, "default_spec_id": old.spec_id}
         )
@@ -270,8 +266,8 @@ class IcebergEnd(TableEnd):
         return made
 
     def _check(self, before: Any, after: Any) -> list[str]:
-        """Hold the snapshot that is to be committed against the one before: nothing but the two files may differ. What was
-        written of it.
+        """Compare the snapshot that will be committed with the one before: only the two files may differ. Returns the paths of its
+        new manifests and its manifest list.
         """
         old, new = (
             {one.manifest_path: one for one in self._manifests(of)} for of in (before, after)
@@ -298,7 +294,7 @@ class IcebergEnd(TableEnd):
         )
 
     def _discard(self, written: list[str]) -> None:
-        """Delete what was written of a snapshot that is in no table, where pyiceberg has not done so."""
+        """Delete the files of a snapshot that was not committed, if pyiceberg has not done so."""
         for path in written:
             with suppress(Exception):
                 self._ice.io.delete(path)

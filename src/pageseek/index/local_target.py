@@ -1,10 +1,10 @@
-"""Where a file with indexes is written to: all of it is put together first, then it appears in one step."""
+"""A new file with indexes: all of it is put together first, then it appears in one step."""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 from pageseek.base.errors import FileChangedError
 from pageseek.storage import RemoteStore, Store, Version
@@ -13,36 +13,19 @@ from pageseek.storage.hadoop_sums import Sums
 from pageseek.storage.local import LocalStore, version_at
 
 STEP = 32 << 20  # bytes copied at a time from a remote store
-PIECE = 8 << 20  # of them in one request, and at a time from a near one; two such are held
+PIECE = 8 << 20  # bytes of one request, and copied at a time from a local store; two are held
 
 
-class Target(Protocol):
-    """A file that comes to be. `path`: as it may be shown; `size`: the bytes that are there so far."""
+class Target(ABC):
+    """A file that comes to be: put together in a draft on this machine, then made to appear by `commit`.
+
+    Attributes
+    ----------
+    path : str
+        The name of the file, as it may be shown.
+    """
 
     path: str
-
-    @property
-    def size(self) -> int: ...
-
-    def copy(self, source: Store, length: int) -> Store:
-        """Begin with the first bytes of an open store. What is returned has them too, and nearer where the store is far."""
-        ...
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Put bytes behind those that are there; the place where they begin."""
-        ...
-
-    def commit(self, check: Callable[[], None]) -> None:
-        """All bytes are there: let the file appear. `check` has the last word before."""
-        ...
-
-    def close(self) -> None:
-        """Leave nothing behind, unless it was committed."""
-        ...
-
-
-class DraftTarget:
-    """A new file on this machine, in which another one is put together."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -50,10 +33,11 @@ class DraftTarget:
 
     @property
     def size(self) -> int:
+        """The bytes that are there so far."""
         return self._draft.size
 
     def copy(self, source: Store, length: int) -> Store:
-        """The first bytes of an open store."""
+        """Begin with the first bytes of an open store. Returns a store that has them too: a local one where this one is remote."""
         step = STEP if isinstance(source, RemoteStore) else PIECE
         while self.size < length:
             stop = min(self.size + step, length)
@@ -66,8 +50,12 @@ class DraftTarget:
         return self._near
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Put bytes behind those that are there; the place where they begin."""
+        """Put bytes behind those that are there. Returns the place where they begin."""
         return self._draft.write(data)
+
+    @abstractmethod
+    def commit(self, check: Callable[[], None]) -> None:
+        """All bytes are there: let the file appear. `check` is called right before, and raises where it must not."""
 
     def close(self) -> None:
         """Leave nothing behind, unless it was committed."""
@@ -76,14 +64,14 @@ class DraftTarget:
         self._draft.close()
 
 
-class LocalTarget(DraftTarget):
+class LocalTarget(Target):
     """A file in the folder of its last name, which it has when it is complete."""
 
     def __init__(
         self, path: str, like: str | None, overwrite: bool = False, only: Version | None = None
     ) -> None:
-        """`like`: a file whose permissions and attributes it takes over. `overwrite`: it replaces what has its name by then; `only` a file
-        of this version, if given.
+        """`like`: a file whose permissions and attributes the new one takes over. `overwrite`: the new one replaces what has its name
+        by then; if `only` is given, only a file of that version.
         """
         self._only = only
         self.path = os.path.realpath(path)
@@ -98,7 +86,7 @@ class LocalTarget(DraftTarget):
                 raise
 
     def commit(self, check: Callable[[], None]) -> None:
-        """All bytes are there: to disk, then under the last name. `check` has the last word before."""
+        """Write all bytes to disk, then give the file its last name."""
         sums, before = self._sums, None
 
         def look() -> None:
@@ -118,7 +106,7 @@ class LocalTarget(DraftTarget):
         sums.renew(lambda: _identity(self.path) == self._draft.identity)
 
     def _look(self) -> None:
-        """Whether the name is still that of the file that was read: who reads it has it open, and would not see that."""
+        """Refuse where another file has the name of the one that was read. The open descriptor would not show that."""
         if self._only is None:
             return
         try:

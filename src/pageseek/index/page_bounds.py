@@ -6,9 +6,10 @@ Sources: parquet.thrift (ColumnIndex, ColumnOrder), PageIndex.md.
 from __future__ import annotations
 
 from array import array
+from typing import TypeAlias
 
 from pageseek._core import build
-from pageseek.format.bounds import has_order
+from pageseek.format.bounds import IEEE754_ORDER, TYPE_ORDER, has_order
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
     BYTE_ARRAY,
@@ -16,7 +17,6 @@ from pageseek.format.types import (
     FIXED,
     FLOAT,
     INT32,
-    INT64,
     K_F16,
     K_U32,
     K_U64,
@@ -28,17 +28,18 @@ from pageseek.format.types import (
     L_STRING,
     logical_of,
 )
-from pageseek.index.page_reader import Page, Values
+from pageseek.index.page_reader import Page, Values, physical_of
 
-LONGEST = 64  # bytes of a bound of text, from which it is cut
-_SIZES = {INT32: 4, INT64: 8, FLOAT: 4, DOUBLE: 8}
+LONGEST = 64  # bytes of a bound; a longer text is cut
+# of a page as PLAIN bytes: least, greatest, how many NaN; the bounds are empty where all values are NaN, None where there is none
+Bounds: TypeAlias = tuple[bytes, bytes, int] | None
 
 
 class Order:
-    """How the values of a leaf are compared, and written as bounds."""
+    """The order of the values of a leaf, and their bounds as bytes."""
 
     def __init__(self, leaf: Leaf, kind: int, width: int) -> None:
-        """`kind`, `width`: of the values as the file has them (ps_kind)."""
+        """`kind`, `width`: of the bytes in the file (ps_kind)."""
         logical, _, signed = logical_of(leaf.element)
         physical = leaf.element.type
         self.known = has_order(leaf)
@@ -49,15 +50,20 @@ class Order:
             self.kind, self.width, self.floats = K_F16, 0, True
         elif logical == L_INTEGER and not signed:
             self.kind = K_U32 if physical == INT32 else K_U64
-        self._size = 2 if self.kind == K_F16 else _SIZES.get(physical, width)
+        found = physical_of(leaf)
+        self._size = 2 if self.kind == K_F16 else 0 if found is None else found.width
         self._physical = physical
         self._cut = physical == BYTE_ARRAY and not self.decimal
         self._text = logical in (L_STRING, L_ENUM, L_JSON)
 
-    def bounds(self, page: Page) -> tuple[bytes, bytes, int] | None:
-        """Bounds of a page as PLAIN bytes, and how many NaN it has; empty ones where all its values are NaN, None where it has
-        none.
-        """
+    def fits(self, declared: int | None) -> bool:
+        """Whether values are compared in the order that the footer declares for the column (ColumnOrder); None: it has none."""
+        return self.known and (
+            declared == TYPE_ORDER or (declared == IEEE754_ORDER and self.floats)
+        )
+
+    def bounds(self, page: Page) -> Bounds:
+        """The bounds of a page as a ColumnIndex has them."""
         found = self.bounds_whole(page)
         if found is None or not self.known:
             return found
@@ -68,8 +74,8 @@ class Order:
             low, high = cut_below(low, self._text), cut_above(high, self._text)
         return low, high, nans
 
-    def bounds_whole(self, page: Page) -> tuple[bytes, bytes, int] | None:
-        """The same with the least and greatest value themselves."""
+    def bounds_whole(self, page: Page) -> Bounds:
+        """The least and greatest value of a page themselves."""
         values = page.values
         assert values is not None
         _, nans, least, most = build.extremes(self.kind, self.width, values, self.decimal)
@@ -99,7 +105,7 @@ class Order:
         return bool(most == 1)
 
     def _plain(self, values: Values, at: int) -> bytes:
-        """The bytes that the file has of a value."""
+        """The bytes of a value in the file."""
         if self._physical == BYTE_ARRAY:
             ends = memoryview(values.offsets).cast("B").cast("i")
             return bytes(memoryview(values.data)[ends[at] : ends[at + 1]])
@@ -116,14 +122,14 @@ def _signed_zero(value: bytes, negative: bool) -> bytes:
 
 
 def cut_below(value: bytes, text: bool) -> bytes:
-    """A shorter byte string that is not greater, where this one is long; of text, one that is text."""
+    """A byte string that is not greater, and not long. A `text` is cut between characters."""
     if len(value) <= LONGEST:
         return value
     return value[: _whole(value, LONGEST) if text else LONGEST]
 
 
 def cut_above(value: bytes, text: bool) -> bytes:
-    """A shorter byte string that is not less, where this one is long and there is one."""
+    """A byte string that is not less, and not long if there is such a one."""
     if len(value) <= LONGEST:
         return value
     made = _next_text(value[: _whole(value, LONGEST)]) if text else _next(value[:LONGEST])
@@ -131,7 +137,7 @@ def cut_above(value: bytes, text: bool) -> bytes:
 
 
 def _whole(value: bytes, at: int) -> int:
-    """The end of the last whole character before a byte."""
+    """The end of the last whole character that ends at or before a byte."""
     while at > 0 and value[at] & 0xC0 == 0x80:
         at -= 1
     return at
@@ -144,10 +150,10 @@ def _next(value: bytes) -> bytes | None:
 
 
 def _next_text(value: bytes) -> bytes | None:
-    """The same among texts: of UTF-8 the bytes are in the order of the characters."""
+    """As `_next`, but a text: UTF-8 sorts as its characters do."""
     try:
         text = value.decode()
-    except UnicodeDecodeError:  # it only claims to be one
+    except UnicodeDecodeError:  # bytes under a type of text
         return _next(value)
     for i in range(len(text) - 1, -1, -1):
         point = ord(text[i]) + 1

@@ -1,4 +1,4 @@
-"""The memory that pages under way may take together, counted in bytes."""
+"""The memory that the pages in work may take together, in bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pageseek._core import memory
 
 IN_FLIGHT = 256 << 20  # bytes of pages, as they are stored, decompressed and decoded
-SMALL = 1 << 20  # bytes of a page from which it is counted
+SMALL = 1 << 20  # bytes; smaller pages are not counted
 LARGE = 16 << 20  # bytes that are given back at once, not kept for the next page (`memory.keep`)
 
 
 class Room:
-    """Shared by threads. A page waits until there is room for it, or no other page; they come in in the order in which they asked."""
+    """Memory that threads share. A page waits until there is room for it, or no other page; pages enter in the order of their calls."""
 
     def __init__(self, most: int = IN_FLIGHT) -> None:
         self._most = most
@@ -25,9 +25,9 @@ class Room:
 
     @contextmanager
     def page(self, size: int) -> Iterator[Callable[[int], None]]:
-        """A page of about so many bytes is worked on. Gives a function that is told what it does take.
+        """Hold about `size` bytes for a page. Gives a function, to be called with the bytes that the page really takes.
 
-        Small ones come in at once. Who is inside asks for no other page.
+        Small pages enter at once. A thread holds one page at a time.
         """
         taken = size if size >= SMALL else 0
         counted = taken > 0
@@ -68,7 +68,7 @@ class Room:
                 self._changed.notify_all()
 
     def keep(self, size: int) -> None:
-        """So many bytes are taken by something else; where it is negative, they are free again."""
+        """Count bytes that something else takes; a negative number gives them back."""
         with self._changed:
             self._held += size
             self._changed.notify_all()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pageseek._core import build
 from pageseek.base.errors import CoreError
-from pageseek.format.bounds import IEEE754_ORDER, TYPE_ORDER
+from pageseek.format.bounds import TYPE_ORDER
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex, parse_column_index
 from pageseek.format.types import FLOAT_KINDS, Options
@@ -19,7 +19,7 @@ UNORDERED, ASCENDING, DESCENDING = range(3)  # parquet.thrift, BoundaryOrder
 
 @dataclass(slots=True)
 class PageIndex:
-    """The bytes of both, as far as a chunk can have them, and why not."""
+    """The bytes of OffsetIndex and ColumnIndex, None where the chunk cannot have one, and why not."""
 
     offsets: bytes | None = None
     column: bytes | None = None
@@ -27,29 +27,30 @@ class PageIndex:
 
 
 class PageIndexer:
-    """Takes in the pages of one chunk, in their order."""
+    """Builds the page index of one chunk from its pages, in their order."""
 
     def __init__(self, file: FileMetadata, chunk: Chunk, order_given: bool) -> None:
-        """`order_given`: the footer will say that values are compared by the order of their type, if it has no say yet."""
+        """`order_given`: the new footer declares the order of the type for all columns, where the old one declares none."""
         self._file, self._chunk = file, chunk
         leaf = chunk.leaf
         self._order: Order | None = None
         self._why_not: list[str] = []
-        if chunk.kind is not None:
-            order = Order(leaf, chunk.kind, chunk.width)
-            self._order = order if order.known else None
         declared = TYPE_ORDER if order_given else None
         if leaf.index < len(file.orders):
             declared = file.orders[leaf.index]
-        if self._order is None:
+        order = None if chunk.kind is None else Order(leaf, chunk.kind, chunk.width)
+        if order is None or not order.known:
             self._why_not.append("values of its type have no order")
-        elif declared != TYPE_ORDER and not (declared == IEEE754_ORDER and self._order.floats):
+        elif order.fits(declared):
+            self._order = order
+        elif declared is None:
             self._why_not.append(
                 "the footer does not say how its values are ordered, and has bounds that this would change"
-                if declared is None
-                else "the footer says that its values are ordered in a way that is not known"
             )
-            self._order = None
+        else:
+            self._why_not.append(
+                "the footer says that its values are ordered in a way that is not known"
+            )
         self._places, self._sizes, self._rows = array("q"), array("q"), array("q")
         self._nulls, self._nans = array("q"), array("q")
         self._null_pages = bytearray()
@@ -59,7 +60,7 @@ class PageIndexer:
 
     @property
     def wants_values(self) -> bool:
-        """Whether values are to be decoded."""
+        """Whether it needs the values of pages."""
         return self._order is not None
 
     def take(self, page: Page) -> None:
@@ -75,7 +76,7 @@ class PageIndexer:
         low, high, nans = found or (b"", b"", 0)
         self._nans.append(nans)
         if nans:
-            # bounds leave NaN out, which is legal, and of which readers make that a NaN is no greater than the upper one
+            # bounds leave NaN out, which is legal; but readers conclude that no NaN is greater than the upper bound
             self._why_not.append(
                 f"page {page.number} has NaN, which other engines call the greatest value, and no bound can tell"
             )
@@ -98,7 +99,7 @@ class PageIndexer:
         return made
 
     def _column(self, made: PageIndex) -> bytes:
-        """With the order of the bounds, if they have one: as whoever reads them will see it."""
+        """The ColumnIndex, with the boundary order that a reader will find."""
         assert self._order is not None
         nans = self._nans if self._order.kind in FLOAT_KINDS else None
 
@@ -115,7 +116,7 @@ class PageIndexer:
         orders = file.orders
         if leaf.index >= len(orders):
             orders = memoryview(array("q", [TYPE_ORDER]) * file.num_leaves)
-        # of nothing but null pages, readers have searched in vain (parquet-java 2809)
+        # an order of nothing but null pages has made readers fail (parquet-java 2809)
         for order in (ASCENDING, DESCENDING) if any(self._least) or any(self._most) else ():
             data = written(order)
             try:

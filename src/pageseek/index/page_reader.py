@@ -1,4 +1,4 @@
-"""A column chunk page by page, its values with the bytes that the file has: what indexes are built of, and verified by.
+"""A column chunk page by page, its values with the bytes of the file. Indexes are built from it, and verified by it.
 
 Sources: parquet.thrift (PageHeader), README.md of the format (Data Pages).
 """
@@ -9,6 +9,10 @@ import struct
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core.metadata import TRUNCATED
@@ -43,22 +47,44 @@ from pageseek.format.types import (
 from pageseek.index.page_budget import Room
 
 WINDOW = 8 << 20  # bytes of a chunk that are held at a time, or a whole page
-LIKELY = 256 << 20  # bytes of text that a page is believed to have
-HEADER, LARGEST_HEADER = 1 << 10, 16 << 20  # bytes that a page header is looked for in
-KINDS = {
-    BOOLEAN: K_BOOL,
-    INT32: K_I32,
-    INT64: K_I64,
-    FLOAT: K_F32,
-    DOUBLE: K_F64,
-    BYTE_ARRAY: K_BYTES,
-    FIXED: K_FIXED,
-}  # ps_kind of values whose bytes are those of the file
+LIKELY = 256 << 20  # bytes of text for which memory is taken before they are decoded, at most
+HEADER, LARGEST_HEADER = (
+    1 << 10,
+    16 << 20,
+)  # bytes in which a page header is looked for, at first and at most
 _MILLISECONDS = 1  # unit of INT96 (ps_leaf_spec): every day fits
-WIDTHS = {K_BOOL: 0, K_I32: 4, K_F32: 4, K_I64: 8, K_F64: 8}  # bytes of a value
 CODES = 2, 8  # encodings of codes: PLAIN_DICTIONARY, RLE_DICTIONARY
 Read = Callable[[int, int], memoryview]  # (offset, length) to bytes
-Takes = Callable[[int], None]  # is told the bytes of memory
+Takes = Callable[[int], None]  # called with the bytes of memory that a page takes
+
+
+class Physical(NamedTuple):
+    """How values of a physical type are decoded, with the bytes of the file.
+
+    `kind`: their ps_kind. `width`: bytes of a value, 0 for bits and texts. `arrow`: the Arrow type with such buffers.
+    """
+
+    kind: int
+    width: int
+    arrow: pa.DataType
+
+
+_PHYSICAL = {
+    BOOLEAN: Physical(K_BOOL, 0, pa.bool_()),
+    INT32: Physical(K_I32, 4, pa.int32()),
+    INT64: Physical(K_I64, 8, pa.int64()),
+    FLOAT: Physical(K_F32, 4, pa.float32()),
+    DOUBLE: Physical(K_F64, 8, pa.float64()),
+    BYTE_ARRAY: Physical(K_BYTES, 0, pa.binary()),
+}
+
+
+def physical_of(leaf: Leaf) -> Physical | None:
+    """How the values of a leaf are decoded; None for INT96, whose values no index has, and for a width that no value can have."""
+    if leaf.element.type == FIXED:
+        length = leaf.element.type_length
+        return Physical(K_FIXED, length, pa.binary(length)) if 0 < length <= MAX_FIXED else None
+    return _PHYSICAL.get(leaf.element.type)
 
 
 class SpansError(Exception):
@@ -75,11 +101,18 @@ class Values(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of its buffers."""
+        """The bytes of its buffers."""
         return sum(memoryview(part).nbytes for part in self[1:] if part is not None)
 
+    def valid(self) -> npt.NDArray[np.bool_]:
+        """Which of them are not null."""
+        if self.validity is None:
+            return np.ones(self.n, np.bool_)
+        bits = np.frombuffer(self.validity, np.uint8)
+        return np.unpackbits(bits, count=self.n, bitorder="little").view(np.bool_)
+
     def pieces(self, width: int, rows: int) -> Iterator[Values]:
-        """The same, so many rows at a time, a multiple of 8; `width`: bytes of a value where it has no offsets, not of a bit."""
+        """Pieces of `rows` values, a multiple of 8. `width`: the bytes of a value of a fixed width; bits cannot be cut."""
         data = memoryview(self.data).cast("B")
         validity, offsets = (
             None if part is None else memoryview(part).cast("B")
@@ -96,9 +129,10 @@ class Values(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A data page. `offset`: of its header in the file; `size`: of header and body; rows count from the row group's
-    first. `num_values`: levels, of which `nulls` have no value, which are counted where `values` were asked for; these are None where
-    they were not, or are of no kind that is looked at. `head`: the bytes of the header, if there are statistics in it.
+    """A data page. `offset`: of its header in the file. `size`: bytes of header and body. `first_row` counts from the first row
+    of the row group. `num_values`: levels; `nulls` of them have no value, which is counted only if the caller wants values.
+    `values` is None where the caller does not want them, or where values of this type are never decoded. `head`: the bytes of a
+    header with statistics, else empty.
     """
 
     number: int
@@ -114,29 +148,24 @@ class Page(NamedTuple):
 
 
 class Chunk:
-    """One column chunk, to be gone through once or several times. Not shared between threads."""
+    """One column chunk, which can be read several times. It is not shared between threads."""
 
     def __init__(
         self, file: FileMetadata, row_group: int, leaf: Leaf, read: Read, room: Room | None = None
     ) -> None:
-        """`read`: brings bytes of the file, and counts them. `room`: for the pages of several chunks."""
+        """`read`: reads bytes of the file, and counts them. `room`: memory for the pages of all chunks that are read at a time."""
         self._file, self.row_group, self.leaf, self._read = file, row_group, leaf, read
         self.metadata, self._start, self._stop = file.placed_chunk(row_group, leaf)
         self.num_rows = file.group_rows[row_group]
-        physical = leaf.element.type
+        physical, found = leaf.element.type, physical_of(leaf)
         length = leaf.element.type_length if physical == FIXED else 0
-        # None: of INT96, whose values are not needed, and of a width that none can have
-        known = physical != FIXED or 0 < length <= MAX_FIXED
-        self.kind: int | None = KINDS.get(physical) if known else None
-        self.width = length if physical == FIXED else 0
-        self.value_bytes = WIDTHS.get(
-            self.kind or 0, self.width
-        )  # of a value, 0 where they differ, or are bits
-        self._leaf_type = physical, length, self.kind or 0, self.width, 0, 0, 0
-        if physical == INT96:  # only what is null is of interest
+        self.kind = None if found is None else found.kind
+        self.width, self.value_bytes = length, 0 if found is None else found.width
+        self._leaf_type = physical, length, self.kind or 0, length, 0, 0, 0
+        if physical == INT96:  # only nulls are counted
             self._leaf_type = physical, 0, K_I64, 0, _MILLISECONDS, 0, 0
-        self.tells_nulls = known  # where values are asked for
-        self._at = 0  # of the page at hand, for errors
+        self.tells_nulls = physical != FIXED or found is not None  # if the caller wants values
+        self._at = 0  # offset of the page that is read, for errors
         self._room = Room() if room is None else room
         self._window, self._base = memoryview(b""), self._start  # bytes at hand, and where they lie
         self._entries, self._entry = 0, 0.0  # bytes of the dictionary, and of one of its values
@@ -146,8 +175,7 @@ class Chunk:
         return f"{self._file.name}: column {self.leaf.name!r}, row group {self.row_group}"
 
     def pages(self, values: bool) -> Generator[Page]:
-        """Its data pages, with their `values` where these are asked for. Who does not go through all of them closes the
-        generator.
+        """Its data pages, with their `values` if the caller wants them. The caller closes the generator.
 
         Raises
         ------
@@ -185,8 +213,8 @@ class Chunk:
         )
 
     def joined(self) -> Generator[Page]:
-        """All values, with as few pages made one as may be: for chunks whose rows go on from page to page. Levels and nulls are
-        counted with the last. Errors as of `pages`.
+        """The whole chunk as one page, or a few where its values take too much memory: for chunks whose rows go on from page to
+        page. The last one has the counts of levels and nulls. Errors as of `pages`.
         """
         try:
             yield from self._joined()
@@ -258,7 +286,7 @@ class Chunk:
                     hint = self._text_bytes(header) if values and self.leaf.flat else 0
                     made, nulls = self._decoded(decoder, data, row, count, n, values, hint)
                     decoder.release()
-                del data  # of a large page no more is held than what is worked with
+                del data  # a large page is held in one form at a time
                 if size > WINDOW:
                     self._window = memoryview(b"")
                 takes(0 if made is None else made.nbytes)
@@ -271,7 +299,7 @@ class Chunk:
                     raise CorruptFileError(
                         f"{self.where}, page at byte {at}: its rows go beyond the {self.num_rows} of the row group"
                     )
-                if row == self.num_rows and not repeated:  # whatever may follow
+                if row == self.num_rows and not repeated:  # readers ignore what follows
                     break
         if row != self.num_rows:
             raise CorruptFileError(
@@ -288,7 +316,9 @@ class Chunk:
         ranges = struct.pack("<2q", row, row + count)
         found = decoder.read_page(data, row, count, ranges, hint)
         if isinstance(found, int):
-            if found == core.TAKE_PAGE and self.leaf.max_rep:  # it waits for what may follow
+            if (
+                found == core.TAKE_PAGE and self.leaf.max_rep
+            ):  # its last row may go on in a page that follows
                 found = decoder.end()
             if found == core.TAKE_DICTIONARY:
                 raise self._no_dictionary()
@@ -302,7 +332,7 @@ class Chunk:
         return Values(size, validity if absent else None, offsets, bits) if values else None, nulls
 
     def _rows_of_pages(self) -> list[int]:
-        """Of a leaf that repeats, how many rows begin in each page: only the levels tell."""
+        """How many rows begin in each page of a repeated leaf, counted by the levels."""
         decoder, counts = self._decoder(levels_only=True), []
         decoder.begin(struct.pack("<2q", 0, max(self.num_rows, 1)))
         row = 0
@@ -331,7 +361,7 @@ class Chunk:
         return int(stored + plain + out)
 
     def _text_bytes(self, header: Any) -> int:
-        """About the bytes of the texts of a page: known before, they are not allocated in steps."""
+        """About the bytes of the texts of a page, so that they are allocated at once."""
         if self.kind != K_BYTES:
             return 0
         of_codes = int(header.num_values * self._entry)
@@ -339,8 +369,8 @@ class Chunk:
         return min(max(size, 0), LIKELY)
 
     def _walk(self, values: bool, decoded: bool) -> Generator[tuple[Any, memoryview, int, Takes]]:
-        """The pages of data, and the dictionary, each with its header, its place, and whom to tell what memory it takes.
-        `values`, `decoded`: what is to be made of them, which says how much room they need.
+        """Data pages and the dictionary page, each with its header, its bytes, its place, and a function that takes the memory
+        that the page takes in the end. `values`, `decoded`: what the caller makes of pages, by which their memory is estimated.
         """
         at, room = self._start, self._room
         most = self._file.max_metadata_bytes
@@ -365,7 +395,7 @@ class Chunk:
                 if header.type in (DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE):
                     with room.page(self._need(header, values, decoded)) as takes:
                         yield header, self._brought(at, size), at, takes
-                if header.type == DICTIONARY_PAGE and values:  # it stays
+                if header.type == DICTIONARY_PAGE and values:  # the decoder keeps it
                     plain = header.uncompressed_size
                     self._entry = plain / max(header.num_values, 1)
                     room.keep(plain - self._entries)
@@ -376,11 +406,11 @@ class Chunk:
             self._entries, self._window = 0, memoryview(b"")
 
     def _brought(self, at: int, length: int) -> memoryview:
-        """Bytes of the chunk, with some that follow."""
+        """Bytes of the chunk, read a window at a time."""
         held, base = self._window, self._base
         if not base <= at <= at + length <= base + held.nbytes:
             size = min(max(length, WINDOW), self._stop - at)
             del held
-            self._window = memoryview(b"")  # before others are read
+            self._window = memoryview(b"")  # free before others are read
             self._window, self._base = held, base = self._read(at, size), at
         return held[at - base : at - base + length]

@@ -1,4 +1,4 @@
-"""The values of a page as Arrow has them, for kinds of index that users register."""
+"""The values of a page as Arrow has them, for kinds of index that users register; and which columns can be indexed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from pageseek._core import convert
 from pageseek.base.errors import UnsupportedError
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
     FIXED,
@@ -22,7 +23,7 @@ from pageseek.prune.kind import IndexedColumn, NotBuiltError
 
 
 class ConvertedPage:
-    """What `Builder.collect` is sent. `raw`: the page with its values as the file has them, for kinds of this package."""
+    """A page as `Builder.collect` receives it. `raw`: the page with the bytes of the file, for kinds of this package."""
 
     __slots__ = ("_column", "first_row", "nulls", "num_rows", "raw")
 
@@ -32,7 +33,7 @@ class ConvertedPage:
 
     @property
     def values(self) -> pa.Array:
-        """One value for each row, of the type of the column. NotBuiltError: the page has a value that is none of it."""
+        """One value for each row, of the type of the column. NotBuiltError: a value cannot be of that type."""
         leaf_type, values = self._column.leaf_type, self.raw.values
         assert values is not None
         n, width = values.n, self._column.leaf.element.type_length
@@ -49,18 +50,20 @@ class ConvertedPage:
         made, ends_made, _, _, known = convert.convert_bounds(
             leaf_type.core, memoryview(values.data).cast("B"), places, n
         )
-        there = np.ones(n, bool)
-        if values.validity is not None:
-            bits = np.frombuffer(values.validity, np.uint8)
-            there = np.unpackbits(bits, count=n, bitorder="little").view(bool)
-        if not np.frombuffer(known, np.uint8).view(bool)[there].all():
+        if not np.frombuffer(known, np.uint8).view(bool)[values.valid()].all():
             raise NotBuiltError("some values are none of its type")
         ends_made = None if leaf_type.kind == K_FIXED else ends_made
         return to_arrow(leaf_type, n, -1, values.validity, ends_made, made)
 
 
+def indexed_column(file: FileMetadata, leaf: Leaf, kind: str) -> IndexedColumn:
+    """The column of an index. UnsupportedError: its values cannot be indexed."""
+    check_column(leaf, f"{kind}=[...]")
+    return IndexedColumn(leaf, file.schema_tree.parquet_leaf_type(leaf), file.group_rows)
+
+
 def check_column(leaf: Leaf, option: str) -> None:
-    """Raise UnsupportedError where the values of a leaf cannot be indexed. `option`: how the caller asked for it."""
+    """Raise UnsupportedError where the values of a leaf cannot be indexed. `option`: as the caller asks for an index of it."""
     check_width(leaf)
     if leaf.max_rep:
         raise UnsupportedError(

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.index.local_target import DraftTarget
+from pageseek.index.local_target import Target
 from pageseek.storage import RemoteStore, Source, Store
 from pageseek.storage.atomic_files import EXISTS, Draft
 from pageseek.storage.writing import NO_CONDITION, ONE_PUT, too_large, writer
 
 
-class StoreTarget(DraftTarget):
-    """A file in the folder for temporary files. Sent to a store by `commit`, which takes it whole or not at all."""
+class StoreTarget(Target):
+    """A file in the folder for temporary files. `commit` sends it to a store, which takes it whole or not at all."""
 
     def __init__(self, to: Source, source: Store, in_place: bool, overwrite: bool) -> None:
-        """`source`: the file that it is made from. `in_place`: whose place it takes, while it is of the version that was read.
-        `overwrite`: it takes the place of whatever is there.
+        """`source`: the file that it is made from. `in_place`: the new file replaces it, if it is still of the version that was
+        read. `overwrite`: the new file replaces what is there.
         """
         self.path = to.name
         self._writer = writer(to)
@@ -32,7 +32,7 @@ class StoreTarget(DraftTarget):
         super().__init__(Draft(os.path.join(tempfile.gettempdir(), "pageseek"), 0o600))
 
     def copy(self, source: Store, length: int) -> Store:
-        """The first bytes of an open store."""
+        """Begin with the first bytes of an open store."""
         if not self._overwrite and length > ONE_PUT:
             raise UnsupportedError(f"{self.path}: {too_large(length, self._in_place)}")
         near = super().copy(source, length)
@@ -40,7 +40,7 @@ class StoreTarget(DraftTarget):
         return near
 
     def commit(self, check: Callable[[], None]) -> None:
-        """All bytes are there: send them. `check` has the last word before."""
+        """Send all bytes."""
         kept = self._source.attributes() if isinstance(self._source, RemoteStore) else {}
         mapped = mmap.mmap(self._draft.fd, self.size, access=mmap.ACCESS_READ)
         try:

@@ -1,4 +1,4 @@
-"""The embedded indexes that a file has, brought to be held against its data."""
+"""The embedded indexes of a file, read to be compared with its data."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.index.build import Collecting
 from pageseek.index.page_reader import Chunk
-from pageseek.index.page_values import check_column
+from pageseek.index.page_values import indexed_column
 from pageseek.prune.kind import Builder, IndexedColumn, NotBuiltError
 from pageseek.prune.registry import kind_named, kind_names
 
-KEPT, LONGEST = 128 << 20, 32 << 20  # bytes of payloads that are held, and of one
+KEPT = 128 << 20  # bytes of payloads that are kept
+LONGEST = 32 << 20  # bytes of one payload
 Wrong = Callable[[str, str, str], None]  # (kind, column, what)
 
 
 class StoredIndexes:
-    """The indexes of a file that registered kinds can verify. Those that do not fit into KEPT bytes are read anew for each
-    chunk.
-    """
+    """The indexes of a file that registered kinds can verify. Beyond KEPT bytes, payloads are read again for each chunk."""
 
     def __init__(
         self, file: FileMetadata, found: Directory | None, named: str | None, wrong: Wrong
     ) -> None:
-        """`named`: the column of a list in DataFusion's form; `wrong` is told of indexes that make no sense."""
+        """`named`: the column of a list in DataFusion's form; `wrong` takes what is wrong with an index."""
         self._file, self._wrong = file, wrong
         self._columns: dict[tuple[str, int], tuple[IndexedColumn, Pointer | None]] = {}
         self._kept: dict[tuple[str, int], Any] = {}
@@ -58,7 +57,7 @@ class StoredIndexes:
                 self._wrong(name, leaf.name, why)
             return
         try:
-            column = self._column(leaf, name)
+            column = indexed_column(self._file, leaf, name)
             made = self._read(kind, column, pointer)
         except Exception as error:  # noqa: BLE001 (whatever a payload makes `load` do)
             self._wrong(name, leaf.name, str(error))
@@ -76,16 +75,11 @@ class StoredIndexes:
         try:
             leaf = kind.column(self._file, named)
             if leaf is not None:
-                made, column = kind.read(self._file, leaf), self._column(leaf, name)
+                made, column = kind.read(self._file, leaf), indexed_column(self._file, leaf, name)
                 self._columns[name, leaf.index] = column, None
                 self._kept[name, leaf.index] = made
         except InvalidIndexError as error:
             self._wrong(name, named or ("" if leaf is None else leaf.name), str(error))
-
-    def _column(self, leaf: Leaf, name: str) -> IndexedColumn:
-        check_column(leaf, f"{name}=[...]")
-        leaf_type = self._file.schema_tree.parquet_leaf_type(leaf)
-        return IndexedColumn(leaf, leaf_type, self._file.group_rows)
 
     def _read(self, kind: Any, column: IndexedColumn, pointer: Pointer) -> Any:
         if pointer.length > LONGEST:
@@ -101,8 +95,8 @@ class StoredIndexes:
         return opened(pointer, memoryview(data), fingerprint(self._file, column.leaf))
 
     def checks(self, chunk: Chunk) -> Iterator[tuple[str, Collecting]]:
-        """By kind what the pages of a chunk are sent to. It returns sentences about what is wrong; of a kind that is built
-        again, what its builder takes in.
+        """By kind a generator that is sent the pages of a chunk. It returns sentences about what is wrong; for a kind whose index
+        is built again, what its builder takes.
         """
         for (name, leaf), (column, pointer) in self._columns.items():
             if leaf != chunk.leaf.index:
@@ -119,7 +113,7 @@ class StoredIndexes:
             yield name, Collecting(name, chunk.where, column, asking)
 
     def take(self, name: str, leaf: Leaf, row_group: int, made: Any) -> list[str]:
-        """What is wrong by what a check has returned; nothing yet of a kind that is built again."""
+        """What is wrong, by what a check returned. A kind whose index is built again has its answer in `finish`."""
         key = name, leaf.index
         if key not in self._rebuilt:
             return list(made)
@@ -131,7 +125,7 @@ class StoredIndexes:
         return []
 
     def finish(self) -> None:
-        """Compare the indexes that were built again with those of the file."""
+        """Compare the indexes that were built again with the payloads of the file."""
         for (name, leaf), builder in self._rebuilt.items():
             column, pointer = self._columns[name, leaf]
             assert pointer is not None
@@ -152,5 +146,5 @@ def bytes_of(column: IndexedColumn, payload: memoryview) -> bytes:
 
 
 def _is_left_out(leaf: Leaf, found: Directory | None) -> bool:
-    """Whether what is wrong with the entry was said of the directory."""
+    """Whether the directory has told already what is wrong with the entry."""
     return found is not None and any(path == leaf.path for _, path, _ in found.left_out)

@@ -1,6 +1,6 @@
-"""Tables that keep a list of their files with sizes: a file of one is not to be replaced behind its back, but by a commit.
+"""Tables that list their files with sizes: a file of one is replaced by a commit to the table.
 
-What is the same in all of them is here; `delta` and `iceberg` have what is of each.
+What all tables share is here; `delta_target` and `iceberg_target` have the rest.
 """
 
 from __future__ import annotations
@@ -30,51 +30,46 @@ from pageseek.storage.table_folders import (
 )
 from pageseek.storage.writing import writer
 
-# of each kind of table the folder beside its files, and how names of files there may end
+# by kind of table, the folder beside its files, and how the names of files in it may end
 TABLES: tuple[tuple[str, str, str | tuple[str, ...]], ...] = (
     (DELTA, LOG, ""),
     (ICEBERG, METADATA, ENDS),
 )
-TRIES = 10  # commits of others that may come between
+TRIES = 10  # commits, each after one that others have overtaken
 
 
 class OvertakenError(Exception):
-    """Somebody else's commit came first, and ours was not made."""
+    """Another commit came first, and ours was not made."""
 
 
 class TableEnd(ABC):
     """Where the new file of a table goes: into the folder of the old one. One commit then exchanges them."""
 
-    in_place = True  # who reads the table finds the new file where the old one was
+    in_place = True  # readers of the table find the new file where the old one was
     table: str  # as errors call it
     to: Source
     errors: tuple[type[Exception], ...]  # of the table's package
 
     def __init__(self, table: str, told: Iterable[str]) -> None:
-        """`told`: what the table was opened with and may be a secret."""
+        """`told`: options of the table that may be secrets."""
         self.table = table
         self._secrets = set(told)
 
     def beside(self, old: str, place: Source) -> str:
-        """The name of the new file beside `old`, as the table spells both; `place` is where the old one lies."""
+        """The name of the new file beside `old`, both as the table spells them. `place`: where the old one lies."""
         end = f"-{secrets.token_hex(6)}.parquet"
         to = place.path.removesuffix(".parquet") + end
         self.to = Source(to, place.filesystem, retry_policy=place.retry_policy)
         return old.removesuffix(".parquet") + end
 
-    @property
-    def shown(self) -> str:
-        """The place, without secrets."""
-        return self.to.name
-
     def target(self, source: Store) -> Target:
-        """What the new file is written to."""
+        """The target of the new file."""
         if self.to.filesystem is not None:
             return StoreTarget(self.to, source, False, False)
         return LocalTarget(self.to.path, None)
 
     def done(self, size: int) -> None:
-        """The new file of so many bytes is there: commit it.
+        """Commit the new file of `size` bytes, which is there.
 
         Raises
         ------
@@ -97,7 +92,7 @@ class TableEnd(ABC):
             raise
 
     def said(self, error: Exception) -> str:
-        """What another library's error may be quoted with."""
+        """The text of another library's error, without secrets."""
         return cleaned(str(error), self._secrets) or type(error).__name__
 
     def _commit(self, size: int) -> None:
@@ -124,11 +119,11 @@ class TableEnd(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Bring the table to its newest version; FileChangedError where that has the old file no more."""
+        """Bring the table to its newest version. FileChangedError: that has the old file no more."""
 
     @abstractmethod
     def exchange(self, size: int) -> None:
-        """Make the commit, on the condition that the table is of the version that was looked at; OvertakenError where it is not."""
+        """Make the commit, if the table is still of the version that `look` has seen. OvertakenError: it is not."""
 
     @abstractmethod
     def has_it(self) -> bool:
@@ -136,12 +131,9 @@ class TableEnd(ABC):
 
 
 def same_file(one: Source, other: Source) -> bool:
-    """Whether two places are one."""
-    return _key(one) == _key(other)
-
-
-def _key(one: Source) -> str:
-    return os.path.realpath(one.path) if one.filesystem is None else one.key
+    """Whether two places are the same file."""
+    keys = [os.path.realpath(p.path) if p.filesystem is None else p.key for p in (one, other)]
+    return keys[0] == keys[1]
 
 
 def refuse_inside(place: Source) -> None:
@@ -158,7 +150,7 @@ def refuse_inside(place: Source) -> None:
 
 
 def _tables_here(path: str) -> Iterator[tuple[str, str]]:
-    """Of each table that a local path lies in, its kind and its folder."""
+    """The kind and the folder of each table that a local path lies in."""
     for folder in above_here(path):
         kind = kind_here(folder)
         if kind is not None:
@@ -166,7 +158,7 @@ def _tables_here(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _tables_there(place: Source) -> Iterator[tuple[str, str]]:
-    """As `_tables_here`, on a store; all folders are asked for at once."""
+    """As `_tables_here`, on a store; all folders are looked up at once."""
     folders = _above(place.path, rooted=isinstance(place.filesystem, ObstoreFiles))
     asked = [
         (kind, f"{folder.rstrip('/')}/{name}" if folder else name, ending)

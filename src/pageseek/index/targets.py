@@ -1,4 +1,4 @@
-"""What indexes are attached to, and where the new file goes: from what the user gives to one file and a target."""
+"""The file that the caller names, and where the new one goes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def one_file(
     table: bool | None = None,
     changed: bool = False,
 ) -> Source:
-    """The file that somebody names. `table`: as of `scan`. `changed`: it is to be changed, which a table has to be told."""
+    """The file that the caller names. `table`: as of `scan`. `changed`: the caller changes it, which a table allows by commits only."""
     named = files_of(source, storage_options, table=table)
     if changed and named.folder is not None:
         raise UnsupportedError(
@@ -50,7 +50,7 @@ def one_file(
 
 
 def _here(one: Source) -> Source:
-    """On this machine's disk a path says all."""
+    """A file of a local filesystem, as a plain path; others as they are."""
     files, path = one.filesystem, one.path
     while isinstance(files, pafs.SubTreeFileSystem):
         path, files = os.path.join(files.base_path, path.lstrip("/")), files.base_fs
@@ -59,19 +59,14 @@ def _here(one: Source) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where the new file goes. `in_place`: to where the old one is."""
+    """Where the new file goes. `in_place`: to the place of the old one."""
 
     to: Source
     in_place: bool
     overwrite: bool
 
-    @property
-    def shown(self) -> str:
-        """The place, without secrets."""
-        return self.to.name
-
     def target(self, source: Store) -> Target:
-        """What the file that is made from an open one is written to."""
+        """The target of a file that is made from `source`, an open one."""
         if self.to.filesystem is not None:
             return StoreTarget(self.to, source, self.in_place, self.overwrite)
         path, replaces = self.to.path, self.in_place or self.overwrite
@@ -80,7 +75,7 @@ class End:
         return LocalTarget(path, path, replaces, source.version)
 
     def done(self, size: int) -> None:
-        """The new file of so many bytes is there; nobody has to be told."""
+        """Called once the new file is there, with its bytes: nothing is left to do."""
 
 
 def ends(
@@ -91,7 +86,7 @@ def ends(
     storage_options: Mapping[str, Any] | None = None,
     table: Any = None,
 ) -> tuple[Source, End | TableEnd]:
-    """The file that somebody names, and where the new one goes. What can be known to fail later fails here."""
+    """The file that the caller names, and where the new one goes. What is sure to fail later fails here."""
     if table is not None and not isinstance(table, bool):
         if in_place or overwrite or output is not None:
             raise ValueError(

@@ -1,12 +1,12 @@
 """Kinds of index that pageseek embeds in files, a file each: build, prune, verify.
 
-They are registered by name as users' kinds are. The module of one is imported when a file has its key in the footer, or
-when an index is built or verified; what builds is imported later still, so that no scan loads it.
+They are registered by name, as users' kinds are. Their modules are imported when a file has their key in its footer, or
+when an index is built or verified. The modules that build are imported only to build and verify: no scan loads them.
 
 | file | job |
 |---|---|
-| `distinct` | the different values of a column (docs/format.md) |
-| `datafusion_index` | the same in the form of DataFusion's example, `IDX1` |
+| `distinct` | the distinct values of a column (docs/format.md) |
+| `datafusion_index` | distinct values in the form of DataFusion's example, `IDX1` |
 """
 
 from pageseek.format.embedded import DATAFUSION_KEY, KEY

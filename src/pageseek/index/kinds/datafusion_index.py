@@ -1,12 +1,13 @@
-"""A list of different values in the form of DataFusion's example, `IDX1` (docs/format.md).
+"""A list of distinct values in the form of DataFusion's example, `IDX1` (docs/format.md).
 
-The form itself, and what a list denies, stand in `prune.datafusion_list`: a scan of many similar files reads the lists of
-all of them at once, without opening any.
+`prune.datafusion_list` has the form, and evaluates tests, since a scan of many similar files reads the lists of all files
+at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
@@ -23,7 +24,7 @@ from pageseek.prune.protocol import Price, Proof, PruneContext
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pageseek.index.distinct_builder import GroupValues
+    from pageseek.index.distinct_builder import FileValues, ListBuilder
 
 
 class DatafusionIndexKind:
@@ -31,7 +32,7 @@ class DatafusionIndexKind:
 
     name, version = form.KIND, 1
     title = "DataFusion's list"
-    footer_key = form.KEY  # under which the place of the payload stands; the payload has no frame
+    footer_key = form.KEY  # has the place of the payload, which has no frame
     cheap = whole = coarse = True
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
@@ -39,7 +40,7 @@ class DatafusionIndexKind:
         return form.KEY in file.key_value_metadata
 
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
-        """The bytes of the list that are read at first; None where the file has none of the column, or it says nothing."""
+        """The bytes of the list that are read first; None where the file has no list of the column, or the list proves nothing."""
         if not form.may_deny(test):
             return None
         found = _place(context)
@@ -59,7 +60,7 @@ class DatafusionIndexKind:
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-        """Ask for the list, unless it is at hand."""
+        """Read the list, unless it is in memory."""
         found = _place(context)
         if found is None:
             return [None] * len(tests)
@@ -90,39 +91,36 @@ class DatafusionIndexKind:
         """Raise UnsupportedError where a column has no strings."""
         form.check_type(column.leaf)
 
-    def build(self, column: IndexedColumn) -> _Builder:
+    def build(self, column: IndexedColumn) -> ListBuilder:
         """The values of all row groups, put together."""
-        return _Builder(column)
+        from pageseek.index.distinct_builder import ListBuilder
+
+        return ListBuilder(column, partial(_payload, column))
 
     def place(self, file: FileMetadata) -> int | None:
-        """Where the list of a file begins, whoever wrote it. InvalidIndexError: there it cannot be."""
+        """Where the list of a file begins, whoever wrote it. InvalidIndexError: it cannot lie there."""
         return form.place(file)
 
     def column(self, file: FileMetadata, named: str | None) -> Leaf | None:
-        """The column of the list of a file. `named`: the one that the caller says."""
+        """The column of the list of a file. `named`: the one that the caller names."""
         leaf = form.column(file, named) if form.place(file) is not None else None
         if leaf is not None:
             form.check_type(leaf)
         return leaf
 
     def read(self, file: FileMetadata, leaf: Leaf) -> form.Listed:
-        """The list of a file, which `verify` takes."""
-        offset = form.place(file)
-        assert offset is not None
-        (head,) = file.store.read([(offset, form.HEAD)])
-        length = form.length_of(memoryview(head), file.footer_start - offset)
+        """The list of a file, for `verify`."""
+        offset, head, length = _head(file)
         (data,) = file.store.read([(offset + form.HEAD, length)])
-        form.check_bytes(file, leaf, memoryview(head), memoryview(data))
+        form.check_bytes(file, leaf, head, memoryview(data))
         return form.Listed(memoryview(data))
 
     def size(self, file: FileMetadata) -> tuple[str, int, int] | None:
-        """The column, the place and the bytes of the list of a file; None where it is of no use to any reader."""
+        """The column, the place and the bytes of the list of a file; None where there is none that a reader can use."""
         try:
-            offset, leaf = form.place(file), form.column(file, None)
-            if offset is None:
+            if form.place(file) is None:
                 return None
-            (head,) = file.store.read([(offset, form.HEAD)])
-            length = form.length_of(memoryview(head), file.footer_start - offset)
+            leaf, (offset, _, length) = form.column(file, None), _head(file)
         except InvalidIndexError:
             return None
         return "" if leaf is None else leaf.name, offset, form.HEAD + length
@@ -130,8 +128,8 @@ class DatafusionIndexKind:
     def verify(
         self, column: IndexedColumn, listed: form.Listed, row_group: int
     ) -> Generator[None, Any, list[str]]:
-        """What the list lacks. Values are held against it some at a time."""
-        from pageseek.index.distinct_builder import DistinctBuilder
+        """What the list lacks. Values are compared with it some at a time."""
+        from pageseek.index.distinct_builder import gather
         from pageseek.index.statistics_check import shown
 
         read = missing = 0
@@ -147,19 +145,24 @@ class DatafusionIndexKind:
                 example = example if missing else those[0]
                 missing += len(those)
 
-        gathered = DistinctBuilder(column, over=look)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page
-        values = gathered.done().values
-        assert values is not None
-        look(values)
+        gathered = yield from gather(column, over=look)
+        assert gathered.values is not None
+        look(gathered.values)
         if not missing:
             return []
         return [f"{missing} of its {read} values are not listed: {shown(example)}"]
 
 
 _MAGIC = form.MAGIC.decode()
+
+
+def _head(file: FileMetadata) -> tuple[int, memoryview, int]:
+    """Where the list of a file begins, the bytes before its values, and the bytes of these."""
+    offset = form.place(file)
+    assert offset is not None
+    (read,) = file.store.read([(offset, form.HEAD)])
+    head = memoryview(read)
+    return offset, head, form.length_of(head, file.footer_start - offset)
 
 
 def _values(
@@ -180,7 +183,7 @@ def _values(
 
 
 def _place(context: PruneContext) -> tuple[int, Leaf] | None:
-    """Where the list lies, and the column whose values it has."""
+    """Where the list lies, and the column of its values."""
     file = context.file
     key = form.KIND, "place", context.distinct_index
     known: dict[Any, Any] = file.indexes
@@ -205,42 +208,14 @@ def _place(context: PruneContext) -> tuple[int, Leaf] | None:
     return made
 
 
-class _Builder:
-    """Gathers the values row group by row group; the module that does is imported only to build."""
+def _payload(column: IndexedColumn, values: FileValues) -> bytes:
+    """The payload. UnsupportedError: the form cannot hold the values."""
+    from pageseek.index.distinct_builder import LARGEST, MOST
 
-    def __init__(self, column: IndexedColumn) -> None:
-        from pageseek.index.distinct_builder import FileValues
-
-        self._column = column
-        self._values = FileValues(column.leaf, column.num_row_groups)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that are held."""
-        return self._values.nbytes
-
-    def collect(self) -> Generator[None, Any, GroupValues]:
-        """The values of one row group."""
-        from pageseek.index.distinct_builder import DistinctBuilder
-
-        gathered = DistinctBuilder(self._column)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page  # before the next one is read
-        return gathered.done()
-
-    def add(self, row_group: int, part: GroupValues) -> None:
-        """Join them to those of the row groups before."""
-        self._values.take(row_group, part)
-
-    def finish(self) -> bytes:
-        """The payload. UnsupportedError where the form would say something else than the values."""
-        from pageseek.index.distinct_builder import LARGEST, MOST
-
-        values = self._values.values()
-        if values is None:
-            raise NotBuiltError(f"more than {MOST:,} values, or {format_size(LARGEST)}")
-        return form.written(values, self._column.leaf)
+    every = values.values()
+    if every is None:
+        raise NotBuiltError(f"more than {MOST:,} values, or {format_size(LARGEST)}")
+    return form.written(every, column.leaf)
 
 
 KIND = DatafusionIndexKind()

@@ -1,12 +1,12 @@
-"""The different values of a column, of the whole file and of each row group (docs/format.md, kind `distinct`).
+"""The distinct values of a column, for the whole file and for each row group (docs/format.md, kind `distinct`).
 
-What they say of a test is worked out in `prune.value_lists`: a scan of many similar files asks the lists of all of them
-at once, without opening any.
+`prune.value_lists` evaluates tests by them, since a scan of many similar files evaluates the lists of all files at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,48 +22,47 @@ from pageseek.prune.protocol import Proof, PruneContext
 from pageseek.prune.value_lists import ValueLists
 
 if TYPE_CHECKING:
-    from pageseek.index.distinct_builder import GroupValues
+    from pageseek.index.distinct_builder import FileValues, GroupValues, ListBuilder
 
-# values, and bytes, gathered beyond those of a list that they are held against
+# values, and bytes, that `verify` gathers beyond those of the list
 BEYOND, BEYOND_BYTES = 1 << 16, 16 << 20
 
 
 class DistinctKind:
-    """Rules out row groups, and proves them, by the different values of their column."""
+    """Rules out row groups, and proves that all rows match, by the distinct values of a column."""
 
     name, version = NAME, VERSION
     title = "list of distinct values"
     cheap = coarse = True
 
-    def build(self, column: IndexedColumn) -> _Builder:
+    def build(self, column: IndexedColumn) -> ListBuilder:
         """The values of all row groups, put together."""
-        return _Builder(column)
+        from pageseek.index.distinct_builder import ListBuilder
+
+        return ListBuilder(column, partial(_payload, column))
 
     def load(self, column: IndexedColumn, payload: memoryview) -> ValueLists:
         """The values as the scan reads them."""
         return ValueLists.of_file(payload, column.num_row_groups, column.leaf_type)
 
     def prune(self, context: PruneContext, tests: Sequence[BoundLeaf]) -> list[Proof | None]:
-        """Put the values to the tests; the answer is then known for all row groups."""
+        """Evaluate the tests on the values. The first row group evaluates for all."""
         return [_proof(context, test) for test in tests]
 
     def verify(
         self, column: IndexedColumn, found: Distinct, row_group: int
     ) -> Generator[None, Any, list[str]]:
-        """What the list of a row group has too much, or lacks."""
-        from pageseek.index.distinct_builder import DistinctBuilder
+        """What the list of a row group lacks, or has beyond the data."""
+        from pageseek.index.distinct_builder import gather
 
-        most = largest = 0  # of a list that does not claim to be complete no value is looked at
+        most = largest = 0  # values are not compared with a list that does not claim to be complete
         if found.flags[row_group] & COMPLETE:
             most, largest = found.n + BEYOND, 2 * len(found.values) + BEYOND_BYTES
-        gathered = DistinctBuilder(column, most, largest)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page
-        return _differences(found, column, row_group, gathered.done())
+        real = yield from gather(column, most=most, largest=largest)
+        return _differences(found, column, row_group, real)
 
     def parse(self, column: IndexedColumn, payload: memoryview) -> Distinct:
-        """The values as the file has them, which `verify` takes. InvalidIndexError: they make no sense."""
+        """The values with the bytes of the file, for `verify`. InvalidIndexError: they make no sense."""
         found = Distinct.of(payload, column.num_row_groups)
         found.array(column.leaf_type)
         return found
@@ -80,51 +79,18 @@ def _proof(context: PruneContext, test: BoundLeaf) -> Proof | None:
     return Proof(may, must, bool(found.exact[group]))
 
 
-class _Builder:
-    """Gathers the values row group by row group; the module that does is imported only to build."""
+def _payload(column: IndexedColumn, values: FileValues) -> bytes:
+    """The payload, as docs/format.md has it."""
+    from pageseek.index.distinct_builder import LARGEST, MOST
 
-    def __init__(self, column: IndexedColumn) -> None:
-        from pageseek.index.distinct_builder import FileValues
-
-        self._column = column
-        self._values = FileValues(column.leaf, column.num_row_groups)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that are held."""
-        return self._values.nbytes
-
-    @property
-    def chunks(self) -> int:
-        """Of how many row groups all values are known."""
-        return self._values.complete
-
-    def collect(self) -> Generator[None, Any, GroupValues]:
-        """The values of one row group."""
-        from pageseek.index.distinct_builder import DistinctBuilder
-
-        gathered = DistinctBuilder(self._column)
-        while (page := (yield)) is not None:
-            gathered.take(page.raw)
-            del page  # before the next one is read
-        return gathered.done()
-
-    def add(self, row_group: int, part: GroupValues) -> None:
-        """Join them to those of the row groups before."""
-        self._values.take(row_group, part)
-
-    def finish(self) -> bytes:
-        """The payload, as docs/format.md has it."""
-        from pageseek.index.distinct_builder import LARGEST, MOST
-
-        made = self._values.index()
-        if made is None:
-            raise NotBuiltError(f"more than {MOST:,}, or {format_size(LARGEST)}")
-        try:
-            made.array(self._column.leaf_type)
-        except (InvalidIndexError, CoreError):
-            raise NotBuiltError("some are none of its type") from None
-        return made.to_bytes()
+    made = values.index()
+    if made is None:
+        raise NotBuiltError(f"more than {MOST:,}, or {format_size(LARGEST)}")
+    try:
+        made.array(column.leaf_type)
+    except (InvalidIndexError, CoreError):
+        raise NotBuiltError("some are none of its type") from None
+    return made.to_bytes()
 
 
 def _differences(
