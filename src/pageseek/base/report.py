@@ -118,7 +118,7 @@ class NotAsked:
     """Row groups that a mechanism was not asked about.
 
     `dear`: those for which it would have read `cost` bytes, each after `wait` seconds, to save the bytes `at_stake` at
-    most. `left_out`: those that came after others of which it ruled out nothing.
+    most. `left_out`: those that came after others in which it ruled out nothing.
     """
 
     dear: int = 0

@@ -63,7 +63,7 @@ class WorkerPool:
         self._holds = threading.local()  # whether a thread holds a token
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
-        self.asker = threading.current_thread()  # the last thread that asked for results
+        self.asker = threading.current_thread()  # the last thread that took results
         _pools.add(self)
 
     def __enter__(self) -> WorkerPool:

@@ -122,7 +122,7 @@ class SchemaMapping:
         return None if leaf.group or isinstance(leaf, ConstantColumn) else leaf_type
 
     def as_float(self, path: Path) -> bool:
-        """Whether the integers of this file are floats among the others."""
+        """Whether a column of integers in this file is one of floats in all files."""
         kind = _type_at(self._dataset_schema, path)
         leaf_type = self(path)[1]
         return kind is not None and pa.types.is_floating(kind) and leaf_type.kind not in FLOAT_KINDS
@@ -130,7 +130,7 @@ class SchemaMapping:
     def whole(
         self, paths: list[Path] | None
     ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema]:
-        """Columns with all that is below, their leaves, and their schema."""
+        """Whole columns, their leaves, and their schema."""
         names = None
         if paths is not None:
             inside = [path for path in paths if self._folders.of(path) is None]
@@ -156,7 +156,7 @@ class SchemaMapping:
     def complete(
         self, paths: list[Path] | None
     ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema, Fill]:
-        """As `whole`, with the schema of all files, and what makes columns of it from the values of this one."""
+        """As `whole`, with the schema of all files, and a function that makes columns of it from those of this file."""
         columns, leaves, own = self.whole(paths)
         target = self._dataset_schema.tested
         assert target is not None
@@ -184,7 +184,7 @@ class SchemaMapping:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
         asked = [name for name in names if self._folders.of((name,)) is None]
-        own: list[tuple[str, str]] = []  # as the file spells them, and as they are asked for
+        own: list[tuple[str, str]] = []  # names in the file, and in the request
         for name in asked:
             self._given((name,))
             try:
@@ -220,7 +220,7 @@ class SchemaMapping:
     def _but_folders(
         self, columns: tuple[Column, ...], schema: pa.Schema
     ) -> tuple[tuple[Column, ...], pa.Schema]:
-        """What a folder says takes the place of a column of that name."""
+        """The columns without those of partitions, which take the place of columns of the file."""
         folders = self._folders.values
         if not any(name in folders for name in schema.names):
             return columns, schema
@@ -272,7 +272,7 @@ def _emptied(kind: pa.DataType) -> pa.DataType:
 
 
 def _has(given: pa.Field, path: Path) -> bool:
-    """Whether there is something at a path into a column, as far as that leads through structs."""
+    """Whether a column has a field at a path, as far as that leads through structs."""
     kind, rest = given.type, path[1:]
     if not rest and path[0] != given.name:
         rest = tuple(path[0][len(given.name) + 1 :].split("."))

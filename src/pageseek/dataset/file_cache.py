@@ -229,7 +229,7 @@ class FileCache:
             self._measure_batch(batch)
 
     def keep_made(self, batch: TailBatch, key: Hashable, made: Any) -> None:
-        """Keep what was made of a batch with it."""
+        """Keep a result with the batch that it was made of."""
         with self._lock:
             while len(batch.made) >= KINDS:
                 del batch.made[next(iter(batch.made))]
@@ -402,7 +402,7 @@ def _tied(store: Store) -> bool:
 
 
 def _lasts(file: FileMetadata) -> bool:
-    """Whether the end of a file is worth keeping: to read it again takes a request, and not to another version."""
+    """Whether the end of a file is kept when the file is closed: it is remote, and its version can be confirmed later."""
     source, store = file.source, file.store
     return (
         isinstance(store, RemoteStore) and source.far and store.version.dated and not source.bound

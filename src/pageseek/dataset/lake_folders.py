@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
@@ -272,7 +272,7 @@ def _places(
 
 
 class _Io:
-    """What pyiceberg reads manifests with."""
+    """Opens manifests for pyiceberg."""
 
     def __init__(self, places: Places) -> None:
         self.properties: dict[str, str] = {}
@@ -283,10 +283,10 @@ class _Io:
         return _Input(location, self._places.source(location, (), encoded=False))
 
 
-class _Input:
-    def __init__(self, location: str, source: Source) -> None:
-        self.location, self._source = location, source
+class _Input(NamedTuple):
+    location: str
+    source: Source
 
     def open(self, seekable: bool = True) -> io.BytesIO:
         """The file, whole."""
-        return io.BytesIO(_whole(self._source))
+        return io.BytesIO(_whole(self.source))

@@ -113,7 +113,7 @@ class Places:
         return Source(path, files, partitions=partitions, retry_policy=self._retry_policy)
 
     def _open(self, scheme: str, root: str) -> tuple[Files, str]:
-        """What opens the files of a bucket, and what their paths begin with there."""
+        """What opens the files of a bucket, and the beginning of their paths."""
         from pageseek.storage.urls import from_url
 
         known = {"s3n": "s3a", "wasb": "abfs", "wasbs": "abfss"}.get(scheme, scheme)
@@ -130,7 +130,7 @@ class Places:
 def iceberg_places(
     table: str, io: Any, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
 ) -> Places:
-    """The files of an Iceberg table, which pyiceberg opens by `io`. `options`: of their store, if not those that `io` has."""
+    """The files of an Iceberg table, which pyiceberg opens by `io`. `options`: of their store; None: those of `io`."""
     own = dict(getattr(io, "properties", None) or {})
     made = partial(iceberg_options, own) if options is None else lambda _: options
     return Places(table, made, retry_policy)

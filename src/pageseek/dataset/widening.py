@@ -30,18 +30,14 @@ def joined_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if t.is_dictionary(a) or t.is_dictionary(b):
         return joined_type(*(k.value_type if t.is_dictionary(k) else k for k in (a, b)))
     if isinstance(a, pa.BaseExtensionType) or isinstance(b, pa.BaseExtensionType):
-        return _joined_extension(a, b)
+        if not (isinstance(a, pa.JsonType) and isinstance(b, pa.JsonType)):
+            return None
+        storage = joined_type(a.storage_type, b.storage_type)
+        return None if storage is None else pa.json_(storage)
     for join in (_joined_number, _joined_time, _joined_bytes, _joined_nested):
         found = join(a, b)
         if found is not None:
             return found
-    return None
-
-
-def _joined_extension(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    if isinstance(a, pa.JsonType) and isinstance(b, pa.JsonType):
-        storage = joined_type(a.storage_type, b.storage_type)
-        return None if storage is None else pa.json_(storage)
     return None
 
 
@@ -154,11 +150,11 @@ def joined_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
 def keyed(fields: list[pa.Field]) -> dict[tuple[str, int], pa.Field]:
     """Fields by (name, number among the fields of that name)."""
     made: dict[tuple[str, int], pa.Field] = {}
+    counts: dict[str, int] = {}
     for field in fields:
-        n = 0
-        while (field.name, n) in made:
-            n += 1
+        n = counts.get(field.name, 0)
         made[field.name, n] = field
+        counts[field.name] = n + 1
     return made
 
 
@@ -191,10 +187,7 @@ def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
         return True
     if t.is_struct(wide) and t.is_struct(kind):
         there = {field.name: field for field in kind}
-        return all(
-            holds(field.type, there[field.name].type) if field.name in there else True
-            for field in wide
-        )
+        return all(holds(f.type, there[f.name].type) for f in wide if f.name in there)
     if t.is_map(wide) and t.is_map(kind):
         return holds(wide.key_type, kind.key_type) and holds(wide.item_type, kind.item_type)
     if _is_list(wide) and _is_list(kind) and not t.is_fixed_size_list(wide):
@@ -203,9 +196,8 @@ def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
         return holds(wide, kind.value_type)
     if t.is_timestamp(wide) and t.is_timestamp(kind) and (wide.tz is None) == (kind.tz is None):
         return _UNITS.index(wide.unit) >= _UNITS.index(kind.unit)
-    for layouts in (_TEXT, _BINARY):
-        if wide in layouts and kind in layouts:
-            return True
+    if any(wide in layouts and kind in layouts for layouts in (_TEXT, _BINARY)):
+        return True
     joined = joined_type(wide, kind)
     if joined is not None and t.is_decimal(joined) and t.is_decimal(wide):
         return (joined.precision, joined.scale) == (wide.precision, wide.scale)

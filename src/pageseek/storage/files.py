@@ -1,6 +1,6 @@
-"""What opens files that are not on this machine's disk, and how a store is asked about one of its paths.
+"""Libraries that open files which are not on this machine's disk, and requests about one path of a store.
 
-It is light, since every import of pageseek has it.
+The module is light, since `import pageseek` imports it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pageseek.storage.retry import Fault, Retries, RetryPolicy, with_retries
 from pageseek.storage.store import Buffer, Known, Store
 
 T = TypeVar("T")
-# how many of the last bytes of a file are needed, by some of them and its size
+# from some last bytes of a file and its size: how many of the last bytes are needed
 Needed = Callable[[Buffer, int], int]
 
 
@@ -110,7 +110,7 @@ class Files:
 
 
 class Place:
-    """A path on a store, about which the store is asked."""
+    """A path on a store. Requests about it are repeated where that may help."""
 
     def __init__(self, files: Files, path: str, retry_policy: RetryPolicy) -> None:
         self.name = files.name(path)
@@ -120,7 +120,7 @@ class Place:
         self._retry_policy = retry_policy
 
     def ask(self, attempt: Callable[[], T], what: str) -> T:
-        """The result of an attempt, which is repeated where that may help. `what`: its purpose, for errors."""
+        """The result of an attempt. `what`: its purpose, for errors."""
         (found,) = issue(self._endpoint, [self._task(attempt, what)])
         return found
 

@@ -64,7 +64,7 @@ class FsspecFiles(Files):
 
     @property
     def bound(self) -> bool:
-        """Whether fsspec does not keep the instances of the class: of those that it keeps, equal ones have the same files."""
+        """Whether fsspec does not keep the instances of the class. Of those that it keeps, equal ones have the same files."""
         return not getattr(self.filesystem, "cachable", False)
 
     @property
@@ -123,12 +123,12 @@ class FsspecFiles(Files):
     def info(self, path: str, retry_policy: RetryPolicy) -> dict[str, Any]:
         """What the filesystem says of a file now."""
         filesystem = self.filesystem
-        filesystem.invalidate_cache(filesystem._parent(path))  # what it has listed may be old
+        filesystem.invalidate_cache(filesystem._parent(path))  # its listing may be old
         found: dict[str, Any] = self.call(retry_policy.timeout, "info", path)
         return found
 
     def _refuse_unknown(self, error: FileNotFoundError) -> None:
-        """Raise an error by which fsspec says that a file is not there, if it only could not be asked."""
+        """Raise an error of a missing file, if its cause is another fault of the request."""
         if self.fault(error).kind != "missing":
             raise error
 

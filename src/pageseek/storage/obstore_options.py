@@ -1,4 +1,4 @@
-"""Stores of obstore made from a URL and its options, in whatever way other libraries spell them."""
+"""Stores of obstore, made from a URL and options in the spelling of obstore or of other libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pageseek.storage.redact import cleaned, secrets_of, shown
 from pageseek.storage.retry import BUSY_FACTOR, CONNECT, FIRST_WAIT, LONGEST_BUSY, RetryPolicy
 
 HTTP = ("http", "https")
-# what other libraries call the same
+# names in other libraries -> names of obstore
 ALIASES = {
     "anon": "skip_signature",
     "anonymous": "skip_signature",
@@ -51,7 +51,7 @@ def make_store(url: str, options: Mapping[str, Any], policy: RetryPolicy, retrie
     scheme = urlsplit(url).scheme
     config: dict[str, Any] = {}
     around = _environment(scheme)
-    # obstore takes those of the environment only where none are given, and some always are
+    # obstore uses those of the environment only where none are given, and we always give some
     client: dict[str, Any] = {name: value for name, value in around.items() if name in CLIENT}
     client |= dict(options.get("client_options") or {})
     more: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def make_store(url: str, options: Mapping[str, Any], policy: RetryPolicy, retrie
 
 
 def _environment(scheme: str) -> dict[str, str]:
-    """What environment variables say to obstore of the stores of a scheme, by the names of its options."""
+    """The options of stores of a scheme in environment variables, by obstore's names."""
     prefix = next((known for known, schemes in VARIABLES.items() if scheme in schemes), None)
     if prefix is None:
         return {}

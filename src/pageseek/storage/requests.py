@@ -73,7 +73,7 @@ class Wave(Generic[T]):
         before, _here.stop = getattr(_here, "stop", None), self.stop
         try:
             result = task(self.stop)
-        except BaseException as error:  # noqa: BLE001 - raised by who waits for the wave
+        except BaseException as error:  # noqa: BLE001 - raised by `wait`
             with self._lock:
                 self._turns.discard(turn)
                 self.failed = self.failed or error
@@ -105,7 +105,7 @@ class Wave(Generic[T]):
             try:
                 raise self.failed
             finally:
-                del self  # the error's traceback would hold it, and it the error
+                del self  # else the error's traceback refers to it, and it to the error
         return self.results  # type: ignore[return-value]
 
     def give_up(self) -> None:
@@ -269,7 +269,7 @@ def within(call: Callable[[], T], seconds: float, alone: threading.Lock | None =
         threading.Thread(
             target=complete, args=(made, run), name="pageseek-call", daemon=True
         ).start()
-    except BaseException:  # no thread is to be had
+    except BaseException:  # no thread can be started
         release()
         raise
     until = time.monotonic() + seconds
@@ -279,7 +279,7 @@ def within(call: Callable[[], T], seconds: float, alone: threading.Lock | None =
     try:
         return made.result()
     finally:
-        del made  # the error's traceback would hold it, and it the error
+        del made  # else the error's traceback refers to it, and it to the error
 
 
 def _forget() -> None:

@@ -1,4 +1,4 @@
-"""From what the user gives - path, URL, list, directory, glob, (filesystem, path), bytes - to files."""
+"""The files of a source: a path, URL, list, directory, glob, (filesystem, path) or bytes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Source:
 
     @property
     def bound(self) -> bool:
-        """Whether it may be gone with the object that opens it, and another one may have its key then."""
+        """Whether the file may be gone with the object that opens it; another file may have its key then."""
         return self.filesystem is not None and self.filesystem.bound
 
 
@@ -101,7 +101,7 @@ class Sources(tuple[Source, ...]):
 
     @classmethod
     def of(cls, sources: Sequence[Source]) -> Sources:
-        """These files."""
+        """The files of a sequence, which is returned if it is of this class."""
         return sources if isinstance(sources, cls) else cls(sources)
 
     def __reduce__(self) -> Any:
@@ -114,7 +114,7 @@ class Sources(tuple[Source, ...]):
 
     @cached_property
     def in_folders(self) -> bool:
-        """Whether folders say something of one of them."""
+        """Whether one of them has values in the names of its folders."""
         return any(source.partitions for source in self)
 
     @cached_property

@@ -99,6 +99,10 @@ class OddAnswerError(Exception):
 # compiled when first needed
 _STATUS = r"(?:status(?: code)?|response code)\W{0,3}([45]\d\d)\b"
 _CODE = r"<Code>\s*([^<]{1,80}?)\s*</Code>"
+_STATUS_KINDS: dict[int, Kind] = {
+    401: "denied", 403: "denied", 407: "denied", 404: "missing", 410: "missing", 412: "changed",
+    408: "again", 425: "again", 429: "busy", 503: "busy",
+}  # fmt: skip
 _WORDS: dict[Kind, str] = {
     "denied": (
         r"access[ _]?denied|permission[ _]?denied|forbidden|unauthori[sz]ed|unauthenticated|invalid[ _]?access[ _]?key"
@@ -116,17 +120,7 @@ def says(kind: Kind, text: str) -> bool:
 
 def of_status(status: int, why: str, after: float = 0.0, advice: str = "") -> Fault:
     """What an HTTP status means."""
-    kind: Kind = "final"
-    if status in (429, 503):
-        kind = "busy"
-    elif status in (408, 425) or status >= 500:
-        kind = "again"
-    elif status in (404, 410):
-        kind = "missing"
-    elif status in (401, 403, 407):
-        kind = "denied"
-    elif status == 412:
-        kind = "changed"
+    kind = _STATUS_KINDS.get(status, "again" if status >= 500 else "final")
     return Fault(kind, why, after, advice)
 
 

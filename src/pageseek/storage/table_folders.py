@@ -113,7 +113,7 @@ class ListedTables:
             (self._listed if is_root else self._deeper).append(found)
 
     def of_store(self, found: Iterable[tuple[str, str]]) -> None:
-        """Look at the files that a store has listed: pairs of a path and its part below the listed folder."""
+        """Look for tables among the files that a store has listed: pairs of a path and its part below the listed folder."""
         pairs = list(found)
         folders: dict[tuple[str, str], str] = {}  # path below the listed folder, kind -> path
         for path, below in pairs:
@@ -189,7 +189,7 @@ class Origin:
     near: tuple[str, ...] = ()
 
     def told(self) -> list[str]:
-        """The notes for `explain`."""
+        """The notes of `explain` on tables that the files come from, or lie in."""
         folders = {one: None for place in self.near[:MOST] for one in above_here(place)}
         kinds = ((folder, kind_here(folder)) for folder in folders)
         found = (inside_note(kind, folder) for folder, kind in kinds if kind is not None)
