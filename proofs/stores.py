@@ -61,7 +61,7 @@ def overwritten(times: int) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         for change in changing_files.CHANGES:
             found = changing_files.local(truth, Path(folder, "a.parquet"), change, times, 21)
-            # who holds a file that gave way to another reads it to its end
+            # an open file that another one has replaced is read to its end
             most = 0.0 if change is changing_files.replace else 1.0
             texts.append(_said(change.__name__, found, most))
     return f"{times:,} queries of each kind, on local disk", "; ".join(texts)
