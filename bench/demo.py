@@ -143,7 +143,7 @@ def _spark(path: str, condition: ps.Expression, expected: pa.Table, rows: int) -
     read = importlib.import_module("pageseek.spark").read
     from pyspark.sql import SparkSession
 
-    # workers run python3 from PATH otherwise, and bind to whatever the host name resolves to
+    # otherwise workers run python3 from PATH, and bind to the address of the host name
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -13,16 +13,13 @@ import argparse
 import ast
 import builtins
 import collections
-import datetime as dt
 import json
 import os
-import platform
 import random
 import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -35,11 +32,13 @@ import nan_files
 import pageseek as ps
 from oracle import CONFORMANCE, PYTHON, ROOT, refusals
 from pageseek.base import errors
+from results import Failed, run
 
 PAGE = ROOT / "docs" / "corpus.md"
 READER = ["--reader", "reader_pageseek:read"]
 SEEDS = (7, 8, 9)
 ANCHOR = 515 / 4000  # wrong answers for each flip that pyarrow 26 gives without checksums
+TITLE = "# Files of many writers"
 HEAD = """# Files of many writers
 
 Results of `python proofs/corpus.py`. The corpus has {valid} valid files of 16 projects; generated files
@@ -52,7 +51,6 @@ pyarrow 26 has 515 of these in 4,000 without page checksums. `attach` and `attac
 | proof | date | what was run | found |
 |---|---|---|---|
 """
-COLUMNS = 4
 
 
 def call(script: str, *arguments: str) -> tuple[str, int]:
@@ -68,10 +66,6 @@ def call(script: str, *arguments: str) -> tuple[str, int]:
     )
     print(done.stdout, end="", flush=True)
     return done.stdout, done.returncode
-
-
-class Failed(Exception):
-    """The proof found a violation."""
 
 
 def ask_oracle(folder: Path, cases: int, seed: int) -> tuple[str, str]:
@@ -229,43 +223,17 @@ PROOFS: dict[str, Callable[[], tuple[str, str]]] = {
 }
 
 
-def lines_of(page: Path) -> dict[str, str]:
-    """The lines of earlier proofs, from the page."""
-    text = page.read_text() if page.exists() else ""
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    return {line.split("|")[1].strip(): line for line in rows if line.count("|") == COLUMNS + 1}
-
-
 def main() -> int:
     """Run the proofs named, or all, and write what they found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("proofs", nargs="*", metavar="PROOF", help=f"of {', '.join(PROOFS)}")
     parser.add_argument("--out", type=Path, default=PAGE)
     options = parser.parse_args()
-    if unknown := set(options.proofs) - set(PROOFS):
-        parser.error(f"no proof {', '.join(sorted(unknown))}; there are: {', '.join(PROOFS)}")
     if not (CONFORMANCE / "oracle.py").is_file():
         print("there is no conformance corpus beside this checkout")
         return 2
-    failed = False
-    for name in options.proofs or PROOFS:
-        start = time.perf_counter()
-        print(f"-- {name}", flush=True)
-        try:
-            ran, found = PROOFS[name]()
-        except Failed as error:
-            print(f"{name}: FAILED: {error}")
-            failed = True
-            continue
-        seconds = time.perf_counter() - start
-        where = f"pageseek {ps.__version__}, pyarrow {pa.__version__}, Python {platform.python_version()}"
-        print(f"-- {name}: {found} ({seconds:.0f} s)", flush=True)
-        lines = lines_of(options.out)
-        lines[name] = f"| {name} | {dt.date.today()}, {where} | {ran}; {seconds:.0f} s | {found} |"
-        valid = len(list((CONFORMANCE / "corpus" / "valid").glob("*.parquet")))
-        body = "\n".join(lines[known] for known in PROOFS if known in lines)
-        options.out.write_text(HEAD.format(valid=valid) + body + "\n")
-    return int(failed)
+    valid = len(list((CONFORMANCE / "corpus" / "valid").glob("*.parquet")))
+    return run(PROOFS, options.proofs, options.out, TITLE, lambda _: HEAD.format(valid=valid))
 
 
 if __name__ == "__main__":

@@ -10,19 +10,16 @@ Of a file that changes an answer counts as right if it is the whole answer of on
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import itertools
-import platform
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
-
 import pageseek as ps
+from results import Failed, run
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support import changing_files, failing_stores
@@ -42,7 +39,6 @@ command fails on any other outcome. All versions of a file have the same size, a
 | proof | date | what was run | found |
 |---|---|---|---|
 """
-COLUMNS = 4
 WAYS: list[tuple[str, Way]] = [
     ("HTTP", over_http), ("S3", over_s3), ("fsspec", of_fsspec), ("pyarrow", of_pyarrow),
 ]  # fmt: skip
@@ -50,14 +46,10 @@ BUDGETS = [0, 16 << 20, 64 << 20]
 SLACK = 16 << 20  # bytes beyond the budget: the batch in hand, threads, connections
 
 
-class FailedError(Exception):
-    """The proof found a violation."""
-
-
 def _said(name: str, found: Counter[str], most_changed: float = 1.0) -> str:
     total = found.total()
     if set(found) - {"right", "changed", "cut short"} or found["changed"] > most_changed * total:
-        raise FailedError(f"{name}: {dict(found)}")
+        raise Failed(f"{name}: {dict(found)}")
     return f"{name}: " + ", ".join(
         f"{n:,} {kind}" for kind, n in sorted(found.items(), reverse=True)
     )
@@ -69,7 +61,7 @@ def overwritten(times: int) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         for change in changing_files.CHANGES:
             found = changing_files.local(truth, Path(folder, "a.parquet"), change, times, 21)
-            # who holds a file that gave way to another reads it to its end
+            # an open file that another one has replaced is read to its end
             most = 0.0 if change is changing_files.replace else 1.0
             texts.append(_said(change.__name__, found, most))
     return f"{times:,} queries of each kind, on local disk", "; ".join(texts)
@@ -103,7 +95,7 @@ def faults(times: int) -> tuple[str, str]:
         )
         strange = set(found.ended) - {"right", "refused"}
         if strange or found.ended["right"] < 0.995 * times or not found.faulty:
-            raise FailedError(f"{text}; {found.ended}")
+            raise Failed(f"{text}; {found.ended}")
         texts.append(text)
     ran = (
         f"{times:,} queries each, default retries; {failing_stores.BUSY:.0%} of answers 503, {failing_stores.CUT:.0%} of "
@@ -119,7 +111,7 @@ def memory(_: int) -> tuple[str, str]:
         more = found["peak"] - found["before"]
         text = f"{budget >> 20} MiB: {more / 2**20:.1f} MiB"
         if more > budget + SLACK or found["rows"] != groups << 16:
-            raise FailedError(text)
+            raise Failed(text)
         texts.append(text)
     ran = (
         f"{groups} row groups of 2 MiB, 30 ms for each batch; `max_ahead_bytes`, and the resident memory at its peak "
@@ -136,21 +128,6 @@ PROOFS: dict[str, Callable[[int], tuple[str, str]]] = {
 }
 
 
-def written(page: Path, lines: dict[str, str]) -> None:
-    """Put the lines, in the order of the proofs, at the end of the page."""
-    before = page.read_text().partition(TITLE)[0].rstrip()
-    body = "\n".join(lines[name] for name in PROOFS if name in lines)
-    page.write_text(f"{before}\n\n{HEAD}{body}\n")
-
-
-def lines_of(page: Path) -> dict[str, str]:
-    """The lines of earlier proofs, from the page."""
-    text = page.read_text().partition(TITLE)[2]
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    found = {line.split("|")[1].strip(): line for line in rows if line.count("|") == COLUMNS + 1}
-    return {name: line for name, line in found.items() if name in PROOFS}
-
-
 def main() -> int:
     """Run the proofs named, or all, and write what they found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -158,24 +135,10 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1_000, help="queries of each kind")
     parser.add_argument("--out", type=Path, default=PAGE)
     options = parser.parse_args()
-    if unknown := set(options.proofs) - set(PROOFS):
-        parser.error(f"no proof {', '.join(sorted(unknown))}; there are: {', '.join(PROOFS)}")
-    failed = False
-    for name in options.proofs or PROOFS:
-        start = time.perf_counter()
-        try:
-            ran, found = PROOFS[name](options.times)
-        except (FailedError, AssertionError) as error:
-            print(f"{name}: FAILED: {error}", flush=True)
-            failed = True
-            continue
-        seconds = time.perf_counter() - start
-        where = f"pageseek {ps.__version__}, pyarrow {pa.__version__}, Python {platform.python_version()}"
-        print(f"{name}: {found} ({seconds:.0f} s)", flush=True)
-        lines = lines_of(options.out)
-        lines[name] = f"| {name} | {dt.date.today()}, {where} | {ran}; {seconds:.0f} s | {found} |"
-        written(options.out, lines)
-    return int(failed)
+    proofs = {name: partial(proof, options.times) for name, proof in PROOFS.items()}
+    return run(
+        proofs, options.proofs, options.out, TITLE, lambda before: f"{before.rstrip()}\n\n{HEAD}"
+    )
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def spark_ready() -> None:
         pytest.skip("pyspark is not installed: pip install 'pageseek[spark]'")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("no Java: install Java 17 or 21, or set JAVA_HOME")
-    # Workers run python3 from PATH otherwise, and bind to whatever the host name resolves to.
+    # Otherwise workers run python3 from PATH, and bind to the address of the host name.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 

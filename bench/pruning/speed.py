@@ -61,7 +61,7 @@ HOSTILE: tuple[Query, ...] = (
         "in-hundred-thousand-one-column", Term("a", "in", tuple(range(0, 1_000_000, 10))), ("a",)
     ),
 )
-# layouts of the hostile file: rows of a row group, and whether its metadata is read anew each time
+# layouts of the hostile file: rows of a row group, and whether its metadata is read again each time
 HOSTILE_LAYOUTS = {
     "hostile": (250_000, False),
     "hostile-many-groups": (5_000, False),

@@ -68,7 +68,7 @@ def test_what_lies_above_the_root_is_no_column(root: str) -> None:
 
 
 K, D, A = ps.col("k"), ps.col("d"), ps.col("a")
-PARTS: list[tuple[Any, Any]] = [  # a condition, and the same of a row: True, False or None
+PARTS: list[tuple[Any, Any]] = [  # a condition, and its result for a row: True, False or None
     (K == 1, lambda r: None if r["k"] is None else r["k"] == 1),
     (K != 1, lambda r: None if r["k"] is None else r["k"] != 1),
     (K < 1.5, lambda r: None if r["k"] is None else r["k"] < 1.5),

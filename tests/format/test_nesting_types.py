@@ -179,7 +179,7 @@ def test_any_schema_is_typed_or_refused_as_by_pyarrow(elements: Any) -> None:
     check_levels(node)
 
 
-# Whether an index type other than int32 survives is the business of leaf_form, and not asked here.
+# leaf_form decides whether an index type other than int32 survives; that is not tested here.
 DICTIONARY = pa.dictionary(pa.int32(), pa.string(), ordered=True)
 KEYS, NAMES = pa.field("key", pa.large_string(), False), pa.field("value", DICTIONARY)
 STORED = [

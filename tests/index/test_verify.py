@@ -384,7 +384,7 @@ def test_lists_in_the_published_form_are_checked(tmp_path: Path) -> None:
     assert (wrong.kind, wrong.column) == ("distinct_index", "s") and "checksum" in wrong.what
     path.write_bytes(whole)
     as_by_others(path)
-    assert ps.index.verify(path).ok  # of two columns of strings nobody knows whose list it is
+    assert ps.index.verify(path).ok  # with two string columns the list's column is unknown
     found = ps.index.verify(path, distinct_index="s")
     assert found.ok and found.checked["distinct_index"] == 3
     (wrong, *_) = ps.index.verify(path, distinct_index="t").findings

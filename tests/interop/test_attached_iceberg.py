@@ -106,7 +106,7 @@ def test_all_files_of_a_table(catalog: SqlCatalog, version: int, tmp_path: Path)
     assert only.num_rows == sum(one == "x y/%=ü" for one in ROWS["k"].to_pylist())
     files_of = ps.scan(table, filter="k = 'b'").explain().to_dict()["files"]
     assert files_of["pruned_by"] == {"partition": 4}
-    # older snapshots are read as before, from files that nobody has touched
+    # older snapshots are read as before, from unchanged files
     assert sorted_rows(table, snapshot_id=first.snapshot_id).equals(wanted)
     old = table.scan(snapshot_id=first.snapshot_id)
     assert ps.read_table(old).sort_by("id")["real"].equals(wanted["real"])

@@ -43,7 +43,7 @@ from support.iceberg_tables import (
     sorted_rows,
 )
 
-# -- others who write -----------------------------------------------------------------------------
+# -- concurrent writers ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["compact", "delete", "attach"])
@@ -85,7 +85,7 @@ def test_a_file_that_others_take_out_meanwhile(
     assert snapshot is not None and snapshot.summary is not None
     if how != "attach":
         assert "engine-name" not in snapshot.summary.additional_properties
-    # of ours nothing is left, of theirs all is there; nor are manifests that nobody names
+    # none of our files is left, all of theirs are; no unreferenced manifest is left
     assert on_disk(tmp_path) - before == {here(one) for one in files(now)} - before
     named = {one.manifest_list for one in now.snapshots()}
     named |= {m.manifest_path for one in now.snapshots() for m in one.manifests(now.io)}

@@ -71,7 +71,7 @@ def differences(path: Path) -> list[Any]:
             full = theirs.read(columns=[name])
         except (OSError, pa.ArrowException):
             continue
-        if full.column_names != [name]:  # of a nested column of the same first name
+        if full.column_names != [name]:  # a nested column of the same first name
             full = full.select([name])
         if where in BEYOND_64_BITS:
             with pytest.raises(ps.LimitError, match="int96_unit"):

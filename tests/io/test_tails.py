@@ -118,7 +118,7 @@ def test_a_file_that_goes_on_to_be_written_is_not_read(
     monkeypatch.setattr(local, "_settled", lambda fd: (now := os.fstat(fd), settled[now.st_ino]))
     found = local.read_ends(names, 0, places, np.zeros(40, np.uint8), OLD - local.TICK)
     assert found[:, 3].tolist() == [20, 0] and found[1, 1] < 0
-    # such as were last written long before: nobody is asked twice
+    # files last written long ago: no second check
     monkeypatch.setattr(local, "_settled", lambda fd: pytest.fail("asked"))
     if names.core is not None:
         later = OLD + 2 * local.TICK + 1

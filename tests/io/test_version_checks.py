@@ -68,7 +68,7 @@ ASKS: dict[str, Callable[[ps.Scan], Any]] = {
     "analyze": lambda scan: scan.explain(analyze=True).to_dict()["rows"]["out"],
     "schema": lambda scan: scan.schema,
 }
-# other values in the same places; other places; no index; fewer rows; another column, and one less; as it was
+# other values at the same places; other places; no index; fewer rows; another column, and one fewer; unchanged
 OTHERS: list[Callable[[], bytes]] = [
     lambda: content(1),
     lambda: content(2, row_group_size=900),
@@ -384,7 +384,7 @@ def test_answers_while_it_is_replaced_are_not_mixed_up(server: ObjectServer) -> 
             try:
                 found = ASKS[ask](scan)
             except ps.FileChangedError:
-                assert at > 0  # at the first read it is asked anew
+                assert at > 0  # the first read requests the version again
             else:
                 assert found == dues[1] if at == 0 else found in dues
             if next(count) <= at:

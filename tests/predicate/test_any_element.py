@@ -103,7 +103,7 @@ def over(get: Callable[[dict[str, Any]], Any], test: Callable[[Any], Truth]) -> 
     return truth
 
 
-MISSING = object()  # a list in a list that is null: nobody knows its elements
+MISSING = object()  # a null list in a list: its elements are unknown
 
 
 def flat(lists: Any) -> Any:

@@ -182,7 +182,7 @@ def test_ends_are_kept_and_checked(kept: Path, folder: Path) -> None:
     first = scan.explain(analyze=True)
     assert first.bytes["metadata"] == 0  # all is at hand
     assert ps.cache_info().files >= N
-    # another file of the same name, in which it is, too
+    # another file of the same name, which also has the value
     victim = next(
         p
         for p in sorted(folder.iterdir())[1:]

@@ -167,4 +167,4 @@ def test_a_settled_order_is_measured_now_and_then() -> None:
     learned.note(0, (100_000, 98), (99_000, 98), 1.0)  # dear, and rules out little
     learned.note(1, (100_000, 98), (100, 1), 0.001)
     orders = [learned.order(parts, lambda _: 8.0)[0] for _ in range(EACH)]
-    assert orders[-1] == [1, 0]  # learned all the same
+    assert orders[-1] == [1, 0]  # the order is learned nevertheless

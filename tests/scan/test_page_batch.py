@@ -319,7 +319,7 @@ def test_dictionaries_that_turn_out_to_be_needed_come_in_waves_of_a_size(
 ) -> None:
     table = pa.table({"key": np.arange(ROWS), **{f"c{i}": np.arange(ROWS) + i for i in range(12)}})
     sink = pa.BufferOutputStream()
-    pq.write_table(  # the first pages have codes, the others do not: nobody knows before
+    pq.write_table(  # the first pages have codes, the others do not, which is not known in advance
         table, sink, use_dictionary=[f"c{i}" for i in range(12)], dictionary_pagesize_limit=4_000,
         max_rows_per_page=500, write_page_index=True,
     )  # fmt: skip

@@ -165,7 +165,7 @@ def test_a_row_group_without_rows_is_none_of_a_file_that_changed(
         return read(self, ranges)
 
     def told(self: LocalStore) -> None:
-        if self not in opened:  # it is asked once with the footer
+        if self not in opened:  # it is requested once with the footer
             opened.append(self)
             return
         assert begun.wait(30)

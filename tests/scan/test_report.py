@@ -169,7 +169,7 @@ def test_an_ignored_offset_index_leaves_no_trace_in_the_counts(
     report = analyze(ps.scan(path, filter=key, columns=["k", "b", "c"]), log)
     assert any("offset index ignored" in note for note in report["notes"])
     assert report["rows"]["out"] == 1
-    # begun anew without it: the filter has all rows before it, the proof is taken back
+    # restarted without it: the filter gets all rows, the proof is withdrawn
     assert report["leaves"]["k"]["pages"] == {
         "total": number_of_pages("k"),
         "read": number_of_pages("k"),

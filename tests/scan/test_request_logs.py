@@ -34,7 +34,7 @@ from support.remote_files import (
     table,
 )
 
-WAIT = 0.08  # seconds that the server lets each request wait: what is asked together overlaps
+WAIT = 0.08  # seconds that the server delays each request: concurrent requests overlap
 NEAR, FAR = (
     (0.002, 1e6),
     (0.05, 1e8),
@@ -185,7 +185,7 @@ def test_what_a_filter_rules_out_row_by_row_takes_no_payload(
     rows = np.flatnonzero(values <= values[row])
     found, asked = read(server, way, columns=["id", "v"], filter=least)
     assert found == table().select(["id", "v"]).take(rows)
-    tail = asked.size - asked.tails[0].sent  # pages that came with it are not asked for again
+    tail = asked.size - asked.tails[0].sent  # pages that came with it are not requested again
     minima = np.minimum.reduceat(values, pages["v"].first_row)
     low = [i for i, least in enumerate(minima) if least <= values[row]]
     tested = [(int(pages["v"].offset[i]), int(pages["v"].size[i])) for i in low]
@@ -193,7 +193,7 @@ def test_what_a_filter_rules_out_row_by_row_takes_no_payload(
     assert asked.places == merged(due)
 
 
-# ---- what else is asked before
+# ---- other requests before the pages
 
 
 def bloomed(groups: int, **how: Any) -> tuple[bytes, pa.Table]:

@@ -352,7 +352,7 @@ def test_what_could_not_be_asked_is_not_taken_for_nothing(server: ObjectServer) 
         at.have([(server.url("bucket/t"), ".parquet")])
 
 
-# ---- who is busy
+# ---- busy stores
 
 
 def waits_of(kind: Any, retry_policy: RetryPolicy, after: float = 0.0) -> list[float]:

@@ -31,7 +31,7 @@ def fill(root: Path, *names: str) -> None:
         (root / name).write_bytes(DATA)
 
 
-# ---- ways to the same files: of each, what names a path below the root, and the names of what is found
+# ---- ways to the same files: each has a function for the source of a path below the root, and one for the found names
 
 
 class Way:

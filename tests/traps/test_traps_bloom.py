@@ -258,7 +258,7 @@ def test_86_values_beyond_a_narrow_type_are_read_as_others() -> None:
     assert denies(with_filter(col=column(INT32, [4, 1], logical=integer(8, True))), 44)
 
 
-# ---- what may be asked (91, T-64, T-72) ----------------------------------------------------------
+# ---- supported conditions (91, T-64, T-72) -------------------------------------------------------
 
 
 def test_91_only_equality_is_looked_up() -> None:

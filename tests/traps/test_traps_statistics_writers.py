@@ -25,7 +25,7 @@ from support.writer import (
     write,
 )
 
-# ---- who wrote them --------------------------------------------------------------------------------
+# ---- their writers ---------------------------------------------------------------------------------
 
 
 def old_bounds(low: Any, high: Any, physical: int = BYTE_ARRAY) -> Callable[[Struct], None]:
