@@ -1,4 +1,4 @@
-"""The public way in: `open`, `scan`, `read_table`, and what is kept of files for the next time."""
+"""The public functions: `open`, `scan`, `read_table`, and those of the cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pageseek.scan.request import AHEAD, BATCH_SIZE, Request
 from pageseek.scan.scan import Scan as Scan
 from pageseek.storage import RetryPolicy, Sources, Types
 
-PATIENCE = RetryPolicy()
+DEFAULT_RETRIES = RetryPolicy()
 
 
 def scan(
@@ -62,13 +62,13 @@ def scan(
         them (`partitioning`).
 
         The columns of several files are joined by name: what a file lacks is null in its rows, and a type is the
-        narrowest that holds the values of all exactly (docs/datasets.md); where there is none, that is an
-        UnsupportedError. The schema is that of the files that have to be opened: not of those that a filter on folders
-        or a limit spares, unless a column is named that is in no other.
+        narrowest that holds the values of all exactly (docs/datasets.md). If there is none, an UnsupportedError is raised.
+        Only files that have to be opened count for the schema: not those that a filter on folders or a limit rules out,
+        unless a column that is named is in no other file.
 
-        A table is a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, on local disk or in a store: read are the
-        files of that version, as its columns. Deletion vectors and delete files are refused. A folder that is a table of
-        Delta Lake or Iceberg is read as its current version (`table`).
+        A table is a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, on local disk or in a store. The files of
+        that version are read, as the table's columns. Deletion vectors and delete files are refused. A folder that is a
+        table of Delta Lake or Iceberg is read as its current version (`table`).
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
@@ -83,7 +83,7 @@ def scan(
         Texts of ISO 8601 may be compared with dates, times and timestamps. A column may be compared with another
         one, and some element of a list with a value: `pageseek.col("items.price").any() > 5`.
     limit : int, optional
-        At most so many rows, the first of the file order.
+        The greatest number of rows; they are the first in file order.
     nan : {"ieee", "spark"}
         How floats compare: by IEEE 754, or with NaN equal to itself and above every number.
     int96_unit : {"ns", "us", "ms"}
@@ -95,27 +95,26 @@ def scan(
         Columns of strings or binary that come out as dictionaries, with 32-bit codes and a dictionary for each
         batch of rows that was decoded together. A file whose writer had a dictionary in memory gives one anyway.
     out_of_range : {"error", "keep"}
-        What becomes of a decimal of more digits than its column declares, and of a time that lies in no day:
-        some writers store them (24:00:00 too), and Arrow's types have no such values. An error, or the value as
-        it is stored.
+        Whether a decimal of more digits than its column declares, or a time of day outside a day (24:00:00 too), is an
+        error, or the value as it is stored. Some writers store such values, and Arrow's types do not allow them.
     prune : bool or list of str
         Which mechanisms may rule out rows before they are read: all, none, or some of "statistics" (of row
         groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter",
         "dictionary", "distinct" and "distinct_index" (lists of values inside the file: docs/indexes.md), and the names
         of registered pruners. The rows are the same with any of them.
     distinct_index : str, optional
-        The column of a list of values in the published form (`IDX1`), which does not name it; else the only one of
-        strings.
+        The column of a list of values in the form `IDX1`, which does not name its column. Unless given, it is the only
+        column of strings.
     batch_size : int
         Greatest number of rows of a batch.
     threads : int, optional
-        How many threads may decode at a time; one for each core unless given. Small answers take one. Rows come in
-        file order with any number.
+        The greatest number of threads that decode at a time; one for each core unless given. Small answers use one. The
+        order of rows is always that of the files.
     max_ahead_bytes : int
-        About the memory that row groups may take which are read before they are asked for; 256 MiB unless given.
+        About the bytes of memory for row groups that are read before the caller takes them; 256 MiB unless given.
     progress : bool or function
-        Show a bar where it takes long, by tqdm (`pip install "pageseek[progress]"`); or call a function with a
-        `pageseek.Progress` whenever a file has been planned or a row group read.
+        Show a bar if it takes long, by tqdm (`pip install "pageseek[progress]"`); or call a function with a
+        `pageseek.Progress` after a file has been planned or a row group read.
     max_page_bytes : int
         Bytes of one page, decompressed; 1 GiB unless given. A file that claims more than this, or than either
         of the next two, is a LimitError that names the option.
@@ -124,26 +123,26 @@ def scan(
     max_metadata_bytes : int
         Bytes of a footer, or of an index of a column chunk, in the file and parsed; 1 GiB unless given.
     partitioning : pyarrow.Schema, mapping of names to types, or False; optional
-        Types of columns in the names of folders below a directory or a glob (`k=1`, as Hive writes them). Of those
-        not given: int32, int64, date, or else text, by all their values; `__HIVE_DEFAULT_PARTITION__` is null. They
-        come last, and take the place of columns of that name in the files. False leaves folders alone.
+        Types of the columns in the names of folders below a directory or a glob (`k=1`, as Hive writes them). A column
+        whose type is not given is int32, int64, date, or else text, by all its values; `__HIVE_DEFAULT_PARTITION__` is
+        null. These columns come last, and replace columns of the same name in the files. False ignores folders.
     schema : pyarrow.Schema, optional
-        The columns that there are, and their types: null where a file lacks one. A type that does not hold all values
-        of a file's column exactly is refused, as are columns that the schema has not.
+        The columns and their types. A column is null in the rows of a file that lacks it. A type that does not hold all
+        values of a file's column exactly is refused, as is a column that is not in the schema.
     table : bool, optional
         What a folder with `_delta_log/`, or with Iceberg's `metadata/*.metadata.json`, means: the current version of that
         table, which deltalake or pyiceberg opens (`pip install "pageseek[delta]"`, `"pageseek[iceberg]"`); with False, its
         bare files, among them those of older versions. A folder that has such tables below it is an UnsupportedError unless
         this is False. Files, globs and partition folders inside a table are read as they are named.
     storage_options : mapping, optional
-        Of a URL: credentials, region, endpoint and more for the library that opens it, by its names: obstore where it
-        is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does; a table's files
-        are read with the table's own.
+        Credentials, region, endpoint and more for the library that opens a URL: obstore if it is installed, else pyarrow
+        or fsspec. Their names are those of that library. Without them, the library looks in the environment. The files of
+        a table are read with the table's own options.
     retries : int, optional
-        How often a request to a remote store is tried again, after waits that double, and longer ones where the store
-        says that it is busy; 5 unless given.
+        How often a request to a remote store is tried again, after waits that double, and longer waits if the store says
+        that it is busy; 5 unless given.
     timeout : float, optional
-        Seconds that a remote store may be silent until a request counts as failed; 10 unless given.
+        Seconds without an answer of a remote store after which a request has failed; 10 unless given.
     """
     request = Request.of(
         columns,
@@ -182,12 +181,12 @@ def read_table(
 
 
 def retry_policy(retries: int | None, timeout: float | None) -> RetryPolicy:
-    """The options of this name, together."""
+    """The options `retries` and `timeout` as one record."""
     if retries is None and timeout is None:
-        return PATIENCE
+        return DEFAULT_RETRIES
     return RetryPolicy(
-        PATIENCE.retries if retries is None else whole("retries", retries),
-        PATIENCE.timeout if timeout is None else float(timeout),
+        DEFAULT_RETRIES.retries if retries is None else whole("retries", retries),
+        DEFAULT_RETRIES.timeout if timeout is None else float(timeout),
     )
 
 
@@ -218,30 +217,30 @@ def clear_cache() -> None:
 
 
 def cache_info() -> CacheInfo:
-    """What is kept of files opened before, how much memory that takes, and how often it served."""
+    """The number of files in the cache, its bytes, and how often it was hit and missed."""
     return cache.info()
 
 
 def resize_cache(max_bytes: int) -> None:
-    """Let the footers and page indexes of files opened before take so many bytes; 256 MiB unless set."""
+    """Set the greatest number of bytes of the cache of footers and page indexes; 256 MiB unless set."""
     cache.resize(whole("max_bytes", max_bytes))
 
 
 def save_cache(path: str | os.PathLike[str]) -> int:
-    """Write what is kept of remote files to a file, for `load_cache`; returns of how many.
+    """Write what the cache has of remote files to a file, for `load_cache`; return the number of remote files.
 
-    Of each its name, its version and its end, with footer and page index: no data, no credentials.
+    Written are the name of each file, its version and its tail with footer and page index: no data, no credentials.
     """
-    from pageseek.dataset import saved_cache  # and what it needs of the standard library
+    from pageseek.dataset import saved_cache  # late: few need it
 
     return saved_cache.save(cache, os.fspath(path))
 
 
 def load_cache(path: str | os.PathLike[str]) -> int:
-    """Read what `save_cache` has written; returns of how many files.
+    """Read what `save_cache` has written; return the number of remote files.
 
-    It serves for a file whose version the store confirms. Load only what you trust: nothing in it is executed, but a
-    footer that somebody else made up for the right version is believed.
+    An entry is used if the store confirms the version of the file. Load only what you trust: nothing is executed, but a
+    forged footer with the right version is believed.
     """
     from pageseek.dataset import saved_cache
 

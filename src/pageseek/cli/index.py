@@ -14,7 +14,7 @@ from pageseek.cli.scan import add_table, names
 from pageseek.index import Attached, attach, detach, verify
 from pageseek.index import list as list_indexes
 
-# what errors call the arguments of the functions, and the options of the command that are the same
+# arguments of the functions as errors name them, and the same options of the command
 WORDS = (
     ("overwrite=True", "--overwrite"),
     ("in_place=True", "--in-place"),
@@ -32,14 +32,14 @@ WORDS = (
 
 
 def in_options(message: str) -> str:
-    """The message of an error in the words of the command."""
+    """The message of an error with the options of the command in place of arguments."""
     for word, option in WORDS:
         message = message.replace(word, option)
     return message
 
 
 def add_parser(commands: Any) -> None:
-    """Add the subcommand, and its own."""
+    """Add the subcommand and its actions."""
     made = commands.add_parser("index", help="add indexes to a file, list, verify or remove them", description=__doc__)  # fmt: skip
     actions = made.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     one = actions.add_parser("attach", help="add page index, Bloom filters, lists of values")

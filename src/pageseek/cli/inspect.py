@@ -12,9 +12,10 @@ from pageseek.cli import text
 from pageseek.cli.scan import add_table
 from pageseek.format.parquet_file import LeafColumn, ParquetFile
 
-# nearly every writer lists these for its levels: they are shown only where nothing else is
+# nearly every writer lists these for its levels; they are shown only if a chunk has no other
 LEVELS_ONLY = ("RLE", "BIT_PACKED")
-MOST_CHUNKS = 400  # lines of the table of chunks before it is cut short
+PARTS = ("statistics", "column_index", "offset_index", "bloom_filter")  # that a chunk may have
+MOST_CHUNKS = 400  # lines of the table of chunks; the rest is only counted
 
 
 def add_parser(commands: Any) -> None:
@@ -67,13 +68,8 @@ def describe(file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool) -> di
         ],
         "created_by": file.created_by,
         "leaves": file.num_leaves,
-        "chunks_with": {
-            "statistics": sum(chunk["statistics"] for chunk in chunks),
-            "column_index": sum(chunk["column_index"] for chunk in chunks),
-            "offset_index": sum(chunk["offset_index"] for chunk in chunks),
-            "bloom_filter": sum(chunk["bloom_filter"] for chunk in chunks),
-            "total": len(chunks),
-        },
+        "chunks_with": {part: sum(chunk[part] for chunk in chunks) for part in PARTS}
+        | {"total": len(chunks)},
         "columns": columns,
     }
 
@@ -120,21 +116,19 @@ def _pages(file: ParquetFile, group: int, leaf: LeafColumn) -> list[dict[str, An
     made = []
     for page in range(offsets.num_pages):
         first = int(offsets.first_row[page])
-        found: dict[str, Any] = {
-            "page": page,
-            "first_row": first,
-            "rows": int(offsets.first_row[page + 1]) - first,
-            "offset": int(offsets.offset[page]),
-            "bytes": int(offsets.compressed_size[page]),
-            "nulls": None,
-            "min": None,
-            "max": None,
-        }
-        if index is not None:
-            if index.null_counts is not None:
-                found["nulls"] = int(index.null_counts[page])
-            found["min"], found["max"] = index.lower[page].as_py(), index.upper[page].as_py()
-        made.append(found)
+        counts = None if index is None else index.null_counts
+        made.append(
+            {
+                "page": page,
+                "first_row": first,
+                "rows": int(offsets.first_row[page + 1]) - first,
+                "offset": int(offsets.offset[page]),
+                "bytes": int(offsets.compressed_size[page]),
+                "nulls": None if counts is None else int(counts[page]),
+                "min": None if index is None else index.lower[page].as_py(),
+                "max": None if index is None else index.upper[page].as_py(),
+            }
+        )
     return made
 
 
@@ -154,8 +148,7 @@ def draw(
     yield f"  written by {found['created_by'] or 'an unnamed writer'}"
     have = found["chunks_with"]
     what = ", ".join(
-        f"{name.replace('_', ' ')} {_share(have[name], have['total'])}"
-        for name in ("statistics", "column_index", "offset_index", "bloom_filter")
+        f"{name.replace('_', ' ')} {_share(have[name], have['total'])}" for name in PARTS
     )
     yield f"  {what}"
     if not have["column_index"] and have["total"]:
@@ -176,18 +169,8 @@ def _share(part: int, whole: int) -> str:
 
 def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> Iterator[str]:
     head = [
-        "group",
-        "rows",
-        "column",
-        "type",
-        "codec",
-        "encodings",
-        "bytes",
-        "pages",
-        "nulls",
-        "min",
-        "max",
-    ]
+        "group", "rows", "column", "type", "codec", "encodings", "bytes", "pages", "nulls", "min", "max",
+    ]  # fmt: skip
     rows: list[list[str]] = []
     for group, facts in enumerate(groups):
         for place, column in enumerate(columns):
@@ -250,7 +233,7 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
 def _places(
     file: ParquetFile, leaf: LeafColumn
 ) -> dict[tuple[int, int], tuple[float | None, float | None]]:
-    """(row group, page) -> where its bounds lie on a line of numbers."""
+    """(row group, page) -> its bounds as numbers."""
     found: dict[tuple[int, int], tuple[float | None, float | None]] = {}
     for group in range(file.num_row_groups):
         offsets = _offset_index(file, group, leaf)

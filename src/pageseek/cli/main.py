@@ -56,14 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if given[:1] == ["bench"]:
-            # looked up, not imported: the command works without the benchmarks, and no room knows another
+            # imported by name: the command works without the benchmarks, and `cli` must not depend on them
             benched: int = importlib.import_module("pageseek.bench.cli").main(given[1:])
             return benched
         options = parser().parse_args(given)
         code: int = options.run(options)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader of the output, `head` say, has what it wanted
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except KeyboardInterrupt:
@@ -74,10 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _line(error: BaseException, of_index: bool = False) -> str:
-    if str(error).startswith("filter:"):  # points at the place, and says itself what to write
+    if str(error).startswith("filter:"):  # it points at the place, and has its own remedy
         return str(error)
     text, place = str(error), ""
-    if isinstance(error, PredicateError) and error.at is not None:  # two lines more point at it
+    if (
+        isinstance(error, PredicateError) and error.at is not None
+    ):  # two more lines point at the place
         text, newline, place = text.partition("\n")
         place = newline + place
     text = " ".join(text.split()) or type(error).__name__
@@ -85,7 +87,7 @@ def _line(error: BaseException, of_index: bool = False) -> str:
         return index.in_options(text.replace("table=False", "--no-table")) + place
     if of_index:
         text = index.in_options(text)
-        if isinstance(error, UnsupportedError):  # that is about reading
+        if isinstance(error, UnsupportedError):  # its remedy below is about reading
             return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
     return (text if remedy is None else f"{text} ({remedy})") + place

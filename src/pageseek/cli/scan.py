@@ -17,7 +17,7 @@ from pageseek.predicate.expression import And, Expression
 from pageseek.predicate.filters import to_expression
 from pageseek.scan.scan import Scan
 
-SHOWN = 20  # rows that fix the widths of the columns, and rows without --limit
+SHOWN = 20  # rows that are printed without --limit
 
 
 def add_parser(commands: Any) -> None:
@@ -56,7 +56,7 @@ def _add_source(made: argparse.ArgumentParser) -> None:
 
 
 def add_table(made: argparse.ArgumentParser) -> None:
-    """Add what every command takes that is given a folder."""
+    """Add the option of every command that may be given a folder."""
     made.add_argument(
         "--no-table", dest="table", action="store_const", const=False,
         help="read the bare files of a folder that is a table of Delta Lake or Iceberg, not its current version",
@@ -91,7 +91,7 @@ def _lazy(options: argparse.Namespace, watched: bool) -> Scan:
 
 
 def condition(texts: Sequence[str]) -> Expression | None:
-    """What `--where` says: conditions that all must hold."""
+    """The conditions of `--where`, joined by AND; None if there are none."""
     made = [found for found in map(to_expression, texts) if found is not None]
     return And(tuple(made)) if made else None
 
@@ -136,7 +136,7 @@ def _print(reader: pa.RecordBatchReader, limit: int) -> None:
 
 
 def _blocks(cells: Any) -> Any:
-    """Rows in blocks, each aligned by itself; one empty block where there is no row."""
+    """Rows in blocks that are aligned by themselves; one empty block if there are no rows."""
     block = list(itertools.islice(cells, 1_000))
     yield block
     while block := list(itertools.islice(cells, 1_000)):

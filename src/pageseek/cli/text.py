@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pageseek.base.report import format_size as size
 
-__all__ = ["encode", "place", "shown", "size", "strip", "table"]
+__all__ = ["encode", "place", "shown", "size", "strip", "table", "to_json"]
 
 STRIP = 40  # characters that stand for the whole range of a column
 
@@ -20,7 +20,7 @@ STRIP = 40  # characters that stand for the whole range of a column
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
 ) -> list[str]:
-    """Lines of an aligned table; `right` are the columns that are flushed right."""
+    """Lines of an aligned table; `right`: the places of the columns that are aligned on the right."""
     cells = [list(head), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     lines = []
@@ -35,7 +35,7 @@ def table(
 
 
 def shown(value: Any, longest: int = 24) -> str:
-    """A value in few characters, on one line."""
+    """A value on one line, in at most `longest` characters."""
     if value is None:
         return "-"
     if isinstance(value, bytes):
@@ -52,7 +52,7 @@ def shown(value: Any, longest: int = 24) -> str:
 
 
 def place(scalar: pa.Scalar) -> float | None:
-    """Where a value lies on a line of numbers; None for null and for what is no number or time."""
+    """A number or time as a float; None for null and for other values."""
     if not scalar.is_valid:
         return None
     kind = scalar.type
@@ -72,7 +72,7 @@ def place(scalar: pa.Scalar) -> float | None:
 def strip(
     low: float | None, high: float | None, least: float, most: float, width: int = STRIP
 ) -> str:
-    """[low .. high] drawn at its place within [least .. most]; `?` throughout where it is not known."""
+    """[low .. high] drawn at its place within [least .. most]; only `?` if it is not known."""
     if low is None or high is None:
         return "?" * width
     span = most - least
@@ -84,7 +84,7 @@ def strip(
 
 
 def encode(value: Any) -> Any:
-    """What JSON lacks, as text; for `json.dumps(default=...)`."""
+    """A value of a type that JSON lacks as text, for `json.dumps(default=...)`."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, (dt.date, dt.time)):
@@ -93,7 +93,7 @@ def encode(value: Any) -> Any:
 
 
 def to_json(value: Any, indent: int | None = 1) -> str:
-    """JSON of plain data; NaN and infinities become text, which JSON has no numbers for."""
+    """JSON of plain data. NaN and infinities become text: JSON has no numbers for them."""
     return json.dumps(
         _finite(value), default=encode, indent=indent, ensure_ascii=False, allow_nan=False
     )

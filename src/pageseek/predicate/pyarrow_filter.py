@@ -344,6 +344,3 @@ def evaluator(expression: Any, schema: pa.Schema) -> Callable[[list[pa.ChunkedAr
 
 def _boolean(values: pa.ChunkedArray) -> Any:
     return values.cast(pa.bool_()) if pa.types.is_null(values.type) else values
-
-
-__all__ = ["conjuncts", "evaluator", "fields", "read", "translate"]

@@ -1,7 +1,7 @@
 """Filters as SQL: the condition of a WHERE clause, without that word.
 
-`id >= 5 and not (name like 'a%' or day in (date '2024-01-31', null))`. The parser is a recursive descent over
-tokens, with a level for each of OR, AND, NOT and the predicates; chains of one kind are loops.
+`id >= 5 and not (name like 'a%' or day in (date '2024-01-31', null))`. The parser descends recursively over tokens,
+with a level for each of OR, AND, NOT and the predicates. A chain of one kind is a loop.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The keyword that it may be."""
+        """The text of a word in small letters, which may be a keyword; else empty."""
         return self.key if self.kind == "word" else ""
 
 
@@ -89,9 +89,7 @@ def parse(text: str) -> ex.Expression:
 
 
 class Parser:
-    """The parser of one text. A dialect overrides what it spells in another way: the tokens, the texts, the
-    values that a word stands before, functions.
-    """
+    """The parser of one text. A dialect overrides its tokens, texts, functions and `typed`: values behind a word."""
 
     tokens = _TOKEN
     typed = _TYPED
@@ -137,14 +135,14 @@ class Parser:
         return self._tokens[min(self._next + n, len(self._tokens) - 1)]
 
     def _take(self, n: int = 1) -> _Token:
-        """The current token; go on to the next."""
+        """Return the current token, and go on by `n`."""
         token = self._token
         self._next = min(self._next + n, len(self._tokens) - 1)
         self._token = self._tokens[self._next]
         return token
 
     def _took(self, key: str) -> bool:
-        """Take this keyword or symbol if it comes next."""
+        """Take this keyword or symbol if it comes next, and say whether it did."""
         if self._token.key != key:
             return False
         self._take()
@@ -304,7 +302,7 @@ class Parser:
             raise self._error(at, str(error)) from error
 
     def _constant(self, left: Any, op: str, right: Any, at: int) -> ex.Expression:
-        """Two values compared, as programs write: `1 = 1`."""
+        """Two values compared, as programs write them: `1 = 1`."""
         if left is None or right is None:
             return ex.Constant(None)
         if left != left or right != right:
@@ -536,7 +534,7 @@ def _checked(text: str) -> str:
 
 
 def _integer(text: str) -> int:
-    """An integer of any size. Python refuses more than some thousand digits, since their conversion is quadratic."""
+    """An integer of any size. Python refuses to convert more than some thousand digits."""
     try:
         return int(text)
     except ValueError:

@@ -1,9 +1,9 @@
-"""Files whose dates and times Spark wrote by another calendar, which is not undone here: such values are refused.
+"""Files whose dates and times Spark wrote in its old calendar. Such values are refused, not converted.
 
-Until version 3.0 (3.1 for INT96) Spark counted days by the Julian calendar before 1582-10-15, and instants before 1900
-by the offsets of that calendar's time zones. A file says so by Spark's version in its footer, or by a key that later
-versions set where they were told to write in the old way. Readers of Spark move such values; later ones are the same
-in both. TIMESTAMP_NTZ is younger than all that.
+Until version 3.0 (3.1 for INT96) Spark counted days before 1582-10-15 by the Julian calendar, and instants before 1900
+by the offsets of that calendar's time zones. The footer of a file tells: by Spark's version, or by a key that later
+versions set when they were told to write the old way. Spark's own reader converts such values. Later dates and times
+are the same in both calendars. TIMESTAMP_NTZ is younger than the change.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
 
 
 class Modes(NamedTuple):
-    """How a session takes files that no Spark has signed: the modes of its two settings."""
+    """The modes of a session's two settings for files that do not tell their calendar."""
 
     datetime: str
     int96: str
 
     @classmethod
     def of(cls, settings: Settings) -> Modes:
-        """Those of a session."""
+        """The modes of a session."""
         default = CORRECTED if settings.major >= 4 else EXCEPTION
         names = "datetimeRebaseModeInRead", "int96RebaseModeInRead"
         return cls(*(settings.get(f"spark.sql.parquet.{name}", default).upper() for name in names))
 
     def in_file(self, pairs: Mapping[bytes, bytes | None]) -> Modes:
-        """How the values of one file are taken, by the key-value pairs of its footer."""
+        """The modes for one file, by the key-value pairs of its footer."""
         legacy = legacy_values(pairs)
         if legacy is None:
             return self
@@ -54,7 +54,7 @@ class Modes(NamedTuple):
 
 
 def has_calendar(kind: pa.DataType) -> bool:
-    """Whether a column as it goes to Spark may hold values of the old calendar."""
+    """Whether a column of this wire type may hold values of the old calendar."""
     t = pa.types
     if t.is_nested(kind):
         return any(has_calendar(kind.field(i).type) for i in range(kind.num_fields))
@@ -65,18 +65,18 @@ def has_calendar(kind: pa.DataType) -> bool:
 
 
 def check_values(column: str, file: FileMetadata, modes: Modes) -> None:
-    """Refuse a column in which there are values of the old calendar.
+    """Refuse a column that has values of the old calendar.
 
     Raises
     ------
     UnsupportedError
-        The file is one whose values Spark would move, or refuse.
+        Spark would convert the values of this file, or refuse them.
     """
     tree = file.schema_tree
     try:
         field = tree.field(tree.field_index(column))
         leaves = [tree.leaf(i) for i in range(field.first_leaf, field.stop_leaf)]
-    except PageseekError:  # a table calls it by another name
+    except PageseekError:  # a table has another name for it
         leaves = tree.leaves
     int96 = any(leaf.element.type == INT96 for leaf in leaves)
     found = modes.in_file(file.key_value_metadata)
@@ -100,7 +100,7 @@ def _refused(file: FileMetadata, column: str, int96: bool, mode: str) -> Unsuppo
 
 
 def holds_old(array: pa.Array) -> bool:
-    """Whether some value is one that the two calendars count differently."""
+    """Whether the two calendars count some value differently."""
     t, kind = pa.types, array.type
     if t.is_nested(kind):
         if not has_calendar(kind):
@@ -127,11 +127,11 @@ def first_of(kind: pa.DataType) -> int:
 
 
 def check_filter(condition: ex.Expression, columns: Columns, settings: Settings) -> None:
-    """Refuse a filter that would be answered by values of the old calendar.
+    """Refuse a filter whose answer depends on values of the old calendar.
 
-    A value before the switch-over stays before it when it is moved: a comparison with a later literal has the same answer
-    for both. With an earlier one, or with another column, it has not, and the files' statistics have to tell that they
-    hold no such values.
+    A value before the switch-over stays before it when it is converted, so that its comparison with a later literal has
+    the same answer. Its comparison with an earlier literal, or with another column, may not. The statistics of the
+    files must then show that there are no such values.
 
     Raises
     ------
@@ -158,14 +158,14 @@ def check_filter(condition: ex.Expression, columns: Columns, settings: Settings)
                 continue
             least = _least(file, leaf)
             if least is None and mode == EXCEPTION:
-                continue  # nothing says that there are any
+                continue  # nothing says that there are such values
             stored = file.schema_tree.parquet_leaf_type(leaf).storage
             if least is None or least < first_of(stored):
                 raise _refused(file, leaf.name, kind.is_int96, mode)
 
 
 def _paths(condition: ex.Expression, columns: Columns) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The columns that are compared with something that may be of the old calendar, and whether through lists."""
+    """The columns that are compared with a column or a value of the old calendar, and whether as elements of lists."""
     for e in ex.walk(condition):
         if isinstance(e, (ex.CompareColumns, ex.ArrowFilter)):
             for path in tested_paths(e) or ():
@@ -199,7 +199,7 @@ def _is_early(e: ex.Compare | ex.IsIn, kind: Kind) -> bool:
     for value in _values(e):
         try:
             made = exact(value, kind.leaf_type, None)
-        except PredicateError:  # the plan will say it
+        except PredicateError:  # the plan raises it
             continue
         if made is not None and not isinstance(made, bytes) and made < first:
             return True

@@ -1,7 +1,7 @@
-"""Filters in the spelling of Spark's SQL: texts with backslashes, what a time without a zone means, numbers.
+"""Filters in Spark's SQL: its texts with backslashes, its times without a zone, its numbers.
 
-The grammar is that of every filter in SQL. What the same text would say with another meaning in Spark has Spark's
-meaning here, or is an error that says how to write it.
+The grammar is that of `pageseek.predicate.sql`. A literal that means something else in Spark has Spark's meaning here,
+or is an error that says how to write it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pageseek.predicate.literal import Number
 from pageseek.spark.settings import Settings
 from pageseek.spark.zone import SessionTime
 
-MAX_DIGITS = 38  # of a decimal, and so of a number that is no double
+MAX_DIGITS = 38  # of a decimal, and of a number without an exponent
 _SINGLE, _DOUBLE = r"'(?:[^'\\]|\\.|'')*'", r'"(?:[^"\\]|\\.|"")*"'
 _ESCAPE = re.compile(
     r"(?P<twice>''|\"\")|\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL
@@ -49,8 +49,8 @@ def parse(text: str, settings: Settings) -> ex.Expression:
 
 
 def to_micros(value: Any) -> Any:
-    """A timestamp without what is finer than a microsecond, towards the past, as Spark reads texts of it."""
-    if not isinstance(value, pa.TimestampScalar):  # which stands for what a datetime cannot
+    """A timestamp cut to microseconds, towards the past, as Spark reads texts."""
+    if not isinstance(value, pa.TimestampScalar):  # a datetime has no nanoseconds
         return value
     return pa.scalar(value.value // 1000, pa.timestamp("us", value.type.tz)).as_py()
 
@@ -137,7 +137,7 @@ class _Parser(sql.Parser):
         return super()._constant(left, op, right, at)
 
     def _column(self) -> ex.Column:
-        """Names between dots are parts of a path, and one in backticks is a part whatever is in it."""
+        """Names between dots are parts of a path; a name in backticks is one part, dots included."""
         first = self._next
         made = super()._column()
         tokens = self._tokens[first : self._next]
@@ -151,7 +151,7 @@ class _Parser(sql.Parser):
         return made
 
     def _check_escapes(self, test: ex.Like, at: int) -> None:
-        """Spark takes an escape before a wildcard and before itself only."""
+        """Refuse an escape before anything but a wildcard or another escape, as Spark does."""
         pattern, escape = test.pattern, test.escape
         if not escape:
             raise self._error(at, "ESCAPE takes one character, such as '!'")
@@ -187,7 +187,7 @@ def _local(text: str) -> Any:
 
 
 def digits(value: int | Decimal) -> tuple[int, int]:
-    """Digits before and behind the point that a decimal of this value has in Spark."""
+    """The digits before and behind the point of the value as a decimal of Spark."""
     if isinstance(value, int):
         return len(str(abs(value))) if abs(value) < 10**4000 else 4000, 0
     _, figures, exponent = value.as_tuple()

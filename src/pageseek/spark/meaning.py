@@ -1,8 +1,9 @@
-"""What Spark means by a comparison, said in terms of ours.
+"""A filter with the meaning that Spark gives it, as an expression of this package.
 
-Ours compare exact values. Spark first casts both sides to a common type: a decimal beside a double becomes a double, a
-date beside a timestamp midnight in the session's zone. A condition is rewritten so that it is TRUE for the rows for
-which Spark's is, or refused where no such condition is known.
+Comparisons of this package compare exact values. Spark first casts both sides to a common type: of a decimal and a
+double it makes two doubles, and of a date and a timestamp it makes the date a midnight in the session's time zone. A
+condition is rewritten so that it is TRUE for the rows for which Spark's condition is TRUE, or refused if no such
+rewriting is known.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def spark_filter(given: Any, columns: Columns, settings: Settings) -> ex.Express
 
 
 class _Meaning:
-    """Rewrites the conditions of one filter. `text`: it came as SQL, whose words have Spark's meaning."""
+    """Rewrites the conditions of one filter. `text`: the filter is SQL, in which literals have Spark's meaning."""
 
     def __init__(self, columns: Columns, settings: Settings, text: bool) -> None:
         self._columns, self._settings, self._text = columns, settings, text
@@ -62,7 +63,7 @@ class _Meaning:
         return SessionZone(self._settings)
 
     def of(self, e: ex.Expression) -> ex.Expression:
-        """A condition of ours that is TRUE where Spark's is."""
+        """A condition that is TRUE where Spark's is."""
         return ex.rebuilt(e, self._condition)
 
     def _condition(self, e: ex.Expression) -> ex.Expression:
@@ -133,11 +134,9 @@ class _Meaning:
             return e if value is None else self._number_test(e, e.op, value, leaf_type)
         is_float = leaf_type.kind in FLOAT_KINDS
         if isinstance(e.values, pa.Array):
-            if pa.types.is_floating(e.values.type) == is_float and not (
-                is_float or pa.types.is_decimal(leaf_type.storage)
+            if pa.types.is_floating(e.values.type) == is_float and (
+                is_float or not pa.types.is_decimal(leaf_type.storage)
             ):
-                return e
-            if is_float and pa.types.is_floating(e.values.type):
                 return e
         elif not is_float and set(map(type, e.values)) <= {int, type(None)}:
             return e
@@ -161,7 +160,7 @@ class _Meaning:
                 tests.append(test)
         if not tests:
             return ex.IsIn(e.column, tuple(rest))
-        if rest:  # which are not those of the text
+        if rest:  # without the places of the values in the text, which no longer match
             tests.append(ex.IsIn(ex.Column(e.column.path), tuple(rest)))
         return ex.Or(tuple(tests))
 
@@ -177,7 +176,7 @@ class _Meaning:
             return e
         few = abs(value) < _EXACT_INTEGERS if integers else value == 0
         if few or not abs(value) <= _GREATEST:
-            return e  # as exact as it is; NaN and infinities have their own rule
+            return e  # exact as it is; NaN and infinities are compared by their own rule
         low, high, closed = _rounding_to(value)
         least, most = (">=", "<=") if closed else (">", "<")
         return _in_range(column, op, (least, low), (most, high))
@@ -185,7 +184,7 @@ class _Meaning:
     def _beside_float(
         self, value: int | float | Decimal, leaf_type: LeafType, e: ex.Expression
     ) -> float:
-        """What a column of floats is compared with: the nearest double."""
+        """The value as the nearest double, to compare a column of floats with."""
         if isinstance(value, int) and leaf_type.kind != K_F64 and abs(value) > _FLOAT_INTEGERS:
             with np.errstate(over="ignore"):
                 if float(np.float32(value)) != value:
@@ -198,7 +197,7 @@ class _Meaning:
     # -- dates and times --------------------------------------------------------------------------
 
     def _day(self, value: Any, e: ex.Expression) -> Any:
-        """What a column of dates is compared with."""
+        """The value to compare a column of dates with."""
         if isinstance(value, str):
             made = _timestamp(value)
             return value if made is None else dt.date(made.year, made.month, made.day)
@@ -220,7 +219,7 @@ class _Meaning:
         return local
 
     def _instant(self, value: Any, kind: Kind, e: ex.Expression) -> Any:
-        """What a column of instants is compared with; INT96 has no zone here, and is in UTC."""
+        """The value to compare a column of instants with. INT96 is in UTC, and has no zone in this package."""
         made = _moment(value)
         if isinstance(value, str) and made is value:
             return value
@@ -243,11 +242,11 @@ class _Meaning:
         )
 
     def _is_local(self, value: Any) -> bool:
-        """Whether a time without a zone is meant in the session's: so are texts, and what stands in SQL."""
+        """Whether a time without a zone is one of the session's zone: in SQL, and as a text."""
         return self._text or isinstance(value, str)
 
     def _local(self, value: Any, kind: Kind, e: ex.Expression) -> Any:
-        """What a column of times without a zone is compared with."""
+        """The value to compare a column of times without a zone with."""
         local: dt.datetime | None
         if isinstance(value, SessionTime):
             local = value.local if self._zone.is_plain(value.local) else None
@@ -305,7 +304,7 @@ def _is_enum(kind: Kind) -> bool:
 
 
 def _of_enum(e: ex.Expression) -> ex.Expression:
-    """An ENUM is a string to Spark, and bytes here."""
+    """The condition on an ENUM, which is a string in Spark and binary in this package."""
     if isinstance(e, ex.Compare) and isinstance(e.value, str):
         return replace(e, value=e.value.encode())
     if isinstance(e, ex.StartsWith) and isinstance(e.prefix, str):
@@ -316,12 +315,12 @@ def _of_enum(e: ex.Expression) -> ex.Expression:
 
 
 def _bare(value: Any) -> Any:
-    """A text of pyarrow as Python's; times of pyarrow stay what they are."""
+    """The value, if it is a text of pyarrow as a str."""
     return value.as_py() if isinstance(value, (pa.StringScalar, pa.LargeStringScalar)) else value
 
 
 def _is_same(kind: pa.DataType, column: Kind) -> bool:
-    """Whether an array of a type holds what a column of times is compared with as it is."""
+    """Whether the values of an array of the type can be compared with a column of times as they are."""
     made = column.leaf_type.storage
     if pa.types.is_date(made):
         return bool(pa.types.is_date(kind))
@@ -351,7 +350,7 @@ def _double(value: int | float | Decimal, e: ex.Expression) -> float:
 
 
 def _rounding_to(value: float) -> tuple[Decimal, Decimal, bool]:
-    """The ends of what the nearest double of is a value, and whether they belong to it: ties go to the even one."""
+    """The range of numbers whose nearest double is the value, and whether its ends belong to it: ties go to the even one."""
     below, above = (math.nextafter(value, end) for end in (-math.inf, math.inf))
     low, high = ((Fraction(value) + Fraction(end)) / 2 for end in (below, above))
     even = int.from_bytes(np.float64(value).tobytes(), "little") % 2 == 0
@@ -367,7 +366,7 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _digits_of(kind: pa.DataType) -> tuple[int, int]:
-    """Digits before and behind the point of a type, as a decimal of Spark."""
+    """The digits before and behind the point of a type, cast to a decimal of Spark."""
     if pa.types.is_decimal(kind):
         return kind.precision - kind.scale, kind.scale
     bits = kind.bit_width
@@ -384,7 +383,7 @@ def _check_digits(e: ex.Expression, one: tuple[int, int], other: tuple[int, int]
 
 
 def _fits_float(kind: pa.DataType, real: LeafType) -> bool:
-    """Whether floats hold the values of an integer type, whichever type Spark compares them in."""
+    """Whether the floats that Spark may compare in hold all values of an integer type."""
     if not pa.types.is_integer(kind):
         return False
     return bool(kind.bit_width < (64 if real.kind == K_F64 else 32))
@@ -394,7 +393,7 @@ def _fits_float(kind: pa.DataType, real: LeafType) -> bool:
 
 
 def _timestamp(text: str) -> Any:
-    """A text as a timestamp of microseconds; None where it is none."""
+    """A text as a timestamp of microseconds; None if it is not one."""
     try:
         return to_micros(iso.timestamp(text))
     except ValueError:
@@ -422,7 +421,7 @@ def _by_micros(e: ex.Compare | ex.IsIn) -> ex.Expression:
         per = {"s": 10**6, "ms": 1000}.get(value.type.unit, 1)
         ticks, zone = value.value * per, value.type.tz
         if value.type.unit == "ns":
-            ticks = value.value // 1000  # as Spark would take it
+            ticks = value.value // 1000  # Spark drops nanoseconds
     elif isinstance(value, dt.datetime):
         ticks, zone = _micros(value), None if value.tzinfo is None else "UTC"
     else:
@@ -434,7 +433,7 @@ def _by_micros(e: ex.Compare | ex.IsIn) -> ex.Expression:
 def _in_range(
     column: ex.Column, op: str, low: tuple[str, Any], high: tuple[str, Any]
 ) -> ex.Expression:
-    """A column compared with a value that stands for all of a range; `low` and `high` are the comparisons that hold inside."""
+    """A comparison with a value that stands for a range. `low` and `high` are the comparisons that hold inside the range."""
     if op in ("=", "!="):
         inside = ex.And((ex.Compare(column, *low), ex.Compare(column, *high)))
         return inside if op == "=" else ex.Not(inside)
@@ -445,6 +444,6 @@ def _in_range(
 
 
 def _micros(value: dt.datetime) -> int:
-    """Microseconds since 1970, in UTC where it has a zone; it may then lie beyond the years of Python."""
+    """Microseconds since 1970, in UTC if the time has a zone; the result may lie beyond the years of Python."""
     since = (value.replace(tzinfo=None) - _EPOCH) // _TICK
     return since - (value.utcoffset() or dt.timedelta(0)) // _TICK

@@ -1,4 +1,4 @@
-"""The columns of a source as a Spark session knows them: by names whose case may not matter, and by their types."""
+"""The columns of a source in a Spark session: their types, and names whose case may not matter."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ Path = tuple[str, ...]
 
 
 class Kind(NamedTuple):
-    """What a filter tests: how its values are compared, and the leaf of the first file that has it."""
+    """The column of a condition: how its values are compared, and the leaf of the first file that has the column."""
 
     leaf_type: LeafType
     leaf: Leaf
 
     @property
     def is_int96(self) -> bool:
-        """Whether it is a timestamp of the type INT96: an instant to Spark, although Arrow's type has no zone."""
+        """Whether its type is INT96: an instant in Spark, although Arrow's type has no time zone."""
         return self.leaf.element.type == INT96
 
     @property
     def is_instant(self) -> bool:
-        """Whether it is a TIMESTAMP of Spark, rather than a TIMESTAMP_NTZ."""
+        """Whether it is a TIMESTAMP of Spark, not a TIMESTAMP_NTZ."""
         made = self.leaf_type.storage
         return self.is_int96 or (pa.types.is_timestamp(made) and made.tz is not None)
 
 
 class Columns:
-    """Names and types of the columns of a scan; files are opened as far as they have to tell."""
+    """Names and types of the columns of a scan. Files are opened only as far as they are needed for that."""
 
     def __init__(self, scan: Scan, settings: Settings) -> None:
-        """`scan`: of all columns, and of all rows."""
+        """`scan`: a scan of all columns and all rows."""
         self._scan, self._settings = scan, settings
         self.request = scan._request
         self._paths: dict[tuple[Path, bool], Path] = {}
@@ -59,23 +59,23 @@ class Columns:
             yield source, self.open(source)
 
     def open(self, source: Source) -> FileMetadata:
-        """A file, whose footer is then at hand for the plan."""
+        """A file. The cache keeps its footer for the plan."""
         return cache.open(source, Report(), self.request.limits.max_metadata_bytes)
 
     def names_of(self, file: FileMetadata, source: Source) -> Names | SchemaMapping:
-        """What the names of a filter stand for in one file."""
+        """The columns that the names of a filter stand for in one file."""
         dataset_schema, options = self.request.dataset_schema, self.request.options
         if dataset_schema is None:
             return Names(file, options)
         return SchemaMapping(file, dataset_schema, options, source.partitions)
 
     def kind(self, path: Path, element: bool = False) -> Kind | None:
-        """What is at a path; None where no file has something there that can be compared. `element`: through lists."""
+        """The column at a path; None if no file has one that can be compared. `element`: the path goes through lists."""
         for source, file in self.files():
             names = self.names_of(file, source)
             try:
                 leaf, leaf_type = names.element(path) if element else names(path)
-            except PageseekError:  # the plan will say it, with the place in the text
+            except PageseekError:  # the plan raises it, with the place in the text
                 continue
             if (
                 leaf.group
@@ -89,7 +89,7 @@ class Columns:
     # -- names ------------------------------------------------------------------------------------
 
     def resolved(self, path: Path, exact: bool = False) -> Path:
-        """A path as the files spell it; as it is where they have none of the name.
+        """A path as the files spell it; the path itself if they have no such column.
 
         A single name may be a path with dots, unless it is `exact`.
 
@@ -111,12 +111,11 @@ class Columns:
         return self._paths[key]
 
     def output(self, name: str) -> str:
-        """A name of `columns` as the files spell it: of a top-level column, or a dotted path."""
-        found = self.resolved((name,))
-        return ".".join(found)
+        """A name of `columns` as the files spell it: a top-level column, or a dotted path."""
+        return ".".join(self.resolved((name,)))
 
     def _found(self, path: Path, exact: bool, everywhere: bool) -> Path | None:
-        """The only path that fits, among the first file's columns or those of all; None: there is none."""
+        """The only path that fits, among the columns of the first file, or `everywhere`; None if there is none."""
         tops = self._everything.names if everywhere else self._first
         ways = [path]
         if len(path) == 1 and not exact:
@@ -138,7 +137,7 @@ class Columns:
         return one == other or (not self._settings.case_sensitive and one.lower() == other.lower())
 
     def _inside(self, kind: pa.DataType | None, above: Path, rest: Path) -> Path:
-        """The rest of a path, as fields of structs are called; what lies deeper is taken as it is."""
+        """The path with the names below the top as the fields of structs spell them, as far as there are structs."""
         t = pa.types
         if not rest or kind is None:
             return above + rest
@@ -186,7 +185,7 @@ class Columns:
         file = self.open(self._scan.sources[0])
         try:
             return file.node(file.schema_tree.field_index(top), self.request.options).field.type
-        except PageseekError:  # of folders, or twice there
+        except PageseekError:  # a column of folders, or two of this name
             return None
 
     @cached_property

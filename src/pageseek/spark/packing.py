@@ -1,4 +1,4 @@
-"""How many tasks a plan is worth."""
+"""The number of tasks of a plan, and the size that Spark takes it to have."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 TASK_SECONDS = 0.25  # work worth a task: one more costs about 0.04 s of scheduling and piping
 BYTES_PER_SECOND = 128e6  # fetched and decompressed: 32 MB a task
 VALUES_PER_SECOND = 50e6  # decoded, normalised and sent to the JVM
-TASKS_PER_CORE = 4  # more would only wait; fewer would leave cores idle behind a slow task
+TASKS_PER_CORE = 4  # fewer leave cores idle behind a slow task; more only wait
 UNKNOWN_PARALLELISM = 8
-ROW_BYTES, TEXT_BYTES = 8, 20  # as Spark takes them where it knows no statistics
+ROW_BYTES, TEXT_BYTES = 8, 20  # what Spark assumes if it has no statistics
 
 
 def work(plan: ScanPlan) -> float:
@@ -28,19 +28,19 @@ def work(plan: ScanPlan) -> float:
 
 
 def task_count(plan: ScanPlan, parallelism: Callable[[], int]) -> int:
-    """The number of tasks: each with enough to do, and not many for each core.
+    """The number of tasks: each has TASK_SECONDS of work, and there are at most TASKS_PER_CORE for a core.
 
-    `parallelism` gives the cores; it is not asked where one task will do.
+    `parallelism` returns the number of cores. It is not called if one task is enough.
     """
     worth = int(work(plan) / TASK_SECONDS)
     return 1 if worth < 2 else min(worth, TASKS_PER_CORE * max(parallelism(), 1))
 
 
 def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
-    """How many ids stand behind a DataFrame, and which of them, each so many, is one of a task.
+    """The number of ids that a DataFrame is made of, and the step: every `step`-th id is that of a task.
 
-    Spark takes 8 bytes an id for the size of what a Python function makes of them, and would broadcast anything that
-    is made of few. The step is a power of two: the other ids are sorted out by one instruction each.
+    Spark takes the output of a Python function to be as large as its input, here 8 bytes an id, and broadcasts what is
+    small. The step is a power of two, so that Spark drops the other ids by one instruction each.
     """
     step = 1
     while step * tasks * 8 < size(plan):
@@ -49,7 +49,7 @@ def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
 
 
 def size(plan: ScanPlan) -> int:
-    """About the bytes of what a plan gives to Spark: as Spark counts rows of its types, or as the files have them."""
+    """About the bytes that a plan gives to Spark: by the size of a row as Spark counts it, at least the bytes read."""
     rows = plan.num_rows if plan.request.limit is None else min(plan.num_rows, plan.request.limit)
     width = ROW_BYTES + sum(_width(field.type) for field in plan.schema)
     if plan.request.limit is not None:
@@ -58,7 +58,7 @@ def size(plan: ScanPlan) -> int:
 
 
 def _width(kind: pa.DataType) -> int:
-    """What Spark takes for the size of a value."""
+    """The bytes that Spark assumes for a value."""
     if pa.types.is_nested(kind):
         return sum(_width(kind.field(i).type) for i in range(kind.num_fields))
     try:
@@ -68,10 +68,9 @@ def _width(kind: pa.DataType) -> int:
 
 
 def parallelism_of(spark: SparkSession) -> int:
-    """The cores of a session, as far as it tells.
+    """The cores of a session.
 
-    A Classic session knows. A Connect client sees only settings: without one that says it, a small
-    number is assumed.
+    A Classic session knows them. A Connect client sees only settings; if none tells, a small number is assumed.
     """
     if "connect" not in type(spark).__module__:
         return int(spark.sparkContext.defaultParallelism)

@@ -1,4 +1,4 @@
-"""The schema of the DataFrame of a plan: the types in which its columns are sent, and the names that the caller gave."""
+"""The schema of a plan's DataFrame: the wire types of its columns, and the names that the caller gave."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def renamed(schema: StructType, names: dict[str, str]) -> StructType:
-    """The names that the caller gave, where the files spell them in another case; Spark does likewise."""
+    """The schema with the names that the caller gave, which may differ from the files' in case, as in Spark."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType(
@@ -30,7 +30,7 @@ def renamed(schema: StructType, names: dict[str, str]) -> StructType:
 
 
 def plan_wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
-    """The wire types of a plan's columns: each by the first file that has it, where all files have it alike."""
+    """The wire types of a plan's columns: by the first file that has the column in the plan's type, else by that type."""
     found: dict[str, pa.Field] = {}
     missing = set(plan.schema.names)
     dataset_schema = plan.request.dataset_schema

@@ -1,4 +1,4 @@
-"""What a Spark session is set to, as far as reading depends on it."""
+"""The settings of a Spark session that reading depends on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Settings:
-    """The settings of one session, each asked for once and only when it matters: over Connect that is a request."""
+    """The settings of one session. Each is asked for once, when it is first needed: over Connect that is a request."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -46,7 +46,7 @@ class Settings:
 
     @property
     def time_zone(self) -> str:
-        """The zone in which times without one are meant."""
+        """The zone of times that are written without one."""
         return self.get("spark.sql.session.timeZone", "")
 
     @cached_property
@@ -55,6 +55,6 @@ class Settings:
         return int(self._spark.version.split(".")[0])
 
     def instant(self, text: str) -> dt.datetime:
-        """The instant of a local time, by Spark itself: its Java knows every zone it takes, and their history."""
+        """The instant of a local time, computed by Spark: Java knows every zone that a session can have."""
         row = self._spark.sql(f"select unix_micros(timestamp_ltz '{text}')").collect()[0]
         return _EPOCH + dt.timedelta(microseconds=row[0])

@@ -1,4 +1,4 @@
-"""What runs in an executor: plans come in as bytes, batches go out to the JVM."""
+"""The code that runs in an executor: plans come in as bytes, batches go out to the JVM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def pack(plan: ScanPlan, wire: pa.Schema, modes: Modes | None = None) -> bytes:
-    """A part of a scan as bytes, without the metadata of the schema, which no task needs."""
+    """A part of a scan as bytes. It lacks the metadata of the schema, which no task needs."""
     lean = replace(
         plan, schema=pa.schema([pa.field(f.name, f.type, f.nullable) for f in plan.schema])
     )
@@ -36,8 +36,8 @@ def pack(plan: ScanPlan, wire: pa.Schema, modes: Modes | None = None) -> bytes:
 def make_task(parts: Sequence[bytes], version: str, python_path: str | None, step: int = 1) -> Task:
     """The function for `mapInArrow` over every `step`-th of `step * len(parts)` ids.
 
-    It is shipped by value with the bytes of every part, and a task unpickles only its own: Spark sends the
-    function to an executor once (Classic as a broadcast where it is large), so that its size matters little.
+    It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
+    Spark sends it to an executor once (Classic: as a broadcast if it is large).
     """
     packed = tuple(parts)
 
@@ -93,7 +93,7 @@ def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
 def _outgoing(
     batch: pa.RecordBatch, wire: pa.Schema, file: FilePlan, plan: ScanPlan, modes: Modes | None
 ) -> pa.RecordBatch:
-    if batch.num_columns == 0:  # the JVM cannot take it: a column of nulls carries the count
+    if batch.num_columns == 0:  # the JVM refuses such a batch: a column of nulls has its rows
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
     made = to_wire(batch, wire, file.source.name)
     if modes is not None:
@@ -107,6 +107,3 @@ def _check_calendar(batch: pa.RecordBatch, file: FilePlan, plan: ScanPlan, modes
         if name not in folders and holds_old(array):
             most = plan.request.limits.max_metadata_bytes
             check_values(name, cache.open(file.source, Report(), most), modes)
-
-
-__all__ = ["ROWS", "make_task", "pack", "run"]

@@ -1,7 +1,7 @@
-"""From the types of Parquet columns to what Spark takes: on the driver the schema, in a task the batches.
+"""From the types of Parquet columns to those of Spark: on the driver the schema, in a task the batches.
 
-A column has two types on this way. Its *wire* type is the Arrow type that leaves the task: one of those
-that the JVM accepts. Its Spark type follows from the wire type alone.
+The *wire* type of a column is the Arrow type in which a task sends it: one that the JVM accepts. Its Spark type follows
+from the wire type alone.
 """
 
 from __future__ import annotations
@@ -103,13 +103,15 @@ def wire_schema(columns: Sequence[Column], source: str) -> pa.Schema:
 
 
 def wire_field(field: pa.Field, source: str) -> pa.Field:
-    """The wire type of a column by its Arrow type alone, which folders or several files have given it."""
+    """The wire type of a column by its Arrow type alone: a column of folders, or one that files have in several types."""
     return pa.field(field.name, _wire(field.type, field.name, source))
 
 
 def _wire(kind: pa.DataType, name: str, source: str, node: Node | None = None) -> pa.DataType:
-    """The wire type of a field, and of all below: every list is sent as one of 32-bit offsets, and all but the keys of maps
-    may be null. `node`: the field in the file, whose leaves decide a few types.
+    """The wire type of a field and of all below it.
+
+    Every list is sent with 32-bit offsets. Everything but keys of maps may be null. `node`: the field in the file, whose
+    leaves decide a few types.
     """
     if node is not None and node.leaf is not None:
         return _leaf_wire(kind, node.leaf, source)
@@ -145,9 +147,7 @@ def _no_type(kind: pa.DataType, name: str, source: str) -> UnsupportedError:
 
 
 def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
-    """The wire type of a leaf. INT96 and ENUM go by the leaf in the file and not by its Arrow type, as in Spark's own
-    reader: the one is an instant (a timestamp with zone), the other is text.
-    """
+    """The wire type of a leaf. As in Spark's own reader, INT96 is a timestamp with a time zone, and ENUM is text."""
     wire = wire_type(kind)
     if leaf.element.type == INT96:
         return pa.timestamp("us", "UTC")
@@ -159,7 +159,7 @@ def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
 
 
 def spark_schema(wire: pa.Schema, source: str, spark: SparkSession) -> StructType:
-    """The schema of the DataFrame. Everything is nullable but keys of maps, as with Spark's own file readers."""
+    """The schema of the DataFrame. As with Spark's own readers, everything but keys of maps is nullable."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType(
@@ -229,7 +229,7 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _convert_nested(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """What lies below is converted by itself; an array that is a slice is made anew from its first row on."""
+    """A nested array whose children are converted by themselves; a slice is rebuilt from its first row on."""
     t = pa.types
     missing = array.is_null() if array.null_count else None
     if t.is_struct(target):

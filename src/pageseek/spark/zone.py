@@ -1,5 +1,7 @@
-"""Local times of a Spark session as instants, by the rules of Java: of a time that occurs twice the earlier one, and of
-one that a clock put forward has left out the time as much later as it was put forward.
+"""Local times of a Spark session as instants, by the rules of Java.
+
+Of a local time that occurs twice, the earlier instant is meant. A local time that a clock skips when it is put forward
+is moved later by as much as the clock.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from pageseek.spark.settings import Settings
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _UTC = frozenset(("Z", "UTC", "GMT", "UT", "UCT", "Etc/UTC", "Etc/GMT", "Zulu", "Universal"))
 _DAY = dt.timedelta(days=1)
-# Before, copies of the zone database differ: some keep the history of zones that others have merged.
+# Copies of the zone database differ before this time: some keep the history of zones that others have merged.
 _AGREED = dt.datetime(1970, 1, 3)
 
 
 class SessionTime(NamedTuple):
-    """A time without a zone that stands for an instant: that of the session's zone."""
+    """A time without a zone that stands for an instant, in the session's zone."""
 
     local: dt.datetime
 
@@ -46,7 +48,7 @@ class SessionZone:
         return self._settings.instant(str(local))
 
     def plain_local(self, instant: dt.datetime) -> dt.datetime | None:
-        """The local time of an instant, where clocks are not put forward or back within a day; None where they may be."""
+        """The local time of an instant; None if a clock may be changed within a day of it."""
         if self._rules is None:
             return None
         try:
@@ -84,6 +86,3 @@ def _rules(name: str) -> dt.tzinfo | None:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
         return None
-
-
-__all__ = ["SessionTime", "SessionZone"]
