@@ -188,7 +188,7 @@ class Schema:
         return str(self._footer[start : start + element.name_length], "utf-8", "replace")
 
     def _flat_positions(self, name: str) -> list[int]:
-        """The positions of the fields of this name, in a schema without groups."""
+        """Fields of this name, where every field is a leaf."""
         if len(self._flat) == self._n:
             return [i for i, leaf in self._flat.items() if leaf.path[0] == name]
         wanted = name.encode()
@@ -281,7 +281,7 @@ class Schema:
         found = self._found.get(name)
         if found is None:
             found = self._flat_positions(name)
-            if found:  # unknown names are not kept
+            if found:  # names that are none are not kept
                 self._found[name] = found
         return found
 
@@ -395,7 +395,7 @@ class Schema:
             raise LimitError(f"{where}: type_length {length} is above the limit of {MAX_FIXED}")
 
     def parquet_leaf_type(self, leaf: Leaf) -> LeafType:
-        """The leaf type by the Parquet schema alone."""
+        """How the leaf's values are typed by the Parquet schema alone."""
         self._check_physical(leaf)
         return leaf_type_of(leaf.element, Options())
 

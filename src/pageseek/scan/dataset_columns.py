@@ -1,4 +1,4 @@
-"""The columns of many files as one: the files that their folders leave, and the schema of the answer."""
+"""The columns of many files as one: of which files the folders leave rows, and the schema of the answer."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ OpenFile = Callable[[Source], FileMetadata]
 
 
 class DatasetColumns:
-    """The columns of a scan in its files, as far as these were opened.
+    """What the files of a scan have of its columns, as far as they were opened.
 
     Attributes
     ----------
     request : Request
-        The request, with the common types of the tested columns of all files, if `resolve_types` found them.
+        The request, with the types that the tested columns have among all files.
     requests : BoundRequests
         The request bound to the columns of each file.
     opened : int
-        Files that were opened, with or without a call of `add`.
+        How many files were opened, whether or not their columns were added.
     """
 
     def __init__(self, sources: Sources, request: Request, open_file: OpenFile) -> None:
@@ -46,7 +46,7 @@ class DatasetColumns:
         self.requests = BoundRequests(request)
 
     def resolve_types(self) -> None:
-        """Find the common types of the tested columns of all files, if the meaning of the filter depends on them."""
+        """Find the types of the columns of a filter among all files, where it means something only once they are known."""
         request, dataset_schema = self.request, self.request.dataset_schema
         if dataset_schema is None:
             return
@@ -60,7 +60,7 @@ class DatasetColumns:
             self._union = Union(dataset_schema, request.columns)
 
     def _tested(self, condition: Expression, dataset_schema: DatasetSchema) -> pa.Schema:
-        """The common types of the tested columns of all files."""
+        """The types among all files of the tested columns."""
         paths, options = tested_paths(condition), self.request.options
         union = Union(dataset_schema, None)
         for source in self._sources:
@@ -72,16 +72,16 @@ class DatasetColumns:
 
     @property
     def known(self) -> bool:
-        """Whether the schema of the answer is known."""
+        """Whether the schema of the answer is known as far as it has to be."""
         return self.opened > 0 and not (self._union is not None and self._union.unknown)
 
     @property
     def one_schema(self) -> bool:
-        """Whether one file gives the schema: it is the only one, or the others have to be like it."""
+        """Whether files are not compared: there is one, or each has to be as the first."""
         return self._union is None
 
     def may_match(self, source: Source) -> bool:
-        """Whether rows of a file may match, by the values of its folders."""
+        """Whether rows of a file may match, by its folders."""
         return self._folders is None or self._folders.may(source.partitions)
 
     def add(self, bound_request: BoundRequest, name: str) -> None:
@@ -92,7 +92,9 @@ class DatasetColumns:
             self._union.add(bound_request.schema, bound_request.absent, name)
 
     def schema(self) -> pa.Schema:
-        """The schema of the answer, by the files that were opened; further ones are opened if none has a column that was named."""
+        """The schema of the answer: that of the files that were opened, one at least. Others are opened where a column that was
+        named is in none of them.
+        """
         if self._union is None:
             assert self._single is not None
             return self._single
@@ -102,7 +104,7 @@ class DatasetColumns:
             file = self._open_file(source)
             self.opened += 1
             self.add(self.requests.of(file, source), file.name)
-        if self._union.unknown:  # the error names what the first file has instead
+        if self._union.unknown:  # the first file says what it has instead
             source = self._sources[0]
             unknown = self._union.unknown
             BoundRequest.of(self._open_file(source), self.request, source, unknown)

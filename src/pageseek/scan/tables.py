@@ -1,6 +1,6 @@
-"""The rows of a plan, a table for each row group that has rows, in the order of the files.
+"""The rows of a plan, a table for each row group that has some, in the order of the files.
 
-Row groups are read one after the other, or several at a time. Either way tables come out in order.
+Row groups are read one after the other, or several at a time. Either way a piece of work is handed out in its turn.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from pageseek.scan.planned_files import PlannedFiles
 from pageseek.scan.request_sharing import FEWEST_RUNS, fetch, runs
 from pageseek.scan.scheduler import Scheduler
 
-FEW_VALUES = 1 << 18  # values of a plan that one thread reads before another has started
-# Values of a row group below which threads wait for each other, for the interpreter's lock. With two threads files of 5,000
-# rows and 4 columns took 1.8 times as long, of 20,000 rows and 12 columns 1.2 times, of 20,000 rows and 16 columns as long.
+FEW_VALUES = 1 << 18  # that one thread has read before another is ready
+# values of a row group below which threads wait for each other, for the interpreter's lock, rather than work: by two
+# threads files of 5,000 rows and 4 columns took 1.8 times as long, of 20,000 rows and 12 columns 1.2 times, of 16 as long
 GROUP_VALUES = 1 << 18
-GROUP_BYTES = 1 << 20  # bytes of a row group that are worth a thread, even if they are few values
+GROUP_BYTES = 1 << 20  # of a row group that are work for a thread, however few values they are
 
 
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
 class Piece(NamedTuple):
-    """The tables of row groups that are read together. If one of them `failed`, its error is raised after the tables of those
-    before it.
+    """Row groups that are read together. What was read of them before the first that failed is handed out, and then the error
+    raised.
     """
 
     tables: list[pa.Table]
@@ -55,9 +55,9 @@ class TableReader:
     schema : pyarrow.Schema
         That of the tables.
     scans : sequence of FileScan or None
-        The files that are open, None for one that is not; empty if none is.
+        The files that are open; empty where none is.
     narrow : callable, optional
-        Leaves out rows of a row group by the row groups read before. They are then read one after the other.
+        Leaves out rows of a row group by what was read of those before, which are then read one after the other.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class TableReader:
     def _pruned(
         self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane
     ) -> Sequence[GroupPlan]:
-        """The row groups that have rows after all mechanisms were asked."""
+        """The row groups, those of which only the footer was asked as far as other mechanisms leave them rows."""
         for group in groups:
             if not group.pages_pruned:
                 break
@@ -162,7 +162,7 @@ class TableReader:
             self._report.join(piece.part, piece.thread)
             self._report.step()
             while piece.tables:
-                yield piece.tables.pop(0)  # let go of before the next
+                yield piece.tables.pop(0)  # one at a time is held
             if piece.failed is not None:
                 raise piece.failed
 
