@@ -1,6 +1,6 @@
-"""Page bodies decompressed: one function a codec, each yielding exactly the bytes that the page declares.
+"""Page bodies decompressed: one function for each codec, which returns exactly the bytes that the page declares.
 
-Failures are CoreError, as those of the kernels are, so that the caller adds file, column and page once.
+Failures are CoreError, as those of the kernels, so that the caller adds file, column and page once.
 Source: Compression.md.
 """
 
@@ -37,28 +37,27 @@ def _codec(name: str) -> pa.Codec:
     return pa.Codec(name)
 
 
-# keeps a decompression context, which pyarrow makes anew for every page; but to import it would bring
-# the lock of the interpreter back where there is none
+# zstandard keeps a decompression context; pyarrow makes one for every page. A free-threaded interpreter does not import it,
+# as that would bring the interpreter's lock back.
 zstandard: Any = None
 if not sysconfig.get_config_var("Py_GIL_DISABLED"):
     zstandard = importlib.import_module("zstandard")
 
 
 def _libzstd() -> tuple[int, ...] | None:
-    """Where the functions of the system's libzstd lie, which the core calls by itself; None where it has none.
+    """The addresses of the functions of the system's libzstd, which the core calls; None without that library.
 
-    Most Linux systems have it, for their package managers. Elsewhere zstandard does the same with a call from Python for
-    each page.
+    Most Linux systems have it for their package managers. On others zstandard is called from Python for each page.
     """
     for name in ("libzstd.so.1", "libzstd.1.dylib"):
         try:
             ctypes = importlib.import_module("ctypes")  # a Python may have been built without
             library = ctypes.CDLL(name)
             version = library.ZSTD_versionNumber()
-            if version >= 10400:
+            if version >= 10400:  # 1.4.0
                 found = [ctypes.cast(library[f"ZSTD_{one}"], ctypes.c_void_p) for one in _FUNCTIONS]
                 addresses = [address.value or 0 for address in found]
-                if not 10405 <= version < 10600:  # its parameters may mean something else
+                if not 10405 <= version < 10600:  # parameters may have another meaning
                     addresses[_FUNCTIONS.index("DCtx_setParameter")] = 0
                 return tuple(addresses)
         except (OSError, AttributeError, ImportError):
@@ -75,7 +74,7 @@ core.use_zstd(LIBZSTD)
 
 
 class _Contexts(threading.local):
-    """A context serves one thread at a time."""
+    """Decompression contexts of one thread: a context serves one at a time."""
 
     def __init__(self) -> None:
         made = zstandard.ZstdDecompressor()
@@ -110,7 +109,7 @@ def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
 def _zstd_prefix(data: memoryview, size: int, out: Block) -> None:
     """Fill `out` with the first bytes of one zstd frame that says it holds `size`, block by block.
 
-    A frame that does not say so could make the decoder hold a window of any size.
+    A frame that does not state its size could make the decoder hold a window of any size.
     """
     if _contexts is None or size > data.nbytes * 40_000 + 1024:
         raise _corrupt("not to be read in part")
@@ -150,7 +149,7 @@ def _brotli(data: memoryview, size: int) -> bytes:
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), "brotli") as stream:
             parts: list[bytes] = []
-            left, step = size + 1, 1 << 20  # what is claimed is not allocated at once
+            left, step = size + 1, 1 << 20  # the declared size is not allocated at once
             while left and (part := stream.read(min(step, left))):
                 parts.append(part)
                 left, step = left - len(part), 2 * step
@@ -164,22 +163,21 @@ def _brotli(data: memoryview, size: int) -> bytes:
     return out
 
 
-OWN = ("uncompressed", "snappy", "lz4", "lz4_raw")  # the core decodes these itself
+OWN = ("uncompressed", "snappy", "lz4", "lz4_raw")  # decoded by the core
 _BY_NAME: dict[str, Decompress] = {"gzip": _gzip, "brotli": _brotli, "zstd": _zstd}
-ZSTD_BLOCK = 1 << 17  # greatest size of a block (RFC 8878, 3.1.1.2.4): where decoding can stop
+ZSTD_BLOCK = 1 << 17  # the largest block (RFC 8878, 3.1.1.2.4): decoding can stop between blocks
 Prefix = Callable[[memoryview, int, Block], None]
-_PREFIX: dict[str, tuple[Prefix | None, int]] = {
-    "zstd": (_zstd_prefix if _contexts is not None else None, ZSTD_BLOCK)
-}
 
 
 def prefix_of(codec: str) -> tuple[Prefix | None, int]:
-    """What decodes the first bytes of a page only, where the codec is not the core's own, and in what steps."""
-    return _PREFIX.get(codec, (None, 1))
+    """A function that decodes only the first bytes of a page, None without one; and the bytes at which it can stop."""
+    if codec != "zstd":
+        return None, 1
+    return _zstd_prefix if _contexts is not None else None, ZSTD_BLOCK
 
 
 def decompressor(codec: int) -> tuple[str, Decompress | None]:
-    """The name of a CompressionCodec of parquet.thrift, and its function where it is not the core's own."""
+    """The name of a CompressionCodec of parquet.thrift, and its function unless the core decodes it."""
     name = CODECS[codec] if 0 <= codec < len(CODECS) else str(codec)
     found = _BY_NAME.get(name)
     if found is None and name not in OWN:

@@ -1,6 +1,6 @@
-"""Names to columns: what a scan gives out, and which leaves its filter tests.
+"""Columns by their names: those of the output of a scan, and the leaves that its filter tests.
 
-A name is that of a top-level field, or else a dotted path to something inside one.
+A name is that of a top-level field, or else a dotted path into one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pageseek.format.nesting import REPEATED, NestingLevel, Node, nesting_levels
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BOOLEAN, K_BOOL, LeafType, Options
 
-MAX_PRESENCE_LEAVES = 16  # leaves of a group that are compared; it may have thousands
+MAX_PRESENCE_LEAVES = 16  # leaves of a group whose sizes are compared; it may have thousands
 
 
 class Part(NamedTuple):
-    """A leaf that a column is made of, and how it is decoded; a flat one has no `nesting_levels`."""
+    """A leaf of a column, and how it is decoded; a flat leaf has no `nesting_levels`."""
 
     leaf: Leaf
     leaf_type: LeafType
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 @dataclass(slots=True, unsafe_hash=True)  # as Leaf
 class Column:
-    """An output column: a flat leaf, or the tree of a nested field over several. Never changed."""
+    """An output column: a flat leaf, or the tree of a nested field over several. It is never changed."""
 
     name: str
     parts: tuple[Part, ...]
@@ -45,14 +45,14 @@ class Column:
         return self.parts[0].leaf
 
 
-# whether a group is there, from the levels of a leaf below it: a boolean that is null where the group is
+# the presence of a group, by the levels of a leaf below it: a boolean that is null if the group is
 PRESENCE = LeafType((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
 
 
 def output(
     file: FileMetadata, names: tuple[str, ...] | None, options: Options
 ) -> tuple[tuple[Column, ...], pa.Schema]:
-    """The columns of these names (all, if None), and their Arrow schema; kept for the next scan."""
+    """The columns of these names (None: all), and their Arrow schema; kept for the next scan."""
     key = names, options
     found = file.outputs.get(key)
     if found is None:
@@ -71,7 +71,7 @@ def output(
 def _wanted(
     file: FileMetadata, names: tuple[str, ...] | None, options: Options
 ) -> list[tuple[int, list[str]]]:
-    """(top-level field, paths into it; none: all of it) for each column, in the order of first mention."""
+    """For each column its top-level field, and the paths into it; without paths all of it. In the order of first mention."""
     tree = file.schema_tree
     if names is None:
         return [(i, []) for i in range(tree.num_fields)]
@@ -123,12 +123,12 @@ def _part(root: Node, at: Node) -> Part:
 
 
 def _below(file: FileMetadata, root: Node, path: str | tuple[str, ...]) -> Node:
-    """The node at a path below a field, through structs: of names, or dotted, whose names may have dots, too."""
+    """The node at a path below a field, through structs. A path is names, or dotted; names may have dots of their own."""
     if path == ():
         return root
     found: list[tuple[str, Node]] = []
     ways: list[tuple[str, Node, str | tuple[str, ...]]] = [(root.name, root, path)]
-    far = ways[0]  # the way that has least left
+    far = ways[0]  # the way with the shortest rest
     while ways:
         shown, node, rest = ways.pop()
         if len(rest) < len(far[2]):
@@ -163,7 +163,7 @@ def _below(file: FileMetadata, root: Node, path: str | tuple[str, ...]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the names of a filter stand for in a file."""
+    """The names of a filter, resolved in a file."""
 
     file: FileMetadata
     options: Options
@@ -173,13 +173,27 @@ class Names:
         return tested(self.file, path, self.options)
 
     def element(self, path: tuple[str, ...]) -> tuple[Leaf, LeafType]:
-        """The leaf of the elements at a path through lists."""
-        return element(self.file, path, self.options)
+        """The only leaf at a path through structs and lists; for a list, that of its elements."""
+        file, tree, name = self.file, self.file.schema_tree, ".".join(path)
+        index = tree.path_index(path[0]) if len(path) == 1 else None
+        if index is None:
+            index = tree.field_index(path[0])
+        root = file.node(index, self.options)
+        wanted = select(root, name)
+        found = [_part(root, node) for node in root.leaf_nodes() if node.first_leaf in wanted]
+        if not found:
+            raise NoColumnError(f"{file.name}: {root.name!r} has nothing at the path {name!r}")
+        if len(found) == 1:
+            return found[0].leaf, found[0].leaf_type
+        shown = ", ".join([part.leaf.name for part in found[:8]])
+        raise PredicateError(
+            f"{file.name}: the elements of {name!r} have {len(found)} leaves; name one: {shown}"
+        )
 
     def whole(
         self, paths: list[tuple[str, ...]] | None
     ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema]:
-        """The columns that these paths lie in (all, if None), as far as they are needed, and their leaves."""
+        """The columns of these paths (None: all), as far as they are needed; their leaves; their Arrow schema."""
         names: tuple[str, ...] | None = None
         if paths is not None:
             names = tuple(dict.fromkeys(self._column(path) for path in paths))
@@ -188,34 +202,11 @@ class Names:
         return columns, leaves, schema
 
     def _column(self, path: tuple[str, ...]) -> str:
-        """A path as a dotted name, where that names the same; else the field that it begins with."""
+        """The dotted name of a path, if it names the same; else the name of the top-level field."""
         name, tree = ".".join(path), self.file.schema_tree
         index = tree.path_index(name) if len(path) > 1 else None
         plain = not any("." in part for part in path)
         return name if plain and index is not None else path[0]
-
-
-def element(file: FileMetadata, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
-    """The only leaf at a path through structs and lists: of a list, that of its elements."""
-    tree = file.schema_tree
-    index = tree.path_index(path[0]) if len(path) == 1 else None
-    if index is None:
-        index = tree.field_index(path[0])
-    root = file.node(index, options)
-    found = [
-        node
-        for node in root.leaf_nodes()
-        if node.leaf is not None and node.first_leaf in select(root, ".".join(path))
-    ]
-    if len(found) == 1 and found[0].leaf is not None and found[0].leaf_type is not None:
-        return found[0].leaf, found[0].leaf_type
-    name = ".".join(path)
-    if not found:
-        raise NoColumnError(f"{file.name}: {root.name!r} has nothing at the path {name!r}")
-    shown = ", ".join(node.leaf.name for node in found[:8] if node.leaf is not None)
-    raise PredicateError(
-        f"{file.name}: the elements of {name!r} have {len(found)} leaves; name one: {shown}"
-    )
 
 
 def tested(file: FileMetadata, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
@@ -248,9 +239,9 @@ def tested(file: FileMetadata, path: tuple[str, ...], options: Options) -> tuple
 
 
 def presence_leaf(file: FileMetadata, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
-    """What to read for a leaf of a filter: itself, or of a group the leaf with the fewest bytes in this row group.
+    """The leaf to read for a leaf of a filter: itself, or for a group its leaf with the fewest bytes in this row group.
 
-    Any leaf below a group tells whether it is null. `payload`: of equal ones, leaves that are read anyway come first.
+    Any leaf below a group tells whether it is null. `payload`: leaves that are read anyway; they come first among equals.
     """
     if not leaf.group or leaf.siblings == 1:
         return leaf
@@ -264,7 +255,7 @@ def presence_leaf(file: FileMetadata, row_group: int, leaf: Leaf, payload: Colle
         try:
             chunk = file.chunk(row_group, file.schema_tree.leaf(index))
             decompressor(chunk.codec)
-        except PageseekError:  # who reads that column will hear of it
+        except PageseekError:  # raised again if that column is read
             continue
         costs.append((chunk.total_compressed_size, index not in payload, index))
     best = min(costs, default=(0, False, leaf.index))[2]
@@ -274,7 +265,7 @@ def presence_leaf(file: FileMetadata, row_group: int, leaf: Leaf, payload: Colle
 
 
 def levels_of(file: FileMetadata, leaf: Leaf, options: Options) -> Part | None:
-    """A leaf that stands for itself: is it null? Only its levels are read. None where it repeats, or never is null."""
+    """A leaf as its own presence leaf, of which only the levels are read. None if it repeats, or is never null."""
     if leaf.group or leaf.max_rep or not leaf.max_def:
         return None
     nesting_levels = nesting_levels_of(file.node(leaf.top, options), leaf.index)
@@ -284,7 +275,7 @@ def levels_of(file: FileMetadata, leaf: Leaf, options: Options) -> Part | None:
 
 
 def part_of(file: FileMetadata, leaf: Leaf, leaf_type: LeafType, options: Options) -> Part:
-    """How a leaf of a filter is decoded."""
+    """A leaf of a filter, and how it is decoded."""
     if leaf.flat and not leaf.group:
         return Part(leaf, leaf_type)
     root = file.node(leaf.top, options)

@@ -1,6 +1,6 @@
-"""Indexes of pageseek that lie inside a Parquet file: where the footer says that they are, and whether they are its own.
+"""Indexes of pageseek inside a Parquet file: where they lie by the footer, and whether they belong to it.
 
-The form is that of docs/format.md. Whatever does not fit it is no index: nothing here trusts a file.
+The form is that of docs/format.md. Bytes that do not fit it are no index: nothing here trusts a file.
 """
 
 from __future__ import annotations
@@ -23,34 +23,42 @@ from pageseek.format.types import PHYSICAL_NAMES, logical_name
 
 KEY = b"pageseek.indexes"
 DATAFUSION_KEY = b"distinct_index_offset"  # of a list in the form of DataFusion's example
-KEYS = KEY, DATAFUSION_KEY  # that tell of lists of values, one way or the other
-VERSION = 1  # of what is written under the key
+VERSION = 1  # of the value of KEY
 MAGIC = b"PSX1"
 HEAD = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
-LONGEST = 1 << 20  # bytes of the value that are looked at
-PAGE_INDEX, BLOOM = "page_index", "bloom"  # kinds that Parquet itself knows
-FREE = "free"  # kind of bytes whose index was taken out or replaced
+LONGEST = 1 << 20  # bytes of the value of KEY beyond which it is not parsed
+PAGE_INDEX, BLOOM = "page_index", "bloom"  # kinds that Parquet itself defines
+FREE = "free"  # kind of bytes whose index was detached or replaced
 _CHUNK = [
     Chunk._fields.index(name)
     for name in (
         "data_page_offset", "dictionary_page_offset", "total_compressed_size", "num_values"
     )
 ]  # fmt: skip
-FIGURES = 8 * (1 + len(_CHUNK))
+FIGURES = 8 * (1 + len(_CHUNK))  # bytes for each row group that a fingerprint is of
 
 
 class InvalidIndexError(Exception):
-    """What was read contradicts the format, or itself: it proves nothing."""
+    """An index contradicts its format, or itself: it proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where the bytes of an index lie. Of one that Parquet itself knows, whose places the column chunks tell, that is all
-    but for its `sums` (checksums.py): True where page indexes end with one, of Bloom filters the bytes that each is of; 0
-    where there are none.
+    """The entry of an index in the directory. `offset`, `length`: where its bytes lie.
 
-    `leaf`: the path of its column. `checksum`: of the bytes. `chunks`: the fingerprint of the column chunks that it was
-    built from.
+    Attributes
+    ----------
+    leaf : tuple of str or None
+        The path of its column. None for a kind that Parquet itself defines: column chunks tell where it lies.
+    physical, logical : str
+        The types of the column.
+    checksum : int
+        That of the bytes.
+    chunks : int
+        The fingerprint of the column chunks that it was built from.
+    sums : int
+        Checksums of a kind that Parquet itself defines (checksums.py): True if page indexes end with one; for Bloom filters
+        the bytes that each checksum is of; 0 without any.
     """
 
     kind: str
@@ -65,14 +73,15 @@ class Pointer:
     sums: int = 0
 
     def holds(self, offset: int) -> bool:
-        """Whether a byte of the file is one of these."""
+        """Whether a byte of the file belongs to the index."""
         return self.offset <= offset < self.offset + self.length
 
     def freed(self) -> Pointer:
-        """The same bytes, without an index."""
+        """An entry of kind FREE for the bytes."""
         return Pointer(FREE, 1, self.offset, self.length)
 
     def to_json(self) -> dict[str, Any]:
+        """The entry, as docs/format.md has it."""
         made: dict[str, Any] = {
             "kind": self.kind,
             "version": self.version,
@@ -94,9 +103,18 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """All indexes of a file that were attached. `base`: the bytes that it had before the first, without its footer.
-    `orders`: its column_orders were added then, too. `chunks`: the fingerprint of all its column chunks, where it is known.
-    `left_out`: entries that are of no use, each by its kind, the path of its column, and why.
+    """All indexes that were attached to a file.
+
+    Attributes
+    ----------
+    base : int
+        The bytes of the file before the first index, without its footer.
+    orders : bool
+        Whether column_orders were added with the indexes.
+    chunks : int or None
+        The fingerprint of all column chunks, if it is known.
+    left_out : tuple of (kind, path of the column, why)
+        Entries that are damaged.
     """
 
     base: int
@@ -106,7 +124,7 @@ class Directory:
     left_out: tuple[tuple[str, tuple[str, ...], str], ...] = ()
 
     def to_value(self) -> bytes:
-        """What stands under KEY."""
+        """The value of KEY."""
         made: dict[str, Any] = {"version": VERSION, "base": self.base}
         if self.orders:
             made["orders"] = True
@@ -117,19 +135,13 @@ class Directory:
 
 
 def directory(file: FooterFile) -> Directory | None:
-    """What the footer lists; None where it has no such key.
-
-    Raises
-    ------
-    InvalidIndexError
-        It is there, and is not what this version knows.
-    """
+    """The directory in the footer; None without one. InvalidIndexError: it is damaged, or of an unknown version."""
     pairs = file.key_value_metadata
     return directory_of(pairs[KEY], file.footer_start) if KEY in pairs else None
 
 
 def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = None) -> Directory:
-    """The same by what stands under KEY in a file whose footer begins at `end`; of one `kind` of index only, if given."""
+    """The directory by the value of KEY in a file whose footer begins at `end`; with `kind`, that kind of index only."""
     if value is None or len(value) > LONGEST:
         raise InvalidIndexError(f"{KEY.decode()} has no value, or a very long one")
     try:
@@ -146,7 +158,7 @@ def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = 
     if kind is not None:
         listed = [one for one in listed if isinstance(one, dict) and one.get("kind") == kind]
     pointers, left_out = [], []
-    for one in listed:  # an entry that makes no sense is of no use, nor does it spoil the others
+    for one in listed:  # a damaged entry does not spoil the others
         try:
             pointers.append(_pointer(one, end))
         except InvalidIndexError as error:
@@ -155,7 +167,7 @@ def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = 
 
 
 def merged(pointers: Collection[Pointer]) -> list[Pointer]:
-    """The same, with those of kind FREE that touch each other made one."""
+    """Entries, with those of kind FREE joined if they touch or overlap."""
     made: list[Pointer] = []
     free = sorted((one for one in pointers if one.kind == FREE), key=lambda one: one.offset)
     for one in free:
@@ -169,7 +181,7 @@ def merged(pointers: Collection[Pointer]) -> list[Pointer]:
 
 
 def uncovered(found: Directory, end: int) -> list[tuple[int, int]]:
-    """Where bytes lie between the base and `end`, the place of the footer, that no entry speaks of: they are of others."""
+    """(start, stop) of the bytes from the base to `end`, where the footer begins, that no entry covers: others wrote them."""
     made, at = [], found.base
     for one in sorted(found.pointers, key=lambda one: one.offset):
         if one.offset > at:
@@ -179,7 +191,7 @@ def uncovered(found: Directory, end: int) -> list[tuple[int, int]]:
 
 
 def _pointer(one: Any, end: int) -> Pointer:
-    """What an entry says. InvalidIndexError where it makes no sense."""
+    """An entry of the directory. InvalidIndexError: it is damaged."""
     try:
         kind, version, offset, length = one["kind"], one["version"], one["offset"], one["length"]
         if type(kind) is not str or not type(version) is type(offset) is type(length) is int:
@@ -208,7 +220,7 @@ def _names(path: Any) -> tuple[str, ...]:
 
 
 def _named(one: Any) -> tuple[str, tuple[str, ...]]:
-    """The kind and the column of an entry, as far as it tells."""
+    """The kind and the column of a damaged entry, if it tells them."""
     try:
         return str(one["kind"]), _names(one["leaf"])
     except (KeyError, TypeError):
@@ -222,9 +234,7 @@ def of_leaf(
     found: Directory | None,
     types: tuple[str, str] | None = None,
 ) -> Pointer | None:
-    """The index of a kind, and of a version that is known, that a column has, if it was built for a column of such `types`;
-    the last of several.
-    """
+    """The last index of a kind and version that a column has, if it was built for a column of these `types`."""
     if found is None:
         return None
     types = types_of(leaf) if types is None else types
@@ -251,9 +261,9 @@ def why_none(leaf: Leaf, kind: str, version: int, found: Directory | None) -> st
 
 
 class EntryForm:
-    """How the entry of a column's index reads where `attach` wrote it, so that many are found without parsing JSON.
+    """The text of the entry of a column's index, as `attach` writes it: it is found in many files without parsing JSON.
 
-    What is found that way is a pointer like any other: the checksum and the fingerprint say whether it holds.
+    An entry that is found this way is checked as any other, by its checksum and fingerprint.
     """
 
     def __init__(self, leaf: Leaf, kind: str, version: int) -> None:
@@ -263,7 +273,7 @@ class EntryForm:
         entry = Pointer(kind, version, offset, length, leaf.path, *self.types, checksum, chunks)
         head, _, rest = Directory(base, (entry,)).to_value().partition(b"%d" % base)
         rest = rest[rest.index(b"{") : rest.rindex(b"]")]
-        # the name of the column stands between the first two and the others, and may be a number
+        # the name of the column, which may be a number, stands between the first two numbers and the others
         before_offset, _, rest = rest.partition(b"%d" % offset)
         before_length, _, rest = rest.partition(b"%d" % length)
         rest, _, behind = rest.rpartition(b"%016x" % chunks)
@@ -277,59 +287,60 @@ class EntryForm:
         of_chunks: bytes,
         files: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.int64]:
-        """Of each of several files lists.ENTRY_FIELDS. `files`: as `lists.find` takes them; `of_chunks`: `figures`."""
+        """lists.ENTRY_FIELDS for each of several files. `files`: as `lists.find` takes them; `of_chunks`: `figures`."""
         found = lists.find(
             values, tails, of_chunks, FIGURES, self.parts, LONGEST, np.ascontiguousarray(files)
         )
         return np.frombuffer(found, np.int64).reshape(-1, len(lists.ENTRY_FIELDS))
 
     def parsed(self, value: bytes | memoryview | None, end: int) -> Pointer | None:
-        """The index by the whole directory of a file whose footer begins at `end`. InvalidIndexError: as of `directory_of`."""
+        """The index by the value of KEY in a file whose footer begins at `end`, as `directory_of` reads it."""
         known = directory_of(value, end, self.kind)
         return of_leaf(self.leaf, self.kind, self.version, known, self.types)
 
     def pointer(self, entry: Sequence[int]) -> Pointer:
-        """The same by an entry that was found."""
+        """The index by ENTRY_FIELDS."""
         _, offset, length, checksum, chunks = entry
         sums = checksum % (1 << 64), chunks % (1 << 64)
         return Pointer(self.kind, self.version, offset, length, self.leaf.path, *self.types, *sums)
 
 
 def types_of(leaf: Leaf) -> tuple[str, str]:
-    """How a pointer names the types of a column."""
+    """The physical and logical type of a column, as entries name them."""
     return PHYSICAL_NAMES[leaf.element.type], logical_name(leaf.element)
 
 
 def fingerprint(file: FooterFile, leaf: Leaf) -> int:
-    """Of the chunks of a column: the rows of each row group, and where its values lie in the file.
+    """The hash of the rows of each row group, and of where the values of a column lie in the file.
 
-    Who writes a file anew, or puts several together, lays them elsewhere.
+    Software that writes a file anew, or joins several, lays them elsewhere.
     """
-    table = int64s(file.declared_chunks(leaf)).reshape(-1, len(Chunk._fields))
-    return xxh64(figures(file.group_rows, table))
+    return xxh64(_figures_of(file, leaf))
 
 
 def fingerprint_of_all(file: FooterFile) -> int:
-    """The same of the chunks of all columns."""
-    tables = (
-        int64s(file.declared_chunks(leaf)).reshape(-1, len(Chunk._fields)) for leaf in file.leaves
-    )
-    return xxh64(b"".join([figures(file.group_rows, table) for table in tables]))
+    """The fingerprint of all columns together."""
+    return xxh64(b"".join([_figures_of(file, leaf) for leaf in file.leaves]))
+
+
+def _figures_of(file: FooterFile, leaf: Leaf) -> bytes:
+    table = int64s(file.declared_chunks(leaf)).reshape(-1, len(Chunk._fields))
+    return figures(file.group_rows, table)
 
 
 def figures(counts: Sequence[int], table: npt.NDArray[np.int64]) -> bytes:
-    """What a fingerprint is of, FIGURES bytes a row group: its rows, and some of the record of its chunk."""
+    """The bytes that a fingerprint is of, FIGURES for each row group: its rows, and some fields of its chunk's record."""
     rows = np.array(counts, np.int64).reshape(-1, 1)
     return np.concatenate([rows, table[:, _CHUNK]], axis=1).astype("<i8").tobytes()
 
 
 def framed(payload: bytes, chunks: int) -> bytes:
-    """The bytes of an index as they stand in the file."""
+    """The bytes of an index in the file."""
     return b"".join((MAGIC, bytes(4), chunks.to_bytes(8, "little"), payload))
 
 
 def opened(pointer: Pointer, data: memoryview, chunks: int) -> memoryview:
-    """The payload of an index. InvalidIndexError where the bytes are others than were attached, or are not of these chunks."""
+    """The payload of an index. InvalidIndexError: its bytes are not those attached, or it is not of these chunks."""
     if data.nbytes != pointer.length or data.nbytes < HEAD:
         raise InvalidIndexError(f"{data.nbytes} bytes where {pointer.length} are due")
     if xxh64(data) != pointer.checksum:

@@ -1,8 +1,8 @@
-"""What `pageseek.open` gives: one file, its row groups, column chunks and pages, as a user looks at them."""
+"""The file that `pageseek.open` gives: its row groups, column chunks and pages for users."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
@@ -18,17 +18,11 @@ from pageseek.format.page_index import ColumnIndex, OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, PHYSICAL_NAMES, Options, logical_name, to_arrow
 
-ENCODINGS = {
-    0: "PLAIN",
-    2: "PLAIN_DICTIONARY",
-    3: "RLE",
-    4: "BIT_PACKED",
-    5: "DELTA_BINARY_PACKED",
-    6: "DELTA_LENGTH_BYTE_ARRAY",
-    7: "DELTA_BYTE_ARRAY",
-    8: "RLE_DICTIONARY",
-    9: "BYTE_STREAM_SPLIT",
-}  # parquet.thrift, Encoding
+# parquet.thrift, Encoding; there is no 1
+_ENCODINGS = (
+    "PLAIN", "1", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED",
+    "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "BYTE_STREAM_SPLIT",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +55,7 @@ class LeafColumn:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group (parquet.thrift, RowGroup). Sizes are bytes; None where the footer does not say."""
+    """A row group (parquet.thrift, RowGroup). Sizes are bytes; None if the footer has none."""
 
     index: int
     first_row: int
@@ -72,12 +66,12 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column chunk (parquet.thrift, ColumnMetaData). None where the footer does not say.
+    """A column chunk (parquet.thrift, ColumnMetaData). A field that the footer does not have is None.
 
     Attributes
     ----------
     codec, encodings : str, tuple of str
-        "zstd", ("PLAIN", "RLE_DICTIONARY"); a number where the format knows no name.
+        "zstd", ("PLAIN", "RLE_DICTIONARY"); a number if the format has no name for it.
     num_values : int
         Nulls and the slots of empty lists included.
     compressed_size, uncompressed_size : int
@@ -85,7 +79,7 @@ class ColumnChunk:
     data_page_offset, dictionary_page_offset : int
         Bytes from the start of the file.
     null_count : int or None
-        As the statistics say it, whether it can be used or not.
+        That of the statistics, whether it can be used or not.
     column_index, offset_index : (int, int) or None
         Offset and length in bytes.
     bloom_filter_offset : int or None
@@ -108,7 +102,7 @@ class ColumnChunk:
 
 
 class ParquetFile:
-    """One version of one file: schema, row groups, statistics and page index, parsed as they are touched.
+    """One version of one file: schema, row groups, statistics and page index, parsed when they are first used.
 
     A column is given by its name, by a dotted path, or as a `LeafColumn`. Safe to share between threads. Use it in a
     `with` block, or call `close`.
@@ -143,7 +137,7 @@ class ParquetFile:
 
     @property
     def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
-        """The footer's key-value pairs; of equal keys the first."""
+        """The footer's key-value pairs; the first of equal keys."""
         return self._metadata.key_value_metadata
 
     @property
@@ -162,7 +156,7 @@ class ParquetFile:
         return [self._shown(leaf) for leaf in self._metadata.leaves]
 
     def leaf(self, column: str | LeafColumn) -> LeafColumn:
-        """One leaf, by its name. PredicateError where there is none, or several of this name."""
+        """One leaf, by its name. PredicateError: no leaf has this name, or several have it."""
         return self._shown(self._leaf(column))
 
     @property
@@ -181,20 +175,19 @@ class ParquetFile:
         ]
 
     def chunk(self, row_group: int, column: str | LeafColumn) -> ColumnChunk:
-        """One column chunk. IndexError: no such row group; CorruptFileError: the footer describes none that can be."""
+        """One column chunk. IndexError: no such row group. CorruptFileError: the footer's entry for it is impossible."""
         return self.chunks(column)[self._row_group(row_group)]
 
     def chunks(self, column: str | LeafColumn) -> list[ColumnChunk]:
-        """The chunks of a column, one a row group."""
+        """The chunks of a column, one for each row group."""
         file, leaf = self._metadata, self._leaf(column)
         made = []
         for i, chunk in enumerate(file.chunks(leaf)):
-            codec = CODECS[chunk.codec] if 0 <= chunk.codec < len(CODECS) else str(chunk.codec)
             made.append(
                 ColumnChunk(
                     i,
                     leaf.name,
-                    codec,
+                    _name(CODECS, chunk.codec),
                     _encodings(chunk.encodings),
                     chunk.num_values,
                     chunk.total_compressed_size,
@@ -211,19 +204,19 @@ class ParquetFile:
         return made
 
     def chunk_values(self, row_group: int, column: str | LeafColumn) -> ChunkValues:
-        """What the statistics of a column chunk say of its values, as far as they can be used."""
+        """The statistics of a column chunk, as far as they can be used."""
         return self._metadata.chunk_values(self._row_group(row_group), self._leaf(column))
 
     def statistics(self, column: str | LeafColumn) -> tuple[pa.Array, pa.Array]:
-        """The least and greatest value of a column in each row group; null where the file has none that can be used."""
+        """The least and greatest value of a column in each row group; null without statistics that can be used."""
         return self._metadata.statistics(self._leaf(column))
 
     def offset_index(self, row_group: int, column: str | LeafColumn) -> OffsetIndex | None:
-        """Where the data pages of a column chunk are; None without one (parquet.thrift, OffsetIndex)."""
+        """The places of the data pages of a column chunk (parquet.thrift, OffsetIndex); None without one."""
         return self._metadata.offset_index(self._row_group(row_group), self._leaf(column))
 
     def column_index(self, row_group: int, column: str | LeafColumn) -> ColumnIndex | None:
-        """Bounds and null counts of the pages of a column chunk; None without one (parquet.thrift, ColumnIndex)."""
+        """Bounds and null counts of the pages of a column chunk (parquet.thrift, ColumnIndex); None without one."""
         return self._metadata.column_index(self._row_group(row_group), self._leaf(column))
 
     def decoder(self, row_group: int, column: str | LeafColumn) -> LeafDecoder:
@@ -232,7 +225,7 @@ class ParquetFile:
         Raises
         ------
         UnsupportedError
-            A column inside of structs or lists: its pages make arrays only together with others.
+            The column lies in a struct or list: its pages make arrays only together with others.
         """
         file, leaf = self._metadata, self._leaf(column)
         if not leaf.flat:
@@ -252,7 +245,7 @@ class ParquetFile:
         )
 
     def to_array(self, column: str | LeafColumn, decoded: tuple[Any, ...]) -> pa.Array:
-        """What `LeafDecoder.finish` gave, as an Arrow array over the same memory."""
+        """The result of `LeafDecoder.finish` as an Arrow array over the same memory."""
         leaf_type = self._metadata.leaf_type(self._leaf(column), Options())
         made = to_arrow(leaf_type, *decoded)
         if isinstance(leaf_type.type, pa.BaseExtensionType):
@@ -285,12 +278,11 @@ class ParquetFile:
         return row_group
 
     def _shown(self, leaf: Leaf) -> LeafColumn:
-        physical = leaf.element.type
         return LeafColumn(
             leaf.index,
             leaf.name,
             leaf.path,
-            PHYSICAL_NAMES[physical] if 0 <= physical < len(PHYSICAL_NAMES) else str(physical),
+            _name(PHYSICAL_NAMES, leaf.element.type),
             logical_name(leaf.element),
             self._metadata.leaf_type(leaf, Options()).type,
             leaf.max_def,
@@ -302,5 +294,10 @@ def _known(value: int) -> int | None:
     return None if value == ABSENT else value
 
 
+def _name(names: Sequence[str], number: int) -> str:
+    """The name of a number of the format; the number itself if it has none."""
+    return names[number] if 0 <= number < len(names) else str(number)
+
+
 def _encodings(bits: int) -> tuple[str, ...]:
-    return tuple(ENCODINGS.get(e, str(e)) for e in range(62) if bits >= 0 and bits >> e & 1)
+    return tuple(_name(_ENCODINGS, e) for e in range(62) if bits >= 0 and bits >> e & 1)

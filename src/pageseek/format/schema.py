@@ -46,7 +46,7 @@ _TIMESTAMP = pa.timestamp("us").id
 
 
 class lazy(Generic[_T]):  # noqa: N801
-    """functools.cached_property without the lock of Python 3.11, which a fork may leave closed for good."""
+    """functools.cached_property without the lock of Python 3.11, which a fork may leave closed forever."""
 
     def __init__(self, make: Callable[[Any], _T]) -> None:
         self._make = make
@@ -71,7 +71,7 @@ _ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
 
 @dataclass(slots=True, unsafe_hash=True)  # frozen, it would take three times as long to make
 class Leaf:
-    """A primitive column: its place among the leaves, its path, and its greatest levels. Never changed."""
+    """A primitive column: its number among the leaves, its path, and its greatest levels. It is never changed."""
 
     index: int
     path: tuple[str, ...]
@@ -79,34 +79,33 @@ class Leaf:
     max_def: int
     max_rep: int
     top: int  # position of the top-level field that holds it
-    group: bool = False  # it stands for a group above it: is that null?
-    nesting_level: int = -1  # the level that tells this; -1: the group is never null
-    siblings: int = 1  # leaves of that group, the first of which this is
+    group: bool = False  # a presence leaf: it tells whether a group above it is null
+    nesting_level: int = -1  # the level that tells it; -1: the group is never null
+    siblings: int = 1  # leaves of that group, of which this is the first
     name: str = field(init=False, compare=False, repr=False)
-    key: tuple[int, int] = field(
-        init=False, compare=False, repr=False
-    )  # its values, or one of its nesting levels
+    # `index` and `nesting_level`: whether its values are meant, or one of its levels
+    key: tuple[int, int] = field(init=False, compare=False, repr=False)
     flat: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        # asked for many times in a lookup, where a property would take longer than the work
+        # a lookup uses them so often that properties would take longer than the work
         self.name = ".".join(self.path)
         self.key = self.index, self.nesting_level
         self.flat = len(self.path) == 1 and self.max_rep == 0
 
 
 def _read_stored(raw: bytes | None) -> list[tuple[str, pa.Field, pa.DataType]]:
-    """The fields of an Arrow schema as writers store it; none where it cannot be read.
+    """The fields of an Arrow schema as writers store it; none if it cannot be read.
 
-    A file may name any extension type that this process has registered, and reading the schema would
-    run its code: the key that names them is blinded first, so that their storage types come out.
+    A file may name any extension type that this process has registered, and reading the schema would run the type's code.
+    So the key that names types is renamed first: their storage types come out.
     """
     if raw is None:
         return []
     try:
         blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
         made = [(f.name, f, f.type) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
-        for _, _, kept in made:  # pyarrow decodes text when it is asked for, and this may be none
+        for _, _, kept in made:  # pyarrow decodes the time zone on access, and it may be no text
             if kept.id == _TIMESTAMP:
                 kept.tz  # noqa: B018
     except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
@@ -154,14 +153,14 @@ class Schema:
         self._stored_bytes = stored
         self._source = source
         self._leaf_types: dict[tuple[int, Options], LeafType] = {}
-        self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
+        self._flat: dict[int, Leaf] = {}  # of a schema without groups, those used so far
         self._found: dict[str, list[int]] = {}  # and the positions of names
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
         self._all_flat = num_leaves == self._n
 
     @property
     def elements(self) -> bytes:
-        """The records that it was made of."""
+        """The records of the footer."""
         return self._elements
 
     @property
@@ -171,11 +170,9 @@ class Schema:
         return last.name_offset + last.name_length
 
     def of(self, source: str) -> Schema:
-        """The same for another file whose columns are the same."""
+        """The schema of another file that has the same columns."""
         made = object.__new__(Schema)
-        made.__dict__.update(
-            self.__dict__
-        )  # what was parsed is shared, and what is parsed later by field
+        made.__dict__.update(self.__dict__)  # fields and leaves are shared, also those parsed later
         made._source = source
         return made
 
@@ -241,7 +238,7 @@ class Schema:
     def _tree(self) -> tuple[list[Field], list[Leaf]]:
         fields: list[Field] = []
         leaves: list[Leaf] = []
-        # (children left, path, definition level, repetition level) of the open groups
+        # open groups: children left, path, definition level, repetition level
         open_groups: list[list[object]] = []
         for element in map(SchemaElement._make, self._table[1:].tolist()):
             while open_groups and open_groups[-1][0] == 0:
@@ -297,7 +294,7 @@ class Schema:
         raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
 
     def offer(self, name: str) -> Offer:
-        """What there is in the place of a column that is not there; of a dotted path, leaves too."""
+        """The names to offer for a column that does not exist; for a dotted path those of leaves, too."""
 
         def names() -> list[str]:
             found = [self.field(i).name for i in range(self.num_fields)]
@@ -373,7 +370,7 @@ class Schema:
         return found if stored_name == name else None
 
     def check(self, options: Options) -> None:
-        """Refuse options that name columns which are not there, or are of another kind."""
+        """Refuse options that name a column which does not exist, or cannot come out as they say."""
         for name in options.dictionary_columns:
             field = self.field(self.field_index(name))
             leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None

@@ -1,4 +1,4 @@
-"""Statistics as a writer left them, of column chunks and of pages alike: which bounds of them may be used.
+"""Statistics of column chunks and of pages, as writers left them: the bounds that may be used.
 
 Source: parquet.thrift (Statistics, ColumnOrder).
 """
@@ -25,7 +25,7 @@ def declared_bounds(
 ) -> tuple[bytes, bytes, bytes] | None:
     """The places in `data` of the trusted bounds, counts of nulls and of NaN; None without statistics.
 
-    `records`: of CHUNK_FIELDS, of which only the statistics count. The answer is that of core.chunk_bounds.
+    `records`: CHUNK_FIELDS, of which only the statistics are used. The result is as that of core.chunk_bounds.
     """
     signed = signed_order(leaf, leaf_type)
     strings = leaf.element.type in (BYTE_ARRAY, FIXED)
@@ -37,7 +37,7 @@ def declared_bounds(
     if ordered and writer.orders_as_signed:
         places = _equal_places(places, data)
     if has_order(leaf) and not (strings and writer.garbled_bytes):
-        # the deprecated ones were compared as signed: in no order do other values lie between equal ones
+        # deprecated bounds were compared as signed: equal ones hold in any order
         old = core.chunk_bounds(records, False, True)
         places = _filled(places, _equal_places(old[0], data)) if old else places
     return places, nulls, nans
@@ -52,17 +52,16 @@ def zone_statistics(
     writer: Writer,
     counts: bool,
 ) -> tuple[bytes, bytes | None, bytes] | None:
-    """`stated_bounds` of row groups, with counts of nulls where these are of rows and are to be believed."""
+    """`declared_bounds` of row groups. `counts`: whether counts of nulls are trusted; those of lists count values, not rows."""
     found = declared_bounds(records, data, leaf, leaf_type, orders, writer)
     if found is None:
         return None
     places, nulls, nans = found
-    # in a list nulls are counted among values
     return places, nulls if counts and not leaf.max_rep else None, nans
 
 
 def _equal_places(places: bytes, data: memoryview) -> bytes:
-    """Those of bounds that are one and the same value."""
+    """The places of those bounds whose least and greatest value are equal."""
     table = int64s(places).reshape(4, -1).copy()
     for i in np.flatnonzero(table[0] != ABSENT).tolist():
         low, low_size, high, high_size = table[:, i].tolist()
@@ -72,5 +71,5 @@ def _equal_places(places: bytes, data: memoryview) -> bytes:
 
 
 def _filled(places: bytes, others: bytes) -> bytes:
-    """Places of bounds, and others where there are none."""
+    """Places of bounds, with others in the place of those that are absent."""
     return np.where(int64s(places) == ABSENT, int64s(others), int64s(places)).tobytes()

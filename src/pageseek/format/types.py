@@ -22,7 +22,7 @@ BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PHYSICAL_NAMES = (
     "BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY",
 )  # fmt: skip
-ABSENT = -(1 << 63)  # what the core gives for an optional field that is not there
+ABSENT = -(1 << 63)  # the core's number for an optional field that is not there
 
 
 def shown_record(record: Any) -> str:

@@ -1,4 +1,4 @@
-"""The different values of a column, of the whole file and of each row group: the body of an index of kind "distinct".
+"""The distinct values of a column, of the whole file and of each row group: the body of an index of kind "distinct".
 
 The form is that of docs/format.md.
 """
@@ -13,23 +13,36 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import convert
+from pageseek._core.lists import Lists
+from pageseek.base.errors import CoreError
 from pageseek.base.records import dataclass
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.types import K_FIXED, LeafType, to_arrow
 
 KIND, VERSION = "distinct", 1
-FIXED_LAYOUT, STRINGS = 0, 1  # how values lie
-COMPLETE, NULLS, NANS = 1, 2, 4  # what is known of a row group
+FIXED_LAYOUT, STRINGS = 0, 1  # layouts of the values
+COMPLETE, NULLS, NANS = 1, 2, 4  # flags of a row group
 _HEAD = struct.Struct("<IIBBHI")  # row groups, values, layout, whether per row group, 0, width
 _Bits = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """`values`: PLAIN bytes each, one behind the other; `ends` has one more than there are, where they differ in length.
+    """The list of one file.
 
-    `flags`: of each row group. `has`: bits, of each row group a row, which values it has; None where that is not kept:
-    then each may have any of them.
+    Attributes
+    ----------
+    n : int
+        The number of values.
+    width : int
+        Bytes of each value; 0 if they differ in length.
+    values : bytes-like
+        Their PLAIN bytes, one value behind the other.
+    ends : uint32 array of shape (n + 1,) or None
+        Where in `values` each value begins, if they differ in length.
+    flags : uint8 array of shape (row groups,)
+    has : uint8 array of shape (row groups, (n + 7) // 8) or None
+        Bits: the values that a row group has. None if that is not kept: each row group may have any of them.
     """
 
     n: int
@@ -40,6 +53,7 @@ class Distinct:
     has: _Bits | None
 
     def to_bytes(self) -> bytes:
+        """The body, as docs/format.md has it."""
         layout = FIXED_LAYOUT if self.ends is None else STRINGS
         parts: list[Any] = [
             _HEAD.pack(len(self.flags), self.n, layout, self.has is not None, 0, self.width),
@@ -53,41 +67,26 @@ class Distinct:
 
     @classmethod
     def of(cls, data: memoryview, row_groups: int) -> Distinct:
-        """What a body says of a file with so many row groups. InvalidIndexError where it contradicts itself."""
-        if data.nbytes < _HEAD.size:
-            raise InvalidIndexError("it is too short")
-        groups, n, layout, per_group, zero, width = _HEAD.unpack_from(data)
-        if groups != row_groups or per_group > 1 or zero or layout not in (FIXED_LAYOUT, STRINGS):
-            raise InvalidIndexError("its head makes no sense")
-        at = _HEAD.size + groups
-        row = (n + 7) // 8
-        size = groups * row if per_group else 0
-        ends_size = 4 * (n + 1) if layout == STRINGS else 0
-        if at + size + ends_size > data.nbytes:
-            raise InvalidIndexError("it is too short")
+        """The body of the index of a file with this number of row groups. InvalidIndexError: it contradicts itself."""
+        try:
+            Lists(data, struct.pack("3q", 0, data.nbytes, row_groups)).check(0)
+        except CoreError as error:
+            raise InvalidIndexError(error.message) from error
+        _, n, layout, per_group, _, width = _HEAD.unpack_from(data)
+        row = (n + 7) // 8 if per_group else 0
+        at = _HEAD.size + row_groups
         flags = np.frombuffer(data[_HEAD.size : at], np.uint8)
-        has = None
+        has = ends = None
         if per_group:
-            has = np.frombuffer(data[at : at + size], np.uint8).reshape(groups, row)
-        at += size
-        ends = None
+            has = np.frombuffer(data[at : at + row_groups * row], np.uint8).reshape(row_groups, row)
+        at += row_groups * row
         if layout == STRINGS:
-            ends = np.frombuffer(data[at : at + ends_size], "<u4")
-            at += ends_size
-        values = data[at:]
-        if ends is None:
-            fits = values.nbytes == n * width and (width > 0 or n == 0)
-        else:
-            fits = not width and ends[0] == 0 and ends[-1] == values.nbytes
-            fits = bool(fits and (np.diff(ends.astype(np.int64)) >= 0).all())
-        if not fits or (flags > COMPLETE | NULLS | NANS).any():
-            raise InvalidIndexError("its values do not fill it")
-        if has is not None and n % 8 and (has[:, -1] >> n % 8).any():
-            raise InvalidIndexError("it speaks of values that it has not")
-        return cls(n, width, values, ends, flags, has)
+            ends = np.frombuffer(data[at : at + 4 * (n + 1)], "<u4")
+            at += ends.nbytes
+        return cls(n, width, data[at:], ends, flags, has)
 
     def array(self, leaf_type: LeafType) -> pa.Array:
-        """The values as a leaf of this form is decoded, to `storage`. InvalidIndexError where one of them is no such value."""
+        """The values in the storage type of a leaf type. InvalidIndexError: the column cannot have one of them."""
         if self.ends is None:
             offsets = np.arange(self.n, dtype=np.int64) * self.width
             lengths = np.full(self.n, self.width, np.int64)
@@ -100,6 +99,6 @@ class Distinct:
         )
         if not np.frombuffer(known, np.uint8).all():
             raise InvalidIndexError("not all of its values are such as the column has")
-        if leaf_type.kind == K_FIXED:  # all are there, one behind the other
+        if leaf_type.kind == K_FIXED:  # none is null, so that offsets are not needed
             ends = None
         return to_arrow(leaf_type, self.n, 0, None, ends, values)

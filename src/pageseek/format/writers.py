@@ -1,4 +1,4 @@
-"""Who wrote a file, by `created_by` of its footer, and which of their statistics are known to be wrong."""
+"""The writer of a file, by `created_by` of its footer, and its known mistakes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOUDERA = re.compile(r"-cdh(\d{1,9})\.(\d{1,9})(\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A library and its version; `version` is None, and the name may be empty, where that cannot be told.
+    """A library and its version; if they are unknown, `version` is None and the name may be empty.
 
     `build`: what stands behind the three numbers, such as "-SNAPSHOT". `arrow`: the major version of Arrow C++, where
     that wrote the file. `understates_chunks`: it left the dictionary page's header out of total_compressed_size
@@ -57,27 +57,27 @@ class Writer:
         return cls(named[1], numbers, made[4].strip(), *habits)
 
     def _before(self, *version: int) -> bool:
-        """Older than a version, as a forerunner of that very version is; or of no version at all."""
+        """Whether the version is unknown or older than another; a build such as -SNAPSHOT comes before its version."""
         known = self.version
         return known is None or known < version or (known == version and bool(self.build))
 
     @property
     def garbles_bytes(self) -> bool:
-        """Bounds of byte strings may be those of other values: memory was used again (PARQUET-251)."""
+        """Bounds of byte strings may be those of other values, because memory was reused (PARQUET-251)."""
         if self.name != "parquet-mr" or not self._before(1, 8, 0):
             return False
-        cloudera = _CLOUDERA.match(self.build)  # mended there before
-        mended = cloudera is not None and (int(cloudera[1]), int(cloudera[2])) >= (5, 5)
-        return not (self.version == (1, 5, 0) and mended)
+        cloudera = _CLOUDERA.match(self.build)  # its builds have the fix earlier
+        fixed = cloudera is not None and (int(cloudera[1]), int(cloudera[2])) >= (5, 5)
+        return not (self.version == (1, 5, 0) and fixed)
 
     @property
     def garbled_bytes(self) -> bool:
-        """The same of the deprecated bounds: any writer that does not tell its name and version may be that one."""
+        """`garbles_bytes` for deprecated bounds: a writer of unknown name or version may be parquet-mr."""
         return self.garbles_bytes or self.version is None
 
     @property
     def orders_as_signed(self) -> bool:
-        """Bounds were compared as signed, whatever the order of the type (PARQUET-686)."""
+        """Bounds were compared as signed for types of any order (PARQUET-686)."""
         if self.name == "parquet-mr":
             return self._before(1, 10, 0)
         return self.name == "parquet-cpp" and self._before(1, 3, 0)
@@ -90,5 +90,5 @@ class Writer:
 
 @functools.lru_cache(maxsize=64)
 def writer_of(created_by: str | None) -> Writer:
-    """The same, made once for each writer: the files of a dataset have few."""
+    """The writer by `created_by`, parsed once: the files of a dataset have few writers."""
     return Writer.of(created_by)

@@ -152,7 +152,7 @@ class Aggregation:
                 report.bytes["data"] += self._metadata.recount(scan, group, report)
 
     def table(self) -> pa.Table:
-        """The figures, in the order that they were asked for."""
+        """The figures, in the order of the request."""
         made = {}
         for one in self._wanted:
             if not one.path:

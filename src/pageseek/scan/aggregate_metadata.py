@@ -111,7 +111,7 @@ class MetadataAnswers:
         return part
 
     def recount(self, scan: FileScan, part: GroupPlan, report: Report) -> int:
-        """Count the pages of a row group anew, if fewer rows are read than were planned. Returns the bytes to fetch."""
+        """Count the pages of a row group again, after its rows were narrowed. Returns the bytes to fetch."""
         file, bound_request = scan.file, scan.bound_request
         if report.chunks is None:
             return 0

@@ -1,4 +1,4 @@
-"""Files whose footers were read together: what is known of one, and what was ruled out of several."""
+"""Files whose footers were read together: one of them, and several that are wholly ruled out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pageseek.storage.local import version_of
 
 
 class BatchedFile:
-    """One file: the rows of its row groups, and where these are among the homogeneous files."""
+    """One file among homogeneous ones, whose row groups begin at `first` there."""
 
     __slots__ = (
         "_batch",
@@ -37,7 +37,7 @@ class BatchedFile:
 
     @property
     def version(self) -> Version:
-        """That of which the footer was read."""
+        """The version whose footer was read."""
         return version_of(self._batch.seen(self._place))
 
     @property
@@ -47,8 +47,8 @@ class BatchedFile:
 
 
 class PrunedFiles(NamedTuple):
-    """Files that follow each other of which nothing is left. `by`: of each mechanism that ruled out some, how many files,
-    row groups and rows.
+    """Files that follow each other and are wholly ruled out. `by`: for each mechanism the files, row groups and rows that it
+    ruled out.
     """
 
     files: int

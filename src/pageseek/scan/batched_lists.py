@@ -6,7 +6,6 @@ alone, is opened by itself, and its pruner says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -24,8 +23,8 @@ SHARE = 4  # all lists are read if one in this many is needed
 
 
 class ListAnswer(NamedTuple):
-    """What lists prove of a test, for each row group: whether some row may pass, and whether all do. `exact`: whether the list
-    has all values of the row group and no others; None if no list tells.
+    """The proof of a test by lists: for each row group whether some row may pass, and whether all do. `exact`: whether the
+    list has all values of the row group and no others; None if no list tells.
     """
 
     may: bytes
@@ -46,8 +45,7 @@ class ListReader:
     ) -> None:
         self.table, self.schema_group, self.batch = table, schema_group, batch
         self.leaf, self.leaf_type = test.leaf, test.leaf_type
-        self.column = schema_group.column[test.leaf.index]
-        self.chunks = table.chunks[:, self.column]
+        self.chunks = table.chunks[:, schema_group.column[test.leaf.index]]
         self.figures = figures(table.counts, self.chunks)
         self._report, self._far = report, 0
 
@@ -94,13 +92,8 @@ class ColumnLists:
         """Whether such lists may prove anything of a test."""
         raise NotImplementedError
 
-    @staticmethod
-    def key(test: BoundLeaf, schema_group: SchemaGroup) -> Hashable:
-        """What tells the lists for a test from those for others."""
-        raise NotImplementedError
-
     def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
-        """What the lists prove of a test; None if that is nothing."""
+        """The proof of a test; None if the lists prove nothing."""
         raise NotImplementedError
 
 
@@ -122,7 +115,8 @@ def ask_lists(
     needed = open_files & have
     if not tests or not needed.any():
         return unusable, {}
-    keys: Sequence[Hashable] = [(form, form.key(test, schema_group)) for test in tests]
+    named = schema_group.bound_request.request.distinct_index
+    keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
     if SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
         return needed, {}
     answers = {}

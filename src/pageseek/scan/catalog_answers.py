@@ -1,4 +1,4 @@
-"""What registered catalogs say of the files of a scan, before any of them is opened."""
+"""The rows of files that registered catalogs leave, before any file is opened."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pageseek.storage import Source, Sources
 
 
 class CatalogAnswers:
-    """The rows of files that may pass the filter, as each catalog says."""
+    """The rows of files that may pass the filter, by each catalog."""
 
     def __init__(self, said: Sequence[tuple[str, Mapping[str, rows.RowRanges]]]) -> None:
         self._said = said
 
     @classmethod
     def of(cls, sources: Sources, request: Request) -> CatalogAnswers | None:
-        """Ask the catalogs that the request names; None where there are none."""
+        """Ask the catalogs that the request names; None if there are none."""
         registered = catalogs()
         if not registered or request.filter is None:
             return None
@@ -41,7 +41,7 @@ class CatalogAnswers:
         return cls(said) if said else None
 
     def rules_out(self, source: Source) -> str | None:
-        """The catalog that leaves no row of a file, by its name."""
+        """The name of a catalog that leaves no row of a file."""
         for name, said in self._said:
             found = said.get(source.name)
             if found is not None and not found:
@@ -49,7 +49,7 @@ class CatalogAnswers:
         return None
 
     def rows_of(self, source: Source, num_rows: int) -> list[tuple[str, rows.RowRanges]]:
-        """The rows of a file that each catalog leaves which knows of it. `num_rows`: of the file."""
+        """The rows of a file that each catalog leaves, if it knows the file. `num_rows`: of the file."""
         found = [(name, said[source.name]) for name, said in self._said if source.name in said]
         for name, ranges in found:
             if ranges and ranges.bounds[1] > num_rows:

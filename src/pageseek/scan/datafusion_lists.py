@@ -17,7 +17,6 @@ from pageseek.format.embedded import (
     types_of,
 )
 from pageseek.format.schema import Leaf
-from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.datafusion_list import (
     FIRST,
@@ -32,8 +31,7 @@ from pageseek.prune.datafusion_list import (
     place_of,
 )
 from pageseek.scan.batched_lists import ColumnLists, ListAnswer, ListReader
-from pageseek.scan.footer_table import AT, KEYS, FooterTable
-from pageseek.scan.schema_group import SchemaGroup
+from pageseek.scan.footer_table import AT
 
 
 class DatafusionLists(ColumnLists):
@@ -42,39 +40,34 @@ class DatafusionLists(ColumnLists):
     footer_key = DATAFUSION_KEY
 
     def __init__(self, reader: ListReader) -> None:
-        table = self._table = reader.table
-        have = table.has(DATAFUSION_KEY)
-        self._lists: list[Listed | None] = [None] * len(have)
-        self.unusable = have.copy()
+        table = reader.table
+        self._counts_of_groups = table.n
+        self._lists: list[Listed | None] = [None] * len(table.members)
+        self.unusable = table.has(DATAFUSION_KEY)
         try:
             files = _Files(reader)
             declared = _declared_values(reader)
         except (PageseekError, pa.ArrowException):  # each file says what is wrong as it is opened
             return
-        for k in np.flatnonzero(have).tolist():
+        for k in np.flatnonzero(self.unusable).tolist():
             try:
                 listed = files.read_list(k)
+            except (InvalidIndexError, OSError):
+                continue
+            if listed is not None:
                 first = table.first.item(k)
                 texts = declared[first : first + table.n.item(k)]
                 lines = {line for some in texts for text in some for line in text.split(b"\n")}
-                if listed is not None and lines and listed.missing(lines):
-                    raise InvalidIndexError("a value that the statistics have is missing")
-            except (InvalidIndexError, OSError):
-                continue
-            self.unusable[k] = False
-            if listed is not None:
+                if lines and listed.missing(lines):  # it is not of this column
+                    continue
                 self._lists[k] = listed
                 table.hold(listed.nbytes)
+            self.unusable[k] = False
 
     @staticmethod
     def takes(test: BoundLeaf) -> bool:
         """Whether a list may rule out rows for a test."""
         return may_deny(test)
-
-    @staticmethod
-    def key(test: BoundLeaf, schema_group: SchemaGroup) -> tuple[object, ...]:
-        """The column, and the one that the caller says the lists are of."""
-        return test.leaf.index, schema_group.bound_request.request.distinct_index
 
     def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
         """The files of which no row passes a test."""
@@ -84,8 +77,8 @@ class DatafusionLists(ColumnLists):
         )
         if not denied.any():
             return None
-        table: FooterTable = self._table
-        return ListAnswer(bytes(~np.repeat(denied, table.n)), bytes(len(table.counts)), None)
+        may = np.repeat(~denied, self._counts_of_groups)
+        return ListAnswer(may.tobytes(), bytes(len(may)), None)
 
 
 class _Files:
@@ -108,8 +101,7 @@ class _Files:
         """The list of a file; None if it is of another column."""
         reader, table, stop = self._reader, self._reader.table, self._footers[k]
         first, n = table.first.item(k), table.n.item(k)
-        at, size = table.pairs[k, KEYS.index(DATAFUSION_KEY)].tolist()
-        offset = place_of(bytes(table.data[at : at + size]), stop)
+        offset = place_of(bytes(table.value(k, DATAFUSION_KEY) or b""), stop)
         entry = self._entry(k, offset)
         if entry is None:
             if self._usual is None:
@@ -137,12 +129,11 @@ class _Files:
         """The entry of the list, if pageseek attached it. InvalidIndexError: it is of another column than this one, or than the
         caller names.
         """
-        table, leaf = self._reader.table, self._reader.leaf
-        at, size = table.pairs[k, KEYS.index(KEY)].tolist()
-        if at == ABSENT:
+        leaf, value = self._reader.leaf, self._reader.table.value(k, KEY)
+        if value is None:
             return None
         try:
-            found = directory_of(table.data[at : at + size], self._footers[k], KIND)
+            found = directory_of(value, self._footers[k], KIND)
         except InvalidIndexError:
             return None
         for one in found.pointers:

@@ -1,4 +1,4 @@
-"""Dictionary codes of a chunk kept as codes: the strings of its dictionary are made once, not for every row."""
+"""Dictionary codes of a chunk, kept as codes: the strings of its dictionary are made once, not for every row."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ CODES = LeafType((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.int32())
 
 
 class CodesDecoder:
-    """In the place of a LeafDecoder: its output are codes, which `arrow` joins with the dictionary.
+    """Stands in for a LeafDecoder: its output is codes, which `arrow` joins with the dictionary.
 
-    To the core the codes are numbers whose dictionary says that code i means i. CoreError for whatever is not
-    as it should be, a page that is not of codes among it: the strings themselves are then to be read.
+    For the core the codes are numbers with a dictionary in which code i means i. CoreError: a page is damaged or has no
+    codes. The caller then reads the strings themselves.
     """
 
     def __init__(self, leaf_type: LeafType, max_def: int, bare: bool = False, **how: Any) -> None:
-        """`bare`: the codes come out by themselves, and `entries` are what they stand for."""
+        """`bare`: codes come out alone; `entries` has their values."""
         self._leaf_type = leaf_type
         self.bare = bare
         self._decoder = core.LeafDecoder(CODES.core, max_def, 0, codes_only=True, **how)
         self._texts = core.LeafDecoder(leaf_type.core, 0, 0, **how)
         self._data: tuple[Any, int] = b"", 0
-        self.entries = pa.nulls(
-            0, leaf_type.storage
-        )  # pa.array would import pandas, where it is there
+        self.entries = pa.nulls(0, leaf_type.storage)  # pa.array would import pandas
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._decoder, name)
@@ -54,7 +52,7 @@ class CodesDecoder:
         self._data = b"", 0
 
     def arrow(self, n: int, null_count: int, validity: Any, values: Any, whole: bool) -> pa.Array:
-        """Codes and their dictionary; no more of it than is used, unless this is the `whole` chunk."""
+        """Codes and their dictionary, reduced to the entries in use unless this is the `whole` chunk."""
         buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(values)]
         codes = pa.Array.from_buffers(pa.int32(), n, buffers, null_count)
         if self.bare:

@@ -15,7 +15,6 @@ from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import ValueLists
 from pageseek.scan.batched_lists import ColumnLists, ListAnswer, ListReader
 from pageseek.scan.footer_table import KEYS
-from pageseek.scan.schema_group import SchemaGroup
 
 Int64s = npt.NDArray[np.int64]
 
@@ -51,13 +50,8 @@ class DistinctLists(ColumnLists):
         """Whether the column of a test may have a list."""
         return not (test.leaf.group or test.leaf.max_rep or test.leaf_type.is_null)
 
-    @staticmethod
-    def key(test: BoundLeaf, schema_group: SchemaGroup) -> tuple[object, ...]:
-        """The column, and how its values are decoded."""
-        return test.leaf.index, test.leaf_type
-
     def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
-        """What the values prove of a test; a row group without a list may pass."""
+        """The proof of a test; row groups without a list may pass."""
         if self._values is None:
             return None
         answer, n = self._values.evaluate(test), self._num_groups
@@ -92,8 +86,7 @@ class DistinctLists(ColumnLists):
                 if state[i] == lists.FAR:
                     pointer: Pointer | None = entry_form.pointer(entries[i].tolist())
                 else:
-                    at, size = pairs[i].tolist()
-                    pointer = entry_form.parsed(table.data[at : at + size], int(places[i, 3]))
+                    pointer = entry_form.parsed(table.value(k, KEY), int(places[i, 3]))
                 if pointer is None:
                     continue
                 body = reader.read(k, pointer.offset, pointer.length)

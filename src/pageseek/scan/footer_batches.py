@@ -68,9 +68,8 @@ class FooterBatches:
         # number of its row groups
         self._places, self._found = _NO_FILES, np.zeros((0, 3), np.int64)
         self._pruned = np.zeros((0, PRUNED_COLUMNS), np.int64)  # for each file from `_begin` on
-        self._next_left: npt.NDArray[np.int64] | None = (
-            None  # files of which rows are left, if known
-        )
+        # the numbers from `_begin` on of the files with rows left, if known
+        self._next_left: npt.NDArray[np.int64] | None = None
         self._size = MAX_FILES if request.limit is None else FIRST_LIMITED
         self._threads, self._limit = request.threads or cores(), request.limits.max_metadata_bytes
         self._tail_reader = TailReader(self._limit, self._threads)
@@ -93,7 +92,7 @@ class FooterBatches:
         )
 
     def gone(self, at: int) -> PrunedFiles | None:
-        """The files from a position on up to the next of which rows are left; None if that is the first."""
+        """The files from a position on up to the next one with rows left; None if that is the first."""
         self._look(at)
         if not self._begin <= at < self._stop or not self._pruned[at - self._begin, 1:].any():
             return None
@@ -122,10 +121,10 @@ class FooterBatches:
         return self._batch.end(place).known if place >= 0 else None
 
     def learn(
-        self, file: FileMetadata, bound_request: BoundRequest, source: Source, at: int | None
+        self, file: FileMetadata, bound_request: BoundRequest, source: Source, at: int
     ) -> None:
         """Take a file that had to be opened, at this position, as the pattern of others."""
-        if self._paused and at is not None and at + 1 < self._stop:
+        if self._paused and at + 1 < self._stop:
             return
         if self._idle:
             self._idle -= 1
@@ -138,9 +137,8 @@ class FooterBatches:
         stored = file.columns_key[2]
         if any(schema_group.like == like and schema_group.stores(stored) for schema_group in known):
             return
-        if (
-            len(self._schema_groups) >= SCHEMA_GROUPS
-        ):  # files of one folder come one after the other
+        # files of one folder come one after the other
+        if len(self._schema_groups) >= SCHEMA_GROUPS:
             self._schema_groups.clear()
         try:
             schema_group = SchemaGroup(file, bound_request, self._account)
@@ -280,9 +278,7 @@ class FooterBatches:
                 homogeneous.look(self._report)
         except PageseekError:  # opening the files one by one says so, and which it is
             return
-        same = [
-            stored == schema_group.stored or schema_group.stores(stored) for stored in table.schemas
-        ]
+        same = [schema_group.stores(stored) for stored in table.schemas]
         own = ~homogeneous.alone & np.array(same, np.bool_)[table.schema_of]
         at = self._positions[table.members] - self._begin
         mine = at[own]

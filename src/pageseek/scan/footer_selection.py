@@ -1,4 +1,4 @@
-"""Row groups and rows that the footer leaves, and what the report counts of them."""
+"""The row groups and rows that the footer leaves, counted in the report."""
 
 from __future__ import annotations
 
@@ -30,9 +30,22 @@ def ranges_by_footer(
     steps: Sequence[tuple[str, bytes]] = (),
     catalogs: Sequence[tuple[str, rows.RowRanges]] = (),
 ) -> dict[int, rows.RowRanges]:
-    """The rows to look at of each row group that the footer leaves. `counts`: the rows of each; `may` and `must`: what
-    is proved of them; `by_folders`: whether some may pass by these; `steps`: the mechanisms that proved it, and what each left,
-    if the footer was not the only one.
+    """The rows of each row group that the footer leaves.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        The rows of each row group.
+    may, must : bytes
+        For each row group whether some row may pass, and whether all do.
+    first_row : int
+        The number of rows in the files before this one.
+    by_folders : bool
+        Whether rows may pass by the values of the folders.
+    steps : sequence of (str, bytes)
+        Each mechanism that has pruned, and `may` as it left it. Empty: statistics alone have.
+    catalogs : sequence of (str, RowRanges)
+        The rows of the file that catalogs leave.
     """
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
@@ -47,42 +60,34 @@ def ranges_by_footer(
             report.row_groups.prune(by, groups - groups_left)
             report.rows.prune(by, rows_in - rows_left)
             groups, rows_in = groups_left, rows_left
-    kept, ranges = [], {}
+    ranges = {}
     for i in compress(range(len(counts)), may):
         if counts[i]:
-            kept.append(i)
             ranges[i] = rows.RowRanges.all(counts[i])
-    if len(kept) + denied < len(counts):
-        report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
+    if len(ranges) + denied < len(counts):
+        report.row_groups.prune(NO_ROWS, len(counts) - len(ranges) - denied)
     request = bound_request.request
-    if request.selects_rows:
+    if request.selects_rows or catalogs:
         begin = list(accumulate(counts, initial=0))
-        asked = {i: request.asked(source.name, first_row, begin[i], counts[i]) for i in kept}
-        ranges = {i: found for i, found in asked.items() if found}
-        report.row_groups.prune(TAKE, len(kept) - len(ranges))
-        report.rows.prune(TAKE, sum(counts[i] - asked[i].num_rows for i in kept))
-    for name, said in catalogs:
-        ranges = _narrowed(ranges, counts, said, name, report)
+        if request.selects_rows:
+            asked = {i: request.asked(source.name, first_row, begin[i], counts[i]) for i in ranges}
+            ranges = _narrowed(ranges, asked, TAKE, report)
+        for name, said in catalogs:
+            found = {
+                i: before & said.slice(begin[i], begin[i + 1]).shift(-begin[i])
+                for i, before in ranges.items()
+            }
+            ranges = _narrowed(ranges, found, name, report)
     return ranges if limit is None else _cut(ranges, must, limit, report)
 
 
 def _narrowed(
-    ranges: dict[int, rows.RowRanges],
-    counts: Sequence[int],
-    left: rows.RowRanges,
-    by: str,
-    report: Report,
+    before: dict[int, rows.RowRanges], after: dict[int, rows.RowRanges], by: str, report: Report
 ) -> dict[int, rows.RowRanges]:
-    """The rows of row groups that are among those that a catalog has left of the file."""
-    begin = list(accumulate(counts, initial=0))
-    found = {
-        i: before & left.slice(begin[i], begin[i + 1]).shift(-begin[i])
-        for i, before in ranges.items()
-    }
-    kept = {i: after for i, after in found.items() if after}
-    report.row_groups.prune(by, len(ranges) - len(kept))
-    rows_in = sum([before.num_rows for before in ranges.values()])
-    report.rows.prune(by, rows_in - sum([after.num_rows for after in kept.values()]))
+    """The row groups that have rows `after` a mechanism has left some of those `before`; the others are counted."""
+    kept = {i: found for i, found in after.items() if found}
+    report.row_groups.prune(by, len(before) - len(kept))
+    report.rows.prune(by, sum([before[i].num_rows - after[i].num_rows for i in before]))
     return kept
 
 
@@ -97,24 +102,26 @@ def plan_by_footer(
     may: bool,
     fold: bool,
 ) -> tuple[tuple[GroupPlan, ...], str] | None:
-    """The row groups to read of a file, and what ruled out the last where there are none; None where its footer does not
-    say all that a plan needs.
+    """The row groups to read of a file, and the mechanism that ruled out the last if there are none.
+
+    None if a plan needs more than the footer. `may`: whether rows may pass by the values of the folders.
     """
     counts, passes, must = batched_file.counts, batched_file.may, batched_file.must
     homogeneous, first = batched_file.homogeneous, batched_file.first
     account, stop = report.chunks is not None, first + len(counts)
-    if 0 in counts:  # where there are no statistics either, what others have would tell them apart
+    # the report tells whether row groups without rows had statistics; the table of footers does not
+    if 0 in counts:
         return None
     if request.selects_rows:
         if request.asked(source.name, first_row, 0, batched_file.num_rows):
             return None
     elif limit is not None:
-        # what is in doubt is pruned as it is reached; where the limit cuts, an index helps
+        # row groups in doubt are pruned when they are reached; in the one that the limit cuts an index helps
         if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
             return None
     elif passes != must:
-        version_check = [some and not every for some, every in zip(passes, must, strict=True)]
-        if not all(compress(homogeneous.final[first:stop], version_check)):
+        in_doubt = [some and not every for some, every in zip(passes, must, strict=True)]
+        if not all(compress(homogeneous.final[first:stop], in_doubt)):
             return None
     if account and not all(compress(homogeneous.sound[first:stop], passes)):
         return None
@@ -147,7 +154,7 @@ def plan_by_footer(
 
 
 def count_pruned(gone: PrunedFiles, report: Report) -> None:
-    """Count files of which nothing is left."""
+    """Count files that are wholly ruled out."""
     report.file_bytes += gone.bytes
     report.row_groups.total += gone.row_groups
     report.rows.total += gone.rows
@@ -161,7 +168,7 @@ def count_pruned(gone: PrunedFiles, report: Report) -> None:
 def _cut(
     ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report
 ) -> dict[int, rows.RowRanges]:
-    """The row groups before the limit is surely reached; the ranges of the last are cut."""
+    """The row groups up to the one in which proven rows reach the limit; its ranges are cut."""
     kept, left = {}, limit
     for i, found in ranges.items():
         if left == 0:
@@ -177,7 +184,7 @@ def _cut(
 
 
 def check_selected(selected: Mapping[str, rows.RowRanges], source: Source, num_rows: int) -> None:
-    """Raise IndexError where rows of a file are selected that it has not."""
+    """Raise IndexError if rows of a file are selected that it does not have."""
     found = selected.get(source.name)
     if found and found.bounds[1] > num_rows:
         raise IndexError(
@@ -186,5 +193,6 @@ def check_selected(selected: Mapping[str, rows.RowRanges], source: Source, num_r
 
 
 def check_taken(take: rows.RowRanges, num_rows: int) -> None:
+    """Raise IndexError if rows are selected that the source does not have."""
     if take and take.bounds[1] > num_rows:
         raise IndexError(f"take: there is no row {take.bounds[1] - 1}, the source has {num_rows}")

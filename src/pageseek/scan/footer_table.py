@@ -1,4 +1,4 @@
-"""What the footers of many similar files say, in one table."""
+"""The footers of many similar files in one table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class FooterTable:
-    """What the footers of the files of a schema group say of its leaves.
+    """The footers of several files of a schema group: their row groups, and the chunks of its leaves.
 
     Attributes
     ----------
@@ -160,6 +160,11 @@ class FooterTable:
     def has(self, key: bytes) -> Flags:
         """Which files have a key-value pair."""
         return np.asarray(self.pairs[:, KEYS.index(key), 0] != ABSENT)
+
+    def value(self, k: int, key: bytes) -> memoryview | None:
+        """The value of a key-value pair of a file; None without one."""
+        at, size = self.pairs[k, KEYS.index(key)].tolist()
+        return None if at == ABSENT else self.data[at : at + size]
 
     def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The sum over the row groups of each file."""

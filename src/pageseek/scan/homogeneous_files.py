@@ -50,8 +50,8 @@ class HomogeneousFiles:
     alone : bool array
         Files that have to be opened to know more.
     sound, final : list of bool
-        For each row group whether all chunks are sound, as FooterFile.placed_chunk has it, and whether the footer has the
-        last word. Filled by `look`.
+        For each row group whether all chunks are sound, as in FooterFile.placed_chunk, and whether no mechanism could add to
+        what the footer proves. Filled by `look`.
     """
 
     def __init__(
@@ -66,9 +66,8 @@ class HomogeneousFiles:
         self.alone = table.huge.copy()
         self.final: list[bool] = [False] * len(self.counts)
         self.sound: list[bool] = []
-        self._exact: dict[
-            int, Flags
-        ] = {}  # row groups of which lists know all values, by the id of a test
+        # row groups of which lists know all values, by the id of a test
+        self._exact: dict[int, Flags] = {}
         self._taken: tuple[list[int], list[int]] = (
             [],
             [],
@@ -116,16 +115,16 @@ class HomogeneousFiles:
         return len(self.counts)
 
     def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
-        """As that of a file."""
+        """The statistics of a leaf, as of one file."""
         return self.table.zones(self.schema_group, leaf)
 
     def _open_files(self) -> Flags:
-        """Files with a row group of which some rows may pass and not all do."""
+        """Files with a row group in doubt: some rows may pass, and not all do."""
         may, must = (np.frombuffer(one, np.bool_) for one in (self.may, self.must))
         return self.table.of_files(may & ~must) > 0
 
     def pruned(self) -> npt.NDArray[np.int64]:
-        """For each file PRUNED_COLUMNS, all zero for a file of which some rows are left."""
+        """PRUNED_COLUMNS for each file; all zero if some of its rows are left."""
         table = self.table
         counts, of_files = table.rows, table.of_files
         left = np.frombuffer(self.may, np.bool_)

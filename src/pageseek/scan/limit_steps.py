@@ -1,4 +1,4 @@
-"""How many row groups are pruned before the rows of them are read, where there is a limit."""
+"""The number of row groups that are pruned before their rows are read, in a scan with a limit."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from pageseek.scan.plan import GroupPlan
 
 
 class LimitSteps:
-    """Few row groups at first, then more with each step: what is pruned beyond the limit costs at most a few times what had to be.
+    """Few row groups at first, then more with each step, so that at most a few times the necessary ones are pruned.
 
-    Where a read waits for the store the steps are wide, so that a scan that finds nothing has few of them.
+    If reads wait for the store, steps are wide: a scan that finds nothing then waits a few times only.
     """
 
-    QUICK, WAITING = (
-        (1, 2),
-        (8, 8),
-    )  # the first step, and how much wider each is than the one before
+    # the size of the first step, and the factor from one step to the next
+    QUICK, WAITING = (1, 2), (8, 8)
 
     def __init__(self) -> None:
         self._size = 0
 
     @classmethod
     def is_one(cls, groups: Sequence[GroupPlan], left: int) -> bool:
-        """Whether all are pruned in the first step, whatever the store."""
+        """Whether all are pruned in the first step, for any store."""
         return len(groups) < 2 or cls().next(groups, left, False) >= len(groups)
 
     def next(self, groups: Sequence[GroupPlan], left: int, waits: bool) -> int:

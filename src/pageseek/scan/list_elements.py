@@ -1,6 +1,4 @@
-"""Lists and their elements, by the nesting levels of decoded leaves: which lists have an element that passes, and
-some rows of nesting levels.
-"""
+"""Lists by the nesting levels of decoded leaves: those with an element that passes, and some rows of them."""
 
 from __future__ import annotations
 
@@ -23,12 +21,14 @@ def _flags(bits: Any, n: int) -> Flags:
 
 
 def passing(decoded: Decoded, mask: Bitmap, slots: int, every: bool) -> tuple[Bitmap, int]:
-    """The rows of lists that have an element which passes; with `every`, of which all do, and which are there.
+    """The rows whose list has an element that passes; with `every`, whose list is not null and has only such elements.
 
-    `mask`: the slots of the leaf that pass. Of lists in lists, one that is null may hold anything.
+    `mask`: the slots of the leaf that pass. A null list within a list may have slots of any value.
     """
     found = _flags(mask, slots)
-    inside = False  # what a null above the innermost list hides
+    inside = (
+        False  # whether the level lies above the innermost list, so that its nulls hide elements
+    )
     for nesting_level in reversed(decoded.nesting_levels):
         if len(nesting_level) == 2:
             n, buffer = nesting_level
@@ -44,7 +44,7 @@ def passing(decoded: Decoded, mask: Bitmap, slots: int, every: bool) -> tuple[Bi
 
 
 def taken(decoded: Decoded, mask: Bitmap) -> Decoded:
-    """Some rows of a leaf with its nesting levels, by a bitmap."""
+    """The rows of a leaf, with its nesting levels, that a bitmap selects."""
     places: npt.NDArray[np.int64] = np.flatnonzero(_flags(mask, decoded.rows))
     rows = len(places)
     nesting_levels: list[tuple[Any, ...]] = []
@@ -64,6 +64,3 @@ def taken(decoded: Decoded, mask: Bitmap) -> Decoded:
             bits = pa.py_buffer(np.packbits(kept, bitorder="little").tobytes())
         nesting_levels.append((len(places), nulls, bits if nulls else None))
     return Decoded(rows, decoded.array.take(of_numpy(places)), nesting_levels)
-
-
-__all__ = ["passing", "taken"]

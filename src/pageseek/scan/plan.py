@@ -1,4 +1,4 @@
-"""What is left to read of one file: records that a plan carries to other processes."""
+"""The rows of one file that are left to read: records that a plan carries to other processes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class GroupPlan:
     ranges : RowRanges
         The rows that may match.
     fully_matched : bool
-        The footer proves that each of them passes the filter.
+        Whether the footer proves that each of them passes the filter.
     cost : int
-        About the bytes to read.
+        About the number of bytes to read.
     matching : RowRanges
-        Rows that pass by the word of an index.
+        Rows that pass, as an index proves.
     pages_pruned : bool
-        All mechanisms were asked. Else the footer alone was.
+        Whether all mechanisms were asked, or else the footer alone.
     ignored : frozenset of int
-        Leaves whose page index was known to be wrong, so that `ranges` does not rest on it.
+        Leaves whose page index was known to be invalid, so that `ranges` does not depend on it.
     """
 
     row_group: int

@@ -1,4 +1,4 @@
-"""What is asked of every file: the same for all parts of a plan."""
+"""The request of a scan: one for all files, and for all parts of a plan."""
 
 from __future__ import annotations
 
@@ -22,13 +22,33 @@ from pageseek.scan.row_selection import MOST_ROWS
 
 _NO_ROWS = rows.RowRanges.empty()
 BATCH_SIZE = 1 << 17
-AHEAD = 256 << 20
+AHEAD = 256 << 20  # the default of max_ahead_bytes
 _LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of every file: the same for all parts of a plan."""
+    """The columns, filter, limit and options of a scan.
+
+    Attributes
+    ----------
+    prune : frozenset of str
+        The mechanisms that may be used.
+    take : RowRanges, optional
+        Row numbers in the whole source that are selected.
+    selected : mapping, optional
+        Row numbers in each file that are selected, by its name.
+    row_number : str, optional
+        The name of a column with the number of each row in the source.
+    threads : int, optional
+        Threads that may compute at a time; None: one for each core.
+    max_ahead_bytes : int
+        Bytes of row groups that are read before they are wanted.
+    distinct_index : str, optional
+        The column whose values lists in DataFusion's form have.
+    dataset_schema : DatasetSchema, optional
+        Set if files may differ, or have columns in the names of folders.
+    """
 
     columns: tuple[str, ...] | None
     filter: Expression | None
@@ -38,15 +58,13 @@ class Request:
     batch_size: int
     limits: Limits = DEFAULT
     prune: frozenset[str] = field(default_factory=lambda: mechanisms(True))
-    take: rows.RowRanges | None = None  # rows of the whole source, which are numbered through
-    selected: Mapping[str, rows.RowRanges] | None = None  # rows of each file, by its name
-    row_number: str | None = None  # the column that gives these numbers
-    threads: int | None = None  # that may compute at a time; None: one for each core
-    max_ahead_bytes: int = AHEAD  # of row groups that are read before they are asked for
-    distinct_index: str | None = None  # the column of lists in the published form
-    dataset_schema: DatasetSchema | None = (
-        None  # where files may differ, or have columns in the names of folders
-    )
+    take: rows.RowRanges | None = None
+    selected: Mapping[str, rows.RowRanges] | None = None
+    row_number: str | None = None
+    threads: int | None = None
+    max_ahead_bytes: int = AHEAD
+    distinct_index: str | None = None
+    dataset_schema: DatasetSchema | None = None
 
     @classmethod
     def of(
@@ -63,7 +81,7 @@ class Request:
         limits: tuple[int, int, int],
         distinct_index: str | None,
     ) -> Request:
-        """What a caller of `scan` gives, checked. `output`: the fields of Options. `limits`: those of Limits."""
+        """The request of a caller of `scan`, checked. `output`: the fields of Options. `limits`: those of Limits."""
         if type(batch_size) is not int or batch_size > MOST_ROWS:
             batch_size = min(whole("batch_size", batch_size), MOST_ROWS)
         if batch_size < 1:
@@ -96,7 +114,7 @@ class Request:
             options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
             nan=nan,
             batch_size=batch_size,
-            # as a rule they are the default ones, which cost more to make than to compare
+            # as a rule they are the default: comparing them is cheaper than making them
             limits=DEFAULT if limits == _LIMITS else Limits(*limits),
             prune=mechanisms(prune),
             threads=threads,
@@ -105,7 +123,7 @@ class Request:
         )
 
     def numbered(self, schema: pa.Schema, name: str) -> pa.Schema:
-        """A schema with the column of row numbers, if there is to be one."""
+        """A schema with the column of row numbers, if the request has one."""
         if self.row_number is None:
             return schema
         if self.row_number in schema.names:
@@ -120,7 +138,7 @@ class Request:
         return self.take is not None or self.selected is not None
 
     def asked(self, file: str, file_row: int, at: int, num_rows: int) -> rows.RowRanges:
-        """The rows that are selected of `num_rows` rows of a file, before any filter.
+        """The selected rows among `num_rows` rows of a file, before any filter.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Row groups of a remote file that share a request: one brings them sooner than another could be waited for."""
+"""Row groups of a remote file that share a request, because one request is quicker than two."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from pageseek.scan.plan import GroupPlan
 from pageseek.scan.steps import Held, Read, Steps
 from pageseek.storage.store import wait_bytes
 
-UNKNOWN_BYTES = 8 << 20  # of memory that a row group may take whose chunks cannot be looked at
-FEWEST_RUNS = 4  # requests that a file is worth before row groups share one, unless it is tiny
+UNKNOWN_BYTES = 8 << 20  # of memory for a row group whose chunks are not known
+FEWEST_RUNS = 4  # requests of a file below which row groups share one only if they are tiny
 
 
 class Run(NamedTuple):
-    """Row groups that are read in one go, and about the bytes of memory that they take."""
+    """Row groups that are read together. `weight`: about the bytes of memory that they take."""
 
     groups: Sequence[GroupPlan]
     weight: int
 
 
 def weight(scan: FileScan, group: GroupPlan) -> int:
-    """About the bytes of memory that a row group takes while it is read: what is decompressed, and what is decoded."""
+    """About the bytes of memory of a row group while it is read: its pages, decompressed and decoded."""
     file, number = scan.file, group.row_group
     try:
         leaves = scan.bound_request.leaves.required(file)(number)
         chunks = [file.chunk(number, leaf) for leaf in leaves]
-    except PageseekError:  # reading it says so, in its turn
+    except PageseekError:  # raised again when it is read
         return UNKNOWN_BYTES
     size: int = sum([max(chunk.total_uncompressed_size, 0) for chunk in chunks])
     return 2 * size * group.ranges.num_rows // max(file.group_rows[number], 1)
 
 
 def runs(scan: FileScan, budget: int) -> Iterator[Run]:
-    """The row groups of a file, each by itself, unless some share a request.
+    """The row groups of a file, each by itself unless some share a request.
 
-    Row groups of a remote file share one if nothing is tested in them and one request brings them sooner than another could be
-    waited for. Bytes between two of them are read over where that costs less than a request: PARALLEL requests are under way at
-    a time, so that each costs a part of a wait. Where one of them fills the line already, the bytes cost as much as others.
+    Row groups of a remote file share a request if nothing is tested in them and one request is quicker than two. The bytes
+    between two of them are read with them if that costs less than a request. PARALLEL requests are under way at a time, so
+    that each costs a part of a wait only; but if one request takes the whole bandwidth, these bytes cost as much as others.
     """
     groups, store = scan.plan.groups, scan.file.store
     wait, most = wait_bytes(store), max(len(groups) // FEWEST_RUNS, 1)
@@ -53,7 +53,7 @@ def runs(scan: FileScan, budget: int) -> Iterator[Run]:
     for group in groups:
         heavy, places = weight(scan, group), []
         if wait and (scan.bound_request.bound is None or group.fully_matched):
-            with suppress(PageseekError):  # reading it says so, in its turn
+            with suppress(PageseekError):  # raised again when it is read
                 places = [at for ats in _places(scan, group).values() for at in ats]
         first = min([at for at, _ in places], default=-1)
         last = max([sum(at) for at in places], default=0)
@@ -66,7 +66,7 @@ def runs(scan: FileScan, budget: int) -> Iterator[Run]:
             yield Run(run, total + (stop - start if len(run) > 1 else 0))
             run, total = [], 0
         start = start if run else first
-        stop = last if places else store.size  # else nothing joins it
+        stop = last if places else store.size  # without places no other row group joins it
         run.append(group)
         total += heavy
     if run:
@@ -74,10 +74,10 @@ def runs(scan: FileScan, budget: int) -> Iterator[Run]:
 
 
 def fetch(scan: FileScan, groups: Sequence[GroupPlan], report: Report) -> Steps[Sequence[Held]]:
-    """The bytes of the row groups of a run, read together, in the order of their places."""
+    """Read the bytes of the row groups of a run together. Returns them in the order of their places."""
     file = scan.file
     wanted: dict[tuple[int, int], None] = {}
-    with suppress(PageseekError):  # reading it says so, in its turn
+    with suppress(PageseekError):  # raised again when it is read
         for group in groups:
             for leaf, places in _places(scan, group).items():
                 counts = report.chunk(file.name, group.row_group, leaf.name, None)
@@ -89,7 +89,7 @@ def fetch(scan: FileScan, groups: Sequence[GroupPlan], report: Report) -> Steps[
 
 
 def _places(scan: FileScan, group: GroupPlan) -> dict[Leaf, list[tuple[int, int]]]:
-    """The (offset, length) of what is read of the leaves of a row group where nothing is tested."""
+    """The (offset, length) of the reads of each leaf of a row group in which nothing is tested."""
     file, number = scan.file, group.row_group
     leaves = {
         part.leaf.index: part.leaf for column in scan.bound_request.columns for part in column.parts

@@ -1,4 +1,4 @@
-"""Row selections that a caller gives: numbers of rows of the whole source, or of each file."""
+"""Row selections of callers: row numbers in the whole source, or in each file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pageseek._core import rows
 from pageseek.base.suggest import offered
 from pageseek.storage import Sources
 
-MOST_ROWS = (1 << 63) - 1  # that the core counts
+MOST_ROWS = (1 << 63) - 1  # the largest number of rows that the core counts
 
 
 def row_ranges(given: Any) -> rows.RowRanges:
-    """Numbers of rows as ranges. TypeError, IndexError: they are none."""
+    """Row numbers as ranges. TypeError, IndexError: they are no row numbers."""
     if isinstance(given, rows.RowRanges):
         return given
     numbers = np.asarray(given)
@@ -33,7 +33,7 @@ def row_ranges(given: Any) -> rows.RowRanges:
 
 
 def selected_rows(given: Mapping[Any, Any], sources: Sources) -> dict[str, rows.RowRanges]:
-    """Numbers of rows by the names of files. ValueError: a file is not one of the scan."""
+    """Row numbers by the names of files. ValueError: a file is not one of the scan."""
     names = {source.name: source.name for source in sources}
     names |= {source.path: source.name for source in sources if source.path not in names}
     found: dict[str, rows.RowRanges] = {}

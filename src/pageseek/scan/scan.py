@@ -1,4 +1,4 @@
-"""A lazy scan: what is asked of files, until somebody wants their rows."""
+"""A lazy scan: a request to files, until its rows are wanted."""
 
 from __future__ import annotations
 
@@ -39,48 +39,43 @@ class Scan:
         return self._sources
 
     def select(self, *columns: str | Sequence[str]) -> Scan:
-        """Only these columns, in this order. None named: rows without columns."""
+        """Only these columns, in this order. Without any: rows without columns."""
         names: list[str] = []
         for column in columns:
             names.extend([column] if isinstance(column, str) else column)
         return replace(self, _request=replace(self._request, columns=tuple(names)))
 
     def filter(self, condition: Any) -> Scan:
-        """Only rows for which the condition is TRUE, and every condition given before."""
+        """Only rows for which the condition, and each one given before, is TRUE."""
         made = to_expression(condition)
         if made is None:
             return self
-        before = self._request.filter
-        return replace(
-            self,
-            _request=replace(
-                self._request, filter=made if before is None else flatten(And((before, made)))
-            ),
-        )
+        if self._request.filter is not None:
+            made = flatten(And((self._request.filter, made)))
+        return replace(self, _request=replace(self._request, filter=made))
 
     def limit(self, n: int) -> Scan:
-        """At most the first `n` rows of those that pass every filter, whether given before or after."""
+        """At most the first `n` of the rows that pass every filter, whether given before or after."""
         n = min(whole("limit", n), MOST_ROWS)
         if n < 0:
             raise ValueError(f"limit({n}): not negative")
-        before = self._request.limit
-        return replace(
-            self, _request=replace(self._request, limit=n if before is None else min(n, before))
-        )
+        if self._request.limit is not None:
+            n = min(n, self._request.limit)
+        return replace(self, _request=replace(self._request, limit=n))
 
     def take(self, selection: Any) -> Scan:
-        """Only the rows of these numbers; of a scan that has taken before, those in both.
+        """Only the rows of these numbers, and of those taken before.
 
-        A selection may be made elsewhere, by an index of your own: it counts as any other pruning. Rows come out in file order,
-        each once, in whatever order the numbers are given; a filter applies to them as well. The pages of other rows are not
-        read, and files of which no row is taken are not opened, unless rows are counted through all files. A number beyond
-        the last row is an IndexError once the files are opened.
+        A selection may come from an index of your own: it counts as any other pruning. Rows come out in file order, each once,
+        in any order of the numbers; a filter applies to them as well. The pages of other rows are not read. Files without a
+        selected row are not opened, unless rows are counted through all files. A number beyond the last row is an IndexError
+        once the files are opened.
 
         Parameters
         ----------
         selection : sequence of int, integer array, RowRanges, or mapping
-            Numbers of rows from 0, as `with_row_number` counts them through all row groups and files of the scan. Or by the
-            path of each file (`sources`) numbers that are counted in this file; of files that are not named no row is taken.
+            Row numbers from 0, as `with_row_number` counts them through all row groups and files of the scan. Or, by the path
+            of each file (`sources`), row numbers within this file; from files that are not named no row is taken.
         """
         request = self._request
         if isinstance(selection, Mapping):
@@ -98,14 +93,14 @@ class Scan:
         """A first column of int64 with the number of each row in the source, from 0.
 
         It is the place of the row in the files, counted through all row groups and files of the scan in order,
-        whatever filters, limits and pruning leave of them.
+        with or without filters, limits and pruning.
         """
         if not isinstance(name, str):
             raise TypeError(f"with_row_number({name!r}): a name")
         return replace(self, _request=replace(self._request, row_number=name))
 
     def plan(self, selection: Any = None) -> ScanPlan:
-        """Open the files and prune: what would be read. Picklable, versioned, splittable. `selection`: as of `take`."""
+        """Open the files and prune: the plan of what would be read. `selection`: as of `take`."""
         request = self._request if selection is None else self.take(selection)._request
         plan = Execution(self._sources, request).plan()
         for note in self._origin.notes:
@@ -115,11 +110,9 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        request = replace(self._request, limit=None)
-        if (
-            request.dataset_schema is None or not request.dataset_schema.folders.names
-        ):  # else it says which files there are
-            request = replace(request, filter=None)
+        request, dataset_schema = replace(self._request, limit=None), self._request.dataset_schema
+        if dataset_schema is None or not dataset_schema.folders.names:
+            request = replace(request, filter=None)  # it leaves out no file by its folders
         return Execution(self._sources, request).plan().schema
 
     @property
@@ -127,7 +120,7 @@ class Scan:
         return Execution(self._sources, self._request, self._progress)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches, read as they are asked for."""
+        """The rows as record batches, read as the iterator advances."""
         return self._execution.batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -137,7 +130,7 @@ class Scan:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule protocol: any library that knows it can read a scan.
 
-        How deep types may be is up to that library: pyarrow's import takes 64 levels. `to_reader` has no such limit.
+        That library limits how deep types are nested: pyarrow's import takes 64 levels. `to_reader` has no such limit.
         """
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
@@ -146,21 +139,21 @@ class Scan:
         return Execution(self._sources, self._request, self._progress).table()
 
     def count_rows(self) -> int:
-        """How many rows pass; without a filter the footers answer."""
+        """The number of rows that pass; without a filter the footers answer."""
         return self._execution.count()
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
-        """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
-        and prove it, else from as few pages as can matter.
+        """One row with counts, least and greatest values of the rows that pass.
 
-        NaN is left out of "min" and "max" unless there is nothing else; with nan="spark" it is the greatest value.
-        Nulls are left out always; of no value at all the least is null. A zero is 0.0, whatever its sign.
+        They come from statistics if these are exact and prove them, else from as few pages as possible. NaN is left out of
+        "min" and "max" unless there is no other value; with nan="spark" it is the greatest value. Nulls are always left
+        out; without any value "min" and "max" are null. -0.0 comes out as 0.0.
 
         Parameters
         ----------
         figures : iterable of str or tuple
-            "count" is the number of rows; `(column, "count")` that of its values that are not null,
-            `(column, "min")` and `(column, "max")`. A column is a name, a dotted path or `pageseek.col(...)`.
+            "count" is the number of rows, `(column, "count")` the number of values that are not null. `(column, "min")`
+            and `(column, "max")` are the least and the greatest. A column is a name, a dotted path or `pageseek.col(...)`.
 
         Returns
         -------
@@ -172,17 +165,17 @@ class Scan:
         return aggregate(self._sources, self._request, figures)
 
     def explain(self, analyze: bool = False, aggregate: Iterable[Any] | None = None) -> Report:
-        """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`.
+        """A report of what would be read, and why not more; with `analyze`, of what was. Print it, or `.to_dict()`.
 
-        With a limit and a filter, what would be read is what may be: the reading ends where the limit is reached.
+        With a limit and a filter it is what may be read at most: reading ends when the limit is reached.
 
         Parameters
         ----------
         analyze : bool
-            Do it, and count what happens.
+            Read, and count what happens.
         aggregate : iterable of str or tuple, optional
-            The figures that `aggregate` is to be explained for; `answered` then counts files and row groups of
-            which the footer has them, `bounds` what is not read because it holds nothing less, or greater.
+            Figures: explain `aggregate` for them. `answered` then counts files and row groups for which the footer answers,
+            `bounds` those that are not read because they hold no value less, or greater.
         """
         if aggregate is not None:
             from pageseek.scan.aggregate import explain

@@ -1,4 +1,4 @@
-"""A plan: files with versions, row groups with rows. It is picklable; this is what Spark ships."""
+"""A plan: files with versions, row groups with rows. It is picklable; Spark ships it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ScanPlan:
 
     @property
     def cost(self) -> int:
-        """About the bytes that will be read."""
+        """About the number of bytes that will be read."""
         return sum(group.cost for file in self.files for group in file.groups)
 
     def split(self, n: int) -> list[ScanPlan]:
-        """At most `n` plans of nearly equal cost, each row group in exactly one; empty ones are left out.
+        """At most `n` plans of nearly equal cost, none of them empty. Each row group is in exactly one.
 
-        File order is kept inside each part. A limit holds for each part on its own.
+        File order is kept inside each plan. A limit holds for each plan on its own.
         """
         if n < 1:
             raise ValueError(f"split({n}): at least one part")
@@ -65,7 +65,7 @@ class ScanPlan:
 
     def execute(self, report: Report | None = None) -> Iterator[pa.RecordBatch]:
         """The batches of the plan, in file order. `report` is filled as they come."""
-        if report is None:  # nobody looks at it
+        if report is None:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
@@ -75,12 +75,9 @@ class ScanPlan:
             yield from batches_of(table, self.request.batch_size)
 
     def _begin(self, report: Report) -> None:
-        """Fill a report that planning did not fill: what there is to read is what the plan holds."""
-        report.analyzed, report.nan, report.columns = (
-            True,
-            self.request.nan,
-            list(self.schema.names),
-        )
+        """Fill a report that planning did not fill, by the plan alone."""
+        report.analyzed, report.nan = True, self.request.nan
+        report.columns = list(self.schema.names)
         report.filter = "" if self.request.filter is None else repr(self.request.filter)
         report.files.total += len(self.files)
         report.row_groups.total += sum(len(file.groups) for file in self.files)

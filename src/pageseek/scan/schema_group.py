@@ -1,4 +1,4 @@
-"""What files of one kind have in common: their columns, their writer, and what a request asks of them."""
+"""Similar files: they have the same columns and writer, and a request is bound to them once."""
 
 from __future__ import annotations
 
@@ -11,39 +11,51 @@ from pageseek.predicate.bound import BoundConst, leaves_of, tests_of
 from pageseek.prune import may_be_final
 from pageseek.scan.bound_request import BoundRequest
 
-WIDE = 16  # columns of a file beyond which they are not looked at without need
-SCHEMAS = 64  # stored by files of one kind
+WIDE = 16  # leaves to read beyond which their chunks are looked at only to count them
+SCHEMAS = 64  # Arrow schemas of other files that are remembered
 
 
 class SchemaGroup:
-    """Files of which one was opened: they have its columns, its writer, and the same is asked of them."""
+    """Files that are like one that was opened.
+
+    Attributes
+    ----------
+    like, stored : bytes
+        The schema, and the Arrow schema that its writer left.
+    read : list of Leaf
+        The leaves that are read; empty if they are not looked at.
+    leaf_types : dict
+        For each tested leaf its leaf type, whether its bounds are trusted, and whether its counts of nulls are.
+    leaves : uint64 array
+        The leaves that are looked at in footers: `read`, then the others that are tested.
+    column : dict
+        The position in `leaves` of a leaf.
+    wanted : bool array
+        For each leaf of `read` whether it belongs to the payload.
+    """
 
     def __init__(self, file: FileMetadata, bound_request: BoundRequest, account: bool) -> None:
         self.like = file.schema_key
         self.stored = file.columns_key[2]
-        # what others have stored, and whether that says the same
-        self._stored: dict[bytes | None, bool] = {}
+        self._stored: dict[bytes | None, bool] = {}  # answers of `stores`
         self.bound_request, self.tree = bound_request, file.schema_tree
         self.orders, self.writer = file.orders, file.writer
         bound, options = bound_request.bound, bound_request.request.options
-        self.constant = isinstance(bound, BoundConst)  # the filter is, whatever the rows
+        self.constant = isinstance(bound, BoundConst)  # the filter does not depend on rows
         self.tests = [] if bound is None else tests_of(bound)
         tested = [test.leaf for test in self.tests if not test.leaf.group]
         self.leaf_types: dict[int, tuple[LeafType, bool, bool]] = {
             leaf.index: (file.leaf_type(leaf, options), *file.usable_statistics(leaf))
             for leaf in tested
         }
-        # the leaves that are read, and those of which the statistics are asked, the first of which they are
         self.read: list[Leaf] = []
-        if not any(test.leaf.group for test in ([] if bound is None else leaves_of(bound))):
-            self.read = (
-                bound_request.leaves.required(file)(0) if account or bound is not None else []
-            )
+        groups = bound is not None and any(test.leaf.group for test in leaves_of(bound))
+        if not groups and (account or bound is not None):
+            self.read = bound_request.leaves.required(file)(0)
         if not account and len(self.read) > WIDE:
             self.read = []
-        self.may_be_final = bool(self.read) and may_be_final(
-            self.tests, bound_request.request.prune
-        )
+        use = bound_request.request.prune
+        self.may_be_final = bool(self.read) and may_be_final(self.tests, use)
         asked = {leaf.index: leaf for leaf in self.read}
         asked |= {leaf.index: leaf for leaf in tested}
         self.column = {index: i for i, index in enumerate(asked)}
@@ -54,7 +66,7 @@ class SchemaGroup:
 
     @staticmethod
     def may_be_made(file: FileMetadata, bound_request: BoundRequest, account: bool) -> bool:
-        """Whether the footers of such files say all that there is to know."""
+        """Whether the footers of such files tell enough to plan by them."""
         if (
             file.is_encrypted
             or file.writer.understates_chunks
@@ -62,11 +74,11 @@ class SchemaGroup:
         ):
             return False
         bound = bound_request.bound
-        # which leaf of a group is read hangs on its chunks
+        # the presence leaf of a group depends on the chunks of each file
         return bound is None or not account or not any(t.leaf.group for t in leaves_of(bound))
 
     def stores(self, raw: bytes | None) -> bool:
-        """Whether a file with this Arrow schema is one of them; as a rule schemas differ in no more than remarks."""
+        """Whether a file with this Arrow schema is one of them. As a rule schemas differ in their metadata at most."""
         found = self._stored.get(raw)
         if found is None:
             if len(self._stored) >= SCHEMAS:

@@ -1,11 +1,11 @@
-"""Nested columns: the tree that Arrow makes of a top-level field, and arrays put together from its leaves.
+"""Nested columns: the tree of a top-level field in Arrow, and arrays assembled from its leaves.
 
-`tree` has the field's nodes, `paths` what stands between a field and one of its leaves: its nesting levels.
-A decoder follows them with the leaf's definition and repetition levels. It gives the validity of each node that may be
-null and the offsets of each that repeats. `assembly` hangs these into arrays, from the leaves up.
+`tree` has the field's nodes, `paths` the nesting levels between a field and each of its leaves. A decoder follows them
+with the leaf's definition and repetition levels. It gives the validity of each node that may be null and the offsets of
+each that repeats. `assembly` makes arrays of these, from the leaves up.
 """
 
-from pageseek.format.nesting.assembly import MAX_FILL, Decoded, assemble
+from pageseek.format.nesting.assembly import Decoded, assemble
 from pageseek.format.nesting.paths import (
     OPTIONAL,
     REPEATED,
@@ -14,15 +14,13 @@ from pageseek.format.nesting.paths import (
     project,
     select,
 )
-from pageseek.format.nesting.tree import MAX_DEPTH, Kind, Node, build
+from pageseek.format.nesting.tree import MAX_DEPTH, Node, build
 
 __all__ = [
     "MAX_DEPTH",
-    "MAX_FILL",
     "OPTIONAL",
     "REPEATED",
     "Decoded",
-    "Kind",
     "NestingLevel",
     "Node",
     "assemble",

@@ -1,4 +1,4 @@
-"""Arrow arrays of nested fields, put together from what the decoder gives for each leaf."""
+"""Arrow arrays of nested fields, assembled from their decoded leaves."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pageseek.base.records import dataclass
 from pageseek.format.nesting.tree import Node
 from pageseek.format.schema import Leaf
 
-MAX_PIECES = 1 << 12  # joined one by one
-MAX_FILL = 1 << 28  # elements added where a fixed-size list is null: a file may claim any size
+MAX_PIECES = 1 << 12  # pieces of an array that are joined at a time
+MAX_FILL = 1 << 28  # elements added for null fixed-size lists: a file may claim any size
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a decoder gives for one leaf.
+    """One decoded leaf.
 
     Attributes
     ----------
     rows : int
         Rows of the top-level field.
     array : pyarrow.Array
-        Values in the storage type of the leaf's form, a slot for each slot of the innermost segment, null
-        where the definition level is below the leaf's greatest.
+        Values in the storage type of the leaf, one for each slot of the innermost segment: null if the definition level
+        is below the leaf's greatest.
     nesting_levels : list
         An entry for each nesting level but the leaf's own OPTIONAL one. OPTIONAL: (slots, null count, validity
         bitmap or None if nothing is null). REPEATED: (slots, offsets), slots + 1 of int32, the first 0.
 
-    A segment is what lies between two repeated nesting levels; all levels in it have the same slots. A null struct
-    keeps its slot in everything below it, a null or empty list has none there.
+    A segment is the levels between two repeated nesting levels; they have the same slots. A null struct keeps its slot in
+    all levels below it; a null or empty list has no slot there.
     """
 
     rows: int
@@ -47,17 +47,17 @@ def assemble(node: Node, decoded: Mapping[int, Decoded], where: str = "") -> pa.
     Parameters
     ----------
     node : Node
-        The field; or what `project` left of it.
+        The field, or the part of it that `project` kept.
     decoded : mapping
-        What was decoded, by leaf number, of every leaf below the node.
+        The decoded leaves below the node, by leaf number.
     where : str
-        Where the leaves came from, for messages.
+        The source of the leaves, for messages.
 
     Raises
     ------
     CorruptFileError
-        If leaves disagree about the lists and structs that they share, if a map has a key that is null,
-        or a fixed-size list another size.
+        Leaves disagree about the lists and structs that they share, a map has a null key, or a fixed-size list has another
+        size.
     """
     return _Assembler(decoded, f"{where}: " if where else "").array(
         node, 0, decoded[_first(node).index].rows, None
@@ -91,7 +91,7 @@ class _Assembler:
             count, nulls, bitmap = lead.nesting_levels[at]
             self._check(first, count, slots)
             validity = None if bitmap is None or not nulls else pa.py_buffer(bitmap)
-            present = validity  # what is null above is null here
+            present = validity  # a null above is null here, too
             at += 1
         kind = node.field.type
         if node.kind == "struct":
@@ -138,10 +138,10 @@ class _Assembler:
             )
 
     def _agree(self, node: Node, stop: int) -> None:
-        """Check that the children of a node say the same of it and of all above it.
+        """Check that the children of a node agree on the `stop` nesting levels down to it.
 
-        Every child is compared by its first leaf with that of the first child; further leaves of a child
-        are compared with its first when it is assembled.
+        The first leaf of every child is compared with that of the first child. Further leaves of a child are compared with
+        its first when the child is assembled.
         """
         leaf = _first(node)
         lead = self._decoded[leaf.index]
@@ -163,7 +163,7 @@ class _Assembler:
     def _filled(
         self, leaf: Leaf, size: int, items: pa.Array, offsets: Any, present: pa.Buffer | None
     ) -> pa.Array:
-        """Elements of a fixed-size list: Arrow keeps a list's worth of them where it is null, Parquet none."""
+        """The elements of fixed-size lists: Arrow keeps `size` elements for a null list, Parquet none."""
         sizes = np.diff(offsets)
         wrong = sizes != size
         if not wrong.any():
@@ -193,12 +193,10 @@ class _Assembler:
 
 
 def _with_nulls(items: pa.Array, offsets: Any, absent: Any, size: int) -> pa.Array:
-    """The elements of lists of `size`, with as many nulls where a list is absent."""
-    cuts = (
-        np.flatnonzero(np.diff(absent)) + 1
-    )  # where runs of absent lists, or of present ones, begin
-    starts = np.concatenate([[0], cuts, [len(absent)]])
-    if len(starts) > MAX_PIECES and not _has_views(items.type):  # they cannot be taken
+    """The elements of lists of `size`, with `size` nulls for each absent list."""
+    # runs of absent lists, or of present ones
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(absent)) + 1, [len(absent)]])
+    if len(starts) > MAX_PIECES and not _has_views(items.type):  # pyarrow cannot `take` views
         places = offsets[:-1, np.newaxis] + np.arange(size, dtype=np.int64)
         return items.take(pa.array(places.ravel(), mask=np.repeat(absent, size)))
     pieces, joined = [], []
@@ -223,7 +221,7 @@ def _has_views(kind: pa.DataType) -> bool:
 
 
 def _filler(kind: pa.DataType) -> int:
-    """Slots that one null of a type takes up in the largest of its arrays."""
+    """The slots that one null of a type takes up in its arrays."""
     if isinstance(kind, pa.BaseExtensionType):
         return _filler(kind.storage_type)
     if pa.types.is_fixed_size_list(kind):

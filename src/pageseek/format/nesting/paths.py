@@ -1,4 +1,4 @@
-"""Ways through the tree of a nested field: the nesting levels of each leaf, and the leaves below a path.
+"""Paths through the tree of a nested field: the nesting levels of each leaf, and the leaves below a path.
 
 Sources: Dremel's levels, as parquet.thrift counts them.
 """
@@ -23,9 +23,9 @@ NestingLevel: TypeAlias = tuple[int, int, int]
 def nesting_levels_of(root: Node, leaf: int) -> tuple[NestingLevel, ...]:
     """The nesting levels from a top-level field down to one of its leaves.
 
-    A level is (kind, definition level, repetition level). OPTIONAL: a node that may be null, and is there
-    where the definition level is at least this. REPEATED: one more element is there where the definition
-    level is at least this; it is a further one of the same list where the repetition level is this one.
+    A nesting level is (kind, definition level, repetition level). OPTIONAL: a node that may be null; it is present if the
+    definition level is at least this. REPEATED: an element is present if the definition level is at least this; it
+    belongs to the list before if the repetition level is this one.
     """
     made: list[NestingLevel] = []
     node = root
@@ -43,15 +43,15 @@ def nesting_levels_of(root: Node, leaf: int) -> tuple[NestingLevel, ...]:
 
 
 def select(root: Node, path: str) -> frozenset[int]:
-    """Numbers of the leaves below a dotted path, which starts with the name of the field; empty if none.
+    """The numbers of the leaves below a dotted path, which starts with the name of the field.
 
-    The path is one of the Parquet schema, with every repeated group ("l.list.element.x"). Where there is
-    no such one, it is read as Arrow's, in which the element of a list may be left out ("l.element.x", "l.x").
+    The path is one of the Parquet schema, with every repeated group ("l.list.element.x"). If that has no such path, it is
+    one of Arrow, in which the element of a list may be left out ("l.element.x", "l.x").
     """
     found = frozenset(leaf.index for leaf in root.leaves() if _begins(leaf, path))
     if found:
         return found
-    reached: set[tuple[int, int]] = set()  # by node and rest: names that recur have many ways
+    reached: set[tuple[int, int]] = set()  # by node and rest: names that recur make many paths
     picked: set[int] = set()
 
     def walk(node: Node, rest: str) -> None:
@@ -74,18 +74,17 @@ def select(root: Node, path: str) -> frozenset[int]:
 
 
 def _begins(leaf: Leaf, path: str) -> bool:
-    """Whether the path is that of the leaf or of a group around it; names may hold dots themselves."""
+    """Whether a path is that of the leaf or of a group around it; names may have dots of their own."""
     return leaf.name.startswith(path) and len(path) + 1 in accumulate(
         len(part) + 1 for part in leaf.path
     )
 
 
 def project(root: Node, wanted: Sequence[str]) -> Node | None:
-    """The field with the leaves below the wanted paths only, in the order of the file.
+    """The field with only the leaves below the wanted paths, in the order of the file.
 
-    None if one of the paths is of nothing in this field; `select` tells which. Groups without leaves are left out,
-    as nothing in the file says which of their rows are null. A map whose keys or values are not wanted is
-    a list of structs, as pyarrow has it.
+    None if one of the paths leads to nothing; `select` tells which. Groups without leaves are left out, as the file does not
+    tell which of their rows are null. A map without its keys or values is a list of structs, as pyarrow has it.
     """
     picked: set[int] = set()
     for path in wanted:

@@ -1,8 +1,8 @@
-"""The tree of a nested field: what the schema's elements come to in Arrow.
+"""The tree of a nested field: schema elements as Arrow fields.
 
-A field is built in two passes: the schema elements become parts, as the file has them, and the parts become
-nodes, as Arrow has them. Sources: LogicalTypes.md (Nested Types, with the rules for lists and maps of older
-writers). Types are those that pyarrow's own reader gives for the file.
+A field is built in two passes: schema elements become parts, as the file has them, and parts become nodes, as Arrow has
+them. Source: LogicalTypes.md (Nested Types, with the rules for lists and maps of older writers). Types are those that
+pyarrow's own reader gives for the file.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pageseek.format.types import (
     stored_type,
 )
 
-# Groups around a leaf. Functions here and Arrow's own (comparison, validation, IPC, which by default refuses
-# 64 levels of types) recurse once or more for each; a list takes two groups. Schemas of people stay below 30.
+# Groups around a leaf. Functions here and Arrow's own (comparison, validation, IPC, which by default refuses 64 levels of
+# types) recurse once or more for each group. A list takes two groups. Real schemas stay below 30.
 MAX_DEPTH = 100
 
 _REPETITION_OPTIONAL, _REPETITION_REPEATED = 1, 2
@@ -41,7 +41,7 @@ Kind: TypeAlias = Literal["leaf", "struct", "list", "map"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A field of the Arrow schema, at any depth, and the levels at which it is there.
+    """A field of the Arrow schema, at any depth, and the levels at which it is present.
 
     Attributes
     ----------
@@ -50,11 +50,11 @@ class Node:
     field : pyarrow.Field
         Its name, type, nullability and metadata.
     optional : bool
-        Whether the file lets it be null: it is where the definition level is at least `def_level`.
+        Whether it may be null by the file: it is present if the definition level is at least `def_level`.
     def_level, rep_level : int
-        Levels of the node itself, without those of its elements.
+        The levels of the node itself, without those of its elements.
     first_leaf, stop_leaf : int
-        The leaves below it lie in this range of leaf numbers; equal where there are none.
+        The range of the numbers of the leaves below it; equal if there are none.
     children : tuple of Node
         Fields of a struct; the element of a list; key and value of a map.
     """
@@ -80,7 +80,7 @@ class Node:
 
     @property
     def repeats(self) -> bool:
-        """Whether it holds elements: one where the definition level is `def_level` + 1 or more."""
+        """Whether it has elements: one is present if the definition level is `def_level` + 1 or more."""
         return self.kind in ("list", "map")
 
     def leaf_nodes(self) -> Iterator[Node]:
@@ -123,11 +123,11 @@ class _Part:
 
     @property
     def annotation(self) -> int:
-        """L_LIST or L_MAP, or 0: an annotation of any other kind leaves a group what it is."""
+        """L_LIST or L_MAP, or 0: any other annotation does not change what a group is."""
         if self.is_leaf:
             return 0
         logical = self.element.logical
-        if logical not in (ABSENT, 0):  # the newer of the two has the say
+        if logical not in (ABSENT, 0):  # the LogicalType comes before the ConvertedType
             return logical if logical in (L_LIST, L_MAP) else 0
         if self.element.converted_type == _CONVERTED_LIST:
             return L_LIST
@@ -137,10 +137,10 @@ class _Part:
 
 
 def _parts(schema: Schema, index: int) -> _Part:
-    """The elements of a top-level field, as a tree. The counts of children are the file's word only."""
+    """The elements of a top-level field, as a tree. Counts of children may be wrong."""
     top = schema.field(index)
     where = f"{schema._source}: column {top.name!r}"
-    name_offset = SchemaElement._fields.index("name_offset")  # no two elements have one in common
+    name_offset = SchemaElement._fields.index("name_offset")  # it differs between any two elements
     (found,) = np.nonzero(schema._table[1:, name_offset] == top.element.name_offset)
     position, leaves = int(found[0]) + 1, top.first_leaf
     open_groups: list[_Part] = []
@@ -181,62 +181,51 @@ def build(schema: Schema, index: int, options: Options, stored: pa.Field | None)
     index : int
         Position of the field among the top-level ones.
     options : Options
-        How leaves come out.
+        The types in which leaves come out.
     stored : pyarrow.Field or None
         The field in the Arrow schema that the writer left, if there is one.
 
     Raises
     ------
     CorruptFileError
-        If a group says LIST or MAP and is neither by any rule; the message names it.
+        A group is annotated as LIST or MAP and is neither by any rule.
     LimitError
-        If groups lie deeper than MAX_DEPTH.
+        Groups lie deeper than MAX_DEPTH.
     """
     return _Builder(schema, options).node(_parts(schema, index), 0, 0, stored)
 
 
+_FIXED_SIZE = pa.list_(pa.null(), 1).id
+_MAKE_LIST = {
+    make(pa.null()).id: make for make in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)
+}  # by the ids of types
+
+
 def like_list(like: pa.DataType | None, item: pa.Field) -> pa.DataType:
-    """A list of `item`, in the layout of `like` where that is one of a list."""
-    t = pa.types
-    if like is not None:
-        if t.is_large_list(like):
-            return pa.large_list(item)
-        if t.is_fixed_size_list(like) and like.list_size >= 0:  # IPC lets any number through
-            return pa.list_(item, like.list_size)
-        if t.is_list_view(like):
-            return pa.list_view(item)
-        if t.is_large_list_view(like):
-            return pa.large_list_view(item)
-    return pa.list_(item)
+    """A list of `item`, in the layout of `like` if that is a list."""
+    if like is None:
+        return pa.list_(item)
+    if like.id == _FIXED_SIZE and like.list_size >= 0:  # IPC lets any number through
+        return pa.list_(item, like.list_size)
+    return _MAKE_LIST.get(like.id, pa.list_)(item)
 
 
 def _readable(stored: pa.Field | None) -> pa.DataType | None:
-    """The stored type of a leaf, unless the name of its time zone is not even text."""
+    """The stored type of a leaf, unless the name of its time zone is no text."""
     if stored is None:
         return None
     try:
-        _ = getattr(stored.type, "tz", None)  # decoded when it is asked for
+        _ = getattr(stored.type, "tz", None)  # decoded on access
     except ValueError:
         return None
     return stored_type(stored)
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    t = pa.types
-    return bool(
-        t.is_list(kind)
-        or t.is_large_list(kind)
-        or t.is_fixed_size_list(kind)
-        or t.is_list_view(kind)
-        or t.is_large_list_view(kind)
-    )
-
-
 class _Builder:
-    """Parts to nodes. Levels are handed down: those that hold before the part adds its own.
+    """Makes nodes of parts. `d` and `r` are the definition and repetition level above a part.
 
-    `stored` is the writer's Arrow field for the same place; it is followed only as long as its types have
-    the shape of the file's, and says nothing about names or nullability, which are the file's own.
+    `stored` is the writer's Arrow field for the same place. It is followed as long as its types have the shape of the
+    file's; names and nullability are always the file's own.
     """
 
     def __init__(self, schema: Schema, options: Options) -> None:
@@ -244,7 +233,7 @@ class _Builder:
         self._options = options
 
     def node(self, part: _Part, d: int, r: int, stored: pa.Field | None) -> Node:
-        """Any part in a place where its own repetition counts."""
+        """The node of a part whose own repetition counts."""
         if not part.repeated:
             if part.is_leaf:
                 return self._leaf(part, d, r, stored)
@@ -255,7 +244,7 @@ class _Builder:
             return self._struct(part, d, r, stored)
         if part.annotation:
             raise self._refuse(part, "a LIST or MAP must not be repeated")
-        # Neither in a LIST nor in a MAP: "a required list of required elements"
+        # outside of a LIST or MAP: "a required list of required elements"
         below = self._stored_item(stored)
         if part.is_leaf:
             item = self._leaf(part, d + 1, r + 1, below, own_id=False)
@@ -271,13 +260,13 @@ class _Builder:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
         leaf_type = leaf_type_of(leaf.element, self._options, _readable(stored))
-        # pyarrow makes no field of type null that is not nullable, though its C++ does
+        # pyarrow refuses a field of type null that is not nullable
         made = self._field(part, leaf_type.type, part.optional or leaf_type.is_null, stored, own_id)
         levels = (part.optional, d + part.optional, r)
         return Node("leaf", made, *levels, part.first_leaf, part.stop_leaf, (), leaf, leaf_type)
 
     def _struct(self, part: _Part, d: int, r: int, stored: pa.Field | None) -> Node:
-        """A group, or one that is an element: its own repetition adds a level only if it is OPTIONAL."""
+        """A group, which may be an element: its own repetition adds a level only if it is OPTIONAL."""
         d += part.optional
         below: Sequence[pa.Field | None] = [None] * len(part.children)
         if (
@@ -301,14 +290,14 @@ class _Builder:
     # -- annotated groups ------------------------------------------------------------------------
 
     def _list(self, part: _Part, d: int, r: int, stored: pa.Field | None) -> Node:
-        """A LIST; where it is repeated itself, it is the element of a two-level list around it."""
+        """A LIST; if it is repeated itself, it is the element of a two-level list around it."""
         d += part.optional
         inner = self._only_repeated(part, "LIST")
         item = self._element(part, inner, d + 1, r + 1, self._stored_item(stored))
         return self._listed(part, item, d, r, stored)
 
     def _element(self, outer: _Part, inner: _Part, d: int, r: int, stored: pa.Field | None) -> Node:
-        """What the repeated part of a LIST stands for: an element, or the scaffolding around one."""
+        """The element of a LIST: its repeated part, or the only field of that."""
         if inner.is_leaf:
             return self._leaf(inner, d, r, stored)
         if not inner.children:
@@ -343,7 +332,7 @@ class _Builder:
             self.node(child, d + 1, r + 1, below)
             for child, below in zip(entries.children, known, strict=True)
         )
-        if key.nullable:  # Hive wrote such keys; a null among them is an error when one comes
+        if key.nullable:  # Hive wrote such keys; a null key is an error when it is read
             if pa.types.is_null(key.field.type):
                 raise UnsupportedError(f"{self._where(part)}: the keys of this MAP have no type")
             key = replace(key, field=key.field.with_nullable(False))
@@ -360,7 +349,8 @@ class _Builder:
         return part.children[0]
 
     def _stored_item(self, stored: pa.Field | None) -> pa.Field | None:
-        return stored.type.field(0) if stored is not None and _is_list(stored.type) else None
+        is_list = stored is not None and stored.type.id in (_FIXED_SIZE, *_MAKE_LIST)
+        return stored.type.field(0) if stored is not None and is_list else None
 
     def _field(
         self,
