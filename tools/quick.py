@@ -73,7 +73,9 @@ def main(names: list[str]) -> int:
     if chosen:
         command = [PYTHON, "-m", "pytest", "-q", "-n", "2", "-m", LATER, *chosen]
         steps.append(Step("tests", command))
-    print("check, about a minute for one file: " + ", ".join([*LINT, *c_tests, *chosen]), flush=True)
+    print(
+        "check, about a minute for one file: " + ", ".join([*LINT, *c_tests, *chosen]), flush=True
+    )
     return run("check", steps)
 
 

@@ -63,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         prefix(data, size, out)
 
     monkeypatch.setitem(codecs._BY_NAME, "zstd", counted)
-    monkeypatch.setitem(codecs._PREFIX, "zstd", (counted_prefix, BLOCK))
+    monkeypatch.setattr(codecs, "_zstd_prefix", counted_prefix)
     return made
 
 
