@@ -169,11 +169,14 @@ ZSTD_BLOCK = 1 << 17  # the largest block (RFC 8878, 3.1.1.2.4): decoding can st
 Prefix = Callable[[memoryview, int, Block], None]
 
 
+_PREFIX: dict[str, tuple[Prefix | None, int]] = {
+    "zstd": (_zstd_prefix if _contexts is not None else None, ZSTD_BLOCK)
+}
+
+
 def prefix_of(codec: str) -> tuple[Prefix | None, int]:
     """A function that decodes only the first bytes of a page, None without one; and the bytes at which it can stop."""
-    if codec != "zstd":
-        return None, 1
-    return _zstd_prefix if _contexts is not None else None, ZSTD_BLOCK
+    return _PREFIX.get(codec, (None, 1))
 
 
 def decompressor(codec: int) -> tuple[str, Decompress | None]:

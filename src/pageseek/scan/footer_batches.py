@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
-from pageseek.base.workers import cores
 from pageseek.dataset.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.tails import TailBatch, TailReader
@@ -71,7 +70,7 @@ class FooterBatches:
         # the numbers from `_begin` on of the files with rows left, if known
         self._next_left: npt.NDArray[np.int64] | None = None
         self._size = MAX_FILES if request.limit is None else FIRST_LIMITED
-        self._threads, self._limit = request.threads or cores(), request.limits.max_metadata_bytes
+        self._threads, self._limit = request.num_threads, request.limits.max_metadata_bytes
         self._tail_reader = TailReader(self._limit, self._threads)
         self._pause, self._paused = 1, False
         self._idle = self._next_idle = (

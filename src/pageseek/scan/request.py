@@ -13,6 +13,7 @@ from pageseek.base.arguments import whole
 from pageseek.base.errors import PredicateError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
+from pageseek.base.workers import cores
 from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.format.types import Options
 from pageseek.predicate.expression import Expression
@@ -131,6 +132,11 @@ class Request:
                 f"{name}: with_row_number({self.row_number!r}): there is a column of this name"
             )
         return schema.insert(0, pa.field(self.row_number, pa.int64(), nullable=False))
+
+    @property
+    def num_threads(self) -> int:
+        """Threads that may compute at a time."""
+        return self.threads or cores()
 
     @property
     def selects_rows(self) -> bool:
