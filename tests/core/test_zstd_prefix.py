@@ -33,7 +33,7 @@ def no_library() -> Iterator[None]:
 
 
 def prefix(packed: bytes, size: int, reach: int) -> bytes:
-    fill = prefix_of("zstd")[0]
+    fill, step = prefix_of("zstd")
     assert fill is not None
     assert step == ZSTD_BLOCK
     out = Block(reach)

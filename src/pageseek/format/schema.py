@@ -383,6 +383,8 @@ class Schema:
     def _check_physical(self, leaf: Leaf) -> None:
         """Check the length of a FIXED_LEN_BYTE_ARRAY; refuse a type that does not exist."""
         physical, length = leaf.element.type, leaf.element.type_length
+        if BOOLEAN <= physical < FIXED:
+            return
         where = f"{self._source}: column {leaf.name!r}"
         if physical != FIXED:
             raise CorruptFileError(f"{where}: there is no physical type {physical}")
@@ -394,8 +396,7 @@ class Schema:
 
     def parquet_leaf_type(self, leaf: Leaf) -> LeafType:
         """How the leaf's values are typed by the Parquet schema alone."""
-        if not BOOLEAN <= leaf.element.type < FIXED:
-            self._check_physical(leaf)
+        self._check_physical(leaf)
         return leaf_type_of(leaf.element, Options())
 
     def leaf_type(self, leaf: Leaf, options: Options) -> LeafType:
