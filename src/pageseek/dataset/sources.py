@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -126,7 +127,7 @@ def _of_files(
         found = [replace(source, partitions=()) for source in found]
     types = None if isinstance(partitioning, bool) else partitioning
     folders = pa.schema([])
-    if types is not None or any(source.partitions for source in found):
+    if types is not None or any(map(attrgetter("partitions"), found)):
         names = {name for name, _ in found[0].partitions}
         if schema is not None:
             given = {field.name: field.type for field in schema if field.name in names}
