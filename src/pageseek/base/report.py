@@ -10,7 +10,7 @@ from typing import Any
 from pageseek.base.records import dataclass
 
 ChunkKey = tuple[str, int, str]  # file, row group, column
-BYTE_KINDS = ("metadata", "index", "data")
+NO_BYTES = {"metadata": 0, "index": 0, "data": 0}
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ class Report:
     row_groups: Count = field(default_factory=Count)
     rows: Count = field(default_factory=Count)
     rows_out: int = 0
-    bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BYTE_KINDS, 0))
+    bytes: dict[str, int] = field(default_factory=NO_BYTES.copy)
     file_bytes: int = 0
     requests: int = 0
     waves: int = 0

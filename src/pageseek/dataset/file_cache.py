@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
@@ -21,7 +21,8 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.footer import needed
 from pageseek.io.tails import TailBatch
 from pageseek.io.version_checks import UnconfirmedVersions
-from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
+from pageseek.storage import Begun, Known, RemoteStore, Source, Store
+from pageseek.storage.local import LocalStore
 from pageseek.storage.store import Buffer
 
 resource: ModuleType | None
@@ -63,16 +64,9 @@ class CacheInfo:
     evictions: int
 
 
-def _is(
-    known: FileMetadata | None, source: Source, version: Version, limit: int
-) -> TypeGuard[FileMetadata]:
-    # two file systems of one type may each have a file of this name, size and time
-    return (
-        known is not None
-        and known.store.version == version
-        and known.source == source
-        and known.max_metadata_bytes == limit
-    )
+def _is_of(held: FileMetadata, source: Source, limit: int) -> bool:
+    """Whether a held file was opened from a source with a limit. Two filesystems may each have a file of one key."""
+    return held.max_metadata_bytes == limit and held.source == source
 
 
 class _Kept(NamedTuple):
@@ -138,27 +132,27 @@ class FileCache:
         key = source.key
         with self._lock:
             held = self._files.get(key)
-        # of a file that is not held, opening asks for the version
-        version = source.version() if held is not None else None
-        if version is not None:
-            with self._lock:
-                known = self._files.get(key)
-                if _is(known, source, version, limit):
-                    self._use(key)
-                    return known
+        if (
+            held is not None
+            and isinstance(held.store, LocalStore)
+            and _is_of(held, source, limit)
+            and held.store.is_at(source.path)
+        ):
+            self._use(key, held)
+            return held
         store = self._open(source, self._known(source, held)) if begun is None else begun()
         if not store.version.dated:
             return FileMetadata(source, store, report, limit)
         with self._lock:
-            known = self._files.get(key)
-            if _is(known, source, store.version, limit):
-                self._use(key)
-                if isinstance(store, RemoteStore):
-                    report.requests += store.requests
-                    report.waves += store.requests
-                    report.retried(*store.retries.take())
-                store.close()
-                return known
+            held = self._files.get(key)
+        if held is not None and held.store.version == store.version and _is_of(held, source, limit):
+            self._use(key, held)
+            if isinstance(store, RemoteStore):
+                report.requests += store.requests
+                report.waves += store.requests
+                report.retried(*store.retries.take())
+            store.close()
+            return held
         renewed = isinstance(store, RemoteStore) and store.renewed
         tail = end.tail if end is not None and end.version == store.version else None
         file = FileMetadata(source, store, report, limit, tail)
@@ -180,7 +174,7 @@ class FileCache:
         with self._lock:
             held, end = self._files.get(source.key), self._end(source)
         if held is not None:
-            return _tied(held.store) and _is(held, source, held.store.version, limit)
+            return _tied(held.store) and _is_of(held, source, limit)
         return end is not None and end.version.strong
 
     def _assumed(self, source: Source, report: Report, limit: int) -> FileMetadata | None:
@@ -188,17 +182,24 @@ class FileCache:
         key = source.key
         with self._lock:
             held, end = self._files.get(key), self._end(source)
-            if held is not None:
-                if not _tied(held.store) or not _is(held, source, held.store.version, limit):
-                    return None
-                self._use(key)
-                return held
+        if held is not None:
+            if not _tied(held.store) or not _is_of(held, source, limit):
+                return None
+            self._use(key, held)
+            return held
         store = None if end is None else source.assumed(end)
         if store is None:
             return None
         file = FileMetadata(source, store, report, limit)
         self._add(key, file, True)
         return file
+
+    def _use(self, key: str, file: FileMetadata) -> None:
+        """Count a hit, and make a file the one that was used last, unless it was dropped meanwhile."""
+        with self._lock:
+            self._hits += 1
+            if self._files.get(key) is file:
+                self._files.move_to_end(key)
 
     def _add(self, key: str, file: FileMetadata, hit: bool) -> None:
         with self._lock:
@@ -319,10 +320,6 @@ class FileCache:
     def _end(self, source: Source) -> Known | None:
         kept = self._ends.get(source.key)
         return None if kept is None or kept.source not in (None, source) else kept.known
-
-    def _use(self, key: str) -> None:
-        self._hits += 1
-        self._files.move_to_end(key)
 
     def _resize(self, key: str | tuple[str, ...], size: int) -> None:
         """Count the bytes of what is held under a key."""

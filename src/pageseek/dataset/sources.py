@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -101,37 +102,30 @@ def with_schema(
 
     `partitioning`, `schema`: the types of the columns of folders, and of all columns, as a caller gives them.
     """
-    lake = found.table
-    if lake is None:
-        if not found.sources:
-            raise ValueError("the source is an empty list: no file to read")
-        return _of_files(found.sources, partitioning, schema)
-    if partitioning is not None or schema is not None:
-        raise ValueError(
-            "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
-        )
-    return lake.sources, DatasetSchema(
-        lake.folders, lake.schema, ids=lake.ids, inside=dict(lake.inside)
-    )
-
-
-def _of_files(
-    found: Sequence[Source], partitioning: Types | bool | None, schema: pa.Schema | None
-) -> tuple[tuple[Source, ...], DatasetSchema | None]:
+    if (lake := found.table) is not None:
+        if partitioning is not None or schema is not None:
+            raise ValueError(
+                "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
+            )
+        inside = dict(lake.inside)
+        return lake.sources, DatasetSchema(lake.folders, lake.schema, ids=lake.ids, inside=inside)
+    files = found.sources
+    if not files:
+        raise ValueError("the source is an empty list: no file to read")
     if schema is not None and not isinstance(schema, pa.Schema):
         raise TypeError(f"schema={schema!r}: a pyarrow.Schema")
     if schema is not None and len(set(schema.names)) < len(schema):
         raise ValueError("schema: a name stands there twice")
     if partitioning is False:
-        found = [replace(source, partitions=()) for source in found]
+        files = [replace(source, partitions=()) for source in files]
     types = None if isinstance(partitioning, bool) else partitioning
-    folders = pa.schema([])
-    if types is not None or any(source.partitions for source in found):
-        names = {name for name, _ in found[0].partitions}
+    folders = None
+    if types is not None or any(map(attrgetter("partitions"), files)):
+        names = {name for name, _ in files[0].partitions}
         if schema is not None:
             given = {field.name: field.type for field in schema if field.name in names}
             types = {**by_name(types), **given}
-        found, folders = typed(found, types)
-    if len(found) == 1 and not folders.names and schema is None:
-        return tuple(found), None
-    return tuple(found), DatasetSchema(folders, schema)
+        files, folders = typed(files, types)
+    if len(files) == 1 and not folders and schema is None:
+        return files, None
+    return files, DatasetSchema(folders or pa.schema([]), schema)

@@ -162,7 +162,8 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
             raise FileNotFoundError(f"{path}: {NO_DATA}")
         return found
     if mode:
-        check_regular(mode, path)
+        if not stat.S_ISREG(mode):
+            check_regular(mode, path)
         return [(os.path.abspath(path), ())]
     names = path.replace(os.sep, "/").split("/")
     at = first_magic(names)

@@ -314,6 +314,11 @@ class LocalStore:
             have += n
         return buffer
 
+    def is_at(self, path: str) -> bool:
+        """Whether the file of this name is the one that is open, unchanged. OSError: there is none."""
+        now = os.stat(path)
+        return (now.st_ino, now.st_size, now.st_mtime_ns) == self._seen
+
     def check(self) -> None:
         now = os.fstat(self._fd)
         if (now.st_ino, now.st_size, now.st_mtime_ns) != self._seen:

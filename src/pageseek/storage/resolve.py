@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,9 +18,9 @@ from pageseek.base.records import dataclass
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
 from pageseek.storage.listing import NO_DATA, is_data, on_disk, on_store
-from pageseek.storage.local import LocalStore, MemoryStore, version_at
+from pageseek.storage.local import LocalStore, MemoryStore
 from pageseek.storage.retry import RetryPolicy
-from pageseek.storage.store import Known, Store, Version
+from pageseek.storage.store import Known, Store
 from pageseek.storage.table_folders import ListedTables, Tables
 
 PATIENCE = RetryPolicy()
@@ -59,12 +60,6 @@ class Source:
         if self.filesystem is None:
             return None
         return self.filesystem.assumed(self.path, self.retry_policy, known)
-
-    def version(self) -> Version | None:
-        """The version that lies there now, where asking costs less than to open the file."""
-        if self.data is not None or self.filesystem is not None:
-            return None
-        return version_at(self.path)
 
     @property
     def name(self) -> str:
@@ -110,12 +105,12 @@ class Sources(tuple[Source, ...]):
     @cached_property
     def far(self) -> bool:
         """Whether reads of one of them wait for a store."""
-        return any(source.filesystem is not None for source in self)
+        return any(map(attrgetter("filesystem"), self))
 
     @cached_property
     def in_folders(self) -> bool:
         """Whether one of them has values in the names of its folders."""
-        return any(source.partitions for source in self)
+        return any(map(attrgetter("partitions"), self))
 
     @cached_property
     def paths(self) -> tuple[str, ...] | None:
@@ -210,11 +205,12 @@ def _named(
 
 def _local(path: str, tables: Tables | None) -> list[Source]:
     seen = None if tables is None else ListedTables()
-    found = [Source(one, partitions=said) for one, said in on_disk(path, seen)]
+    found = on_disk(path, seen)
     if tables is not None and seen is not None:
         tables.take(seen)
-        tables.near += [one.path for one in found[:1]]
-    return found
+        if found:
+            tables.near.append(found[0][0])
+    return [Source(one, partitions=said) for one, said in found]
 
 
 def _on_files(
