@@ -103,7 +103,7 @@ def data(request: pytest.FixtureRequest) -> bytes:
 def test_rows_of_large_pages_come_from_a_prefix(
     data: bytes, monkeypatch: pytest.MonkeyPatch, no_library: None
 ) -> None:
-    fill = prefix_of("zstd")[0]
+    fill, step = prefix_of("zstd")
     assert fill is not None
     filled: list[int] = []
 
@@ -111,7 +111,7 @@ def test_rows_of_large_pages_come_from_a_prefix(
         filled.append(len(out))
         fill(packed, size, out)
 
-    monkeypatch.setattr(codecs, "_zstd_prefix", counted)
+    monkeypatch.setitem(codecs._PREFIX, "zstd", (counted, step))
     wanted = pq.read_table(pa.BufferReader(data))
     for row in (0, 1, 7_000, 16_383, 16_384, 30_000, 50_000, ROWS - 1):
         filled.clear()
@@ -133,7 +133,7 @@ def test_damage_in_a_prefix_is_told_as_damage_of_the_page(
         raise CoreError(codecs.CORRUPT, None, "not this way")
 
     wanted = pq.read_table(pa.BufferReader(data)).slice(3, 1)
-    monkeypatch.setattr(codecs, "_zstd_prefix", broken)
+    monkeypatch.setitem(codecs._PREFIX, "zstd", (broken, ZSTD_BLOCK))
     assert ps.read_table(data, filter=ps.col("key") == 3).equals(wanted)  # then all of it
     monkeypatch.undo()
     file = open_metadata(data)

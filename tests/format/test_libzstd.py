@@ -63,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         prefix(data, size, out)
 
     monkeypatch.setitem(codecs._BY_NAME, "zstd", counted)
-    monkeypatch.setattr(codecs, "_zstd_prefix", counted_prefix)
+    monkeypatch.setitem(codecs._PREFIX, "zstd", (counted_prefix, BLOCK))
     return made
 
 
