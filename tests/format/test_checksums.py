@@ -17,7 +17,7 @@ import pytest
 from pageseek._core import bloom as bloom_core
 
 import pageseek as ps
-from pageseek.format.checksums import FIELD, PIECE
+from pageseek.format.checksums import FIELD, PIECE_BYTES
 from pageseek.format.embedded import KEY, directory
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
@@ -319,7 +319,7 @@ def filtered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_a_filter_is_followed_by_its_checksums(filtered: Path) -> None:
     data = filtered.read_bytes()
     (entry,) = entries(filtered, "bloom")
-    assert entry["sums"] == PIECE == 512
+    assert entry["sums"] == PIECE_BYTES == 512
     found = sorted(places(filtered, "bloom").values())
     end = entry["offset"]
     for start, stop, chunk in found:
@@ -327,7 +327,7 @@ def test_a_filter_is_followed_by_its_checksums(filtered: Path) -> None:
         head, size = bloom_core.header(data[start:stop])
         assert head + size == stop - start
         key = xxh64(data[start : start + head]) ^ chunk
-        cuts = [*range(start + head, stop, PIECE), stop]
+        cuts = [*range(start + head, stop, PIECE_BYTES), stop]
         sums = [xxh64(data[a:b]) ^ key for a, b in pairwise(cuts)]
         end = stop + 8 * len(sums)
         assert data[stop:end] == b"".join(one.to_bytes(8, "little") for one in sums)
@@ -341,12 +341,12 @@ def spots(path: Path, value: int, group: int) -> dict[str, range]:
     head, size = bloom_core.header(data[start:stop])
     hashes = np.array([xxh64(value.to_bytes(8, "little"))], np.uint64).tobytes()
     (block,) = np.frombuffer(bloom_core.places(hashes, size), np.uint64).tolist()
-    piece = block // PIECE
-    at = start + head + PIECE * piece
+    piece = block // PIECE_BYTES
+    at = start + head + PIECE_BYTES * piece
     return {
         "header": range(start, start + head),
         "block": range(start + head + block, start + head + block + 32),
-        "piece": range(at, min(at + PIECE, stop)),
+        "piece": range(at, min(at + PIECE_BYTES, stop)),
         "sum": range(stop + 8 * piece, stop + 8 * piece + 8),
     }
 
@@ -426,7 +426,7 @@ def test_filters_prune_as_before_and_read_little(
         assert found["row_groups"]["read"] == left and not scan.explain(analyze=True).notes
         assert found["bytes"]["index"] <= 2 * 4096
         if filtered.name == "large.parquet":
-            assert found["bytes"]["index"] <= 2 * (64 + PIECE + 8)
+            assert found["bytes"]["index"] <= 2 * (64 + PIECE_BYTES + 8)
         assert found["waves"] == 3 + (left > 0)  # the end, the footer, the filters; pages
 
 
@@ -529,7 +529,7 @@ def test_all_that_was_attached_goes_again(tmp_path: Path) -> None:
     with open_metadata(path) as file:
         found = directory(file)
     assert found is not None
-    assert [one.sums for one in found.pointers if one.kind == "bloom"] == [PIECE] * 3
+    assert [one.sums for one in found.pointers if one.kind == "bloom"] == [PIECE_BYTES] * 3
     ps.index.detach(path, ["bloom"], in_place=True)
     assert ps.index.verify(path).ok and not entries(path, "bloom")
     assert [one["sums"] for one in entries(path, "page_index")] == [True, True]

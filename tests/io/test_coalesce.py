@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pageseek.io.coalesce import LARGEST, PARALLEL, SENDING, coalesced
+from pageseek.io.coalesce import MAX_REQUEST_BYTES, PARALLEL, SENDING, coalesced
 
 RANGES = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30)), min_size=1, max_size=60).map(
     sorted
@@ -52,11 +52,11 @@ def test_a_near_store_joins_neighbours_only():
 
 
 def test_no_request_grows_beyond_the_largest():
-    piece = LARGEST // 4
+    piece = MAX_REQUEST_BYTES // 4
     ranges = [(i * piece, piece) for i in range(9)]
     sizes = [size for _, size, _ in coalesced(ranges, 1 << 20)]
-    assert sizes == [LARGEST, LARGEST, piece]
-    assert coalesced([(0, 3 * LARGEST)], 0) == [(0, 3 * LARGEST, 1)]
+    assert sizes == [MAX_REQUEST_BYTES, MAX_REQUEST_BYTES, piece]
+    assert coalesced([(0, 3 * MAX_REQUEST_BYTES)], 0) == [(0, 3 * MAX_REQUEST_BYTES, 1)]
 
 
 def test_many_distant_ranges_are_joined_until_they_are_few():

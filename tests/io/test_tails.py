@@ -17,7 +17,7 @@ from pageseek._core import files
 
 from pageseek.base.errors import CoreError
 from pageseek.io import tails as ends
-from pageseek.io.tails import FOOT, HELD, TAIL, TailBatch, TailReader
+from pageseek.io.tails import FOOT, MAX_HELD_BYTES, TAIL, TailBatch, TailReader
 from pageseek.storage import local
 
 OLD = 1_500_000_000 * 10**9  # ns since 1970
@@ -151,7 +151,7 @@ def test_footers_of_all_lengths(tmp_path: Path, lengths: list[int], expected: in
     while done < len(paths):
         batch = reader.read(paths[done:])
         assert 0 < batch.looked_at <= len(paths) - done
-        assert len(batch.tails) <= 2 * HELD
+        assert len(batch.tails) <= 2 * MAX_HELD_BYTES
         for place in range(batch.looked_at):
             check(batch, place, data[done + place], paths[done + place])
         assert batch.is_current()

@@ -19,7 +19,7 @@ from pageseek._core import bloom, rows
 
 import pageseek as ps
 from pageseek.predicate.expression import Or
-from pageseek.predicate.in_arrays import FEW
+from pageseek.predicate.in_arrays import FEW_LITERALS
 from pageseek.predicate.in_literals import Listed
 
 
@@ -115,7 +115,7 @@ def test_mixed_types_are_what_each_value_is(kind: pa.DataType, nan: str) -> None
     x, data = ps.col("x"), sink.getvalue()
     for values in (MIXED, [v for v in MIXED if v is not None and not isinstance(v, pa.Scalar)]):
         at_once = x.isin(values)
-        assert len(values) > FEW
+        assert len(values) > FEW_LITERALS
         by_eight = Or(tuple(x.isin(values[i : i + 8]) for i in range(0, len(values), 8)))
         for one, other in ((at_once, by_eight), (~at_once, ~by_eight)):
             wanted, found = (ps.read_table(data, filter=f, nan=nan)["row"] for f in (other, one))

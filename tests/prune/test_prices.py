@@ -201,7 +201,7 @@ def test_what_came_with_the_end_of_the_file_costs_nothing(tmp_path: Path, far: N
 def test_what_is_not_worth_its_wait_is_named(
     tmp_path: Path, far: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(footer, "TAIL", 8)
+    monkeypatch.setattr(footer, "TAIL_BYTES", 8)
     path = published(tmp_path / "x.parquet", table(1), statistics=False)
     found, text = explained(path, CATEGORY == "nowhere", prune=["distinct_index"])
     assert found["row_groups"]["read"] == 1
@@ -246,7 +246,7 @@ def test_a_list_of_the_whole_file_is_weighed_against_all_of_it(
     """No row group alone is worth the wait for it, all together are."""
     monkeypatch.setattr(LocalStore, "latency", 1e-4)
     monkeypatch.setattr(LocalStore, "bandwidth", 1e8)
-    monkeypatch.setattr(footer, "TAIL", 8)
+    monkeypatch.setattr(footer, "TAIL_BYTES", 8)
     path = tmp_path / "x.parquet"
     data = pa.table({"category": [f"v{i:05}" for i in range(40_000)], "n": range(40_000)})
     few = data.set_column(0, "category", pa.array([f"v{i % 50:02}" for i in range(40_000)]))

@@ -742,7 +742,7 @@ def test_files_that_are_all_unlike_are_not_each_held_against_all_others(
     scan = ps.scan(str(folder)).filter(ps.col("id") > 5)
     assert scan.count_rows() == 0
     assert held < 12 * n  # and not n * n / 2
-    assert opened() <= n - 100 + 2 * footer_batches.PATIENCE  # similar files are still found
+    assert opened() <= n - 100 + 2 * footer_batches.LONGEST_PAUSE  # similar files are still found
     monkeypatch.undo()
     check(scan)
     check(scan.filter(ps.col("id") > 1))

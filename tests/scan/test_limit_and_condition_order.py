@@ -14,7 +14,14 @@ from pageseek._core import rows
 import pageseek as ps
 from pageseek.predicate.bound import BoundAnd, BoundConst, BoundOr
 from pageseek.scan import group_filter, group_reader, row_group
-from pageseek.scan.condition_order import BLOCK, EACH, FIRST, Learned, blocks_of, likely_share
+from pageseek.scan.condition_order import (
+    BLOCK,
+    EACH,
+    FIRST_GROUPS,
+    Learned,
+    blocks_of,
+    likely_share,
+)
 
 N = 4_000
 
@@ -161,9 +168,9 @@ def test_the_order_is_learned_from_row_group_to_row_group() -> None:
 
 def test_a_settled_order_is_measured_now_and_then() -> None:
     learned, parts = Learned(), [BoundConst(True), BoundConst(True)]
-    measured = [learned.order(parts, lambda _: 8.0)[1] for _ in range(3 * EACH + FIRST)]
-    assert all(measured[:FIRST])
-    assert sum(measured[FIRST:]) == 3
+    measured = [learned.order(parts, lambda _: 8.0)[1] for _ in range(3 * EACH + FIRST_GROUPS)]
+    assert all(measured[:FIRST_GROUPS])
+    assert sum(measured[FIRST_GROUPS:]) == 3
     learned.note(0, (100_000, 98), (99_000, 98), 1.0)  # dear, and rules out little
     learned.note(1, (100_000, 98), (100, 1), 0.001)
     orders = [learned.order(parts, lambda _: 8.0)[0] for _ in range(EACH)]

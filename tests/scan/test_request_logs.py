@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.format.checksums import PIECE
+from pageseek.format.checksums import PIECE_BYTES
 from pageseek.storage import endpoint as endpoints
 from support.attaching import with_directory
 from support.object_requests import ObjectRequests, Place
@@ -248,11 +248,11 @@ def test_attached_bloom_filters_are_one_wave_with_their_checksums(
     data = path.read_bytes()
     with_directory(path, lambda one: one.pop("sums", None))
     filters = filters_of(data)
-    end = sum(filters[-1]) + 8 * -(-filters[-1][1] // PIECE)
+    end = sum(filters[-1]) + 8 * -(-filters[-1][1] // PIECE_BYTES)
     asking = ps.col("key") == whole["key"][13_000].as_py()
     depths = []
     # of each filter its head, the piece with one block, and the checksum of that
-    for content_, parts, size in ((data, 3, PIECE + 8), (path.read_bytes(), 2, 32)):
+    for content_, parts, size in ((data, 3, PIECE_BYTES + 8), (path.read_bytes(), 2, 32)):
         server.put(PATH, content_)
         ps.clear_cache()
         server.log.reset()

@@ -213,7 +213,7 @@ def test_a_scan_without_filter_asks_for_no_index_and_parses_none(
     monkeypatch.setattr(core, "offset_index", fail)
     ps.clear_cache()
     log.clear()
-    tail = Path(big.path).stat().st_size - footer.TAIL
+    tail = Path(big.path).stat().st_size - footer.TAIL_BYTES
     assert ps.read_table(big.path).num_rows == ROWS
     assert all(at >= tail or at + n <= big.index_start for at, n in log.ranges)
     log.clear()
@@ -386,7 +386,7 @@ def test_a_lookup_on_any_filesystem_reads_the_tail_and_the_pages() -> None:
         Column("k", INT32, list(range(4000)), [500] * 8),
         Column("s", BYTE_ARRAY, [b"%d" % i * 20 for i in range(4000)], [1000] * 4, logical=STRING),
     ]
-    handler = Handler(write(columns, padding=bytes(footer.TAIL)))
+    handler = Handler(write(columns, padding=bytes(footer.TAIL_BYTES)))
     found = ps.read_table((pafs.PyFileSystem(handler), "x.parquet"), filter=ps.col("k") == 1234)
     assert found["s"].to_pylist() == ["1234" * 20]
     # one for the tail, one for the index, and the pages; no request twice
@@ -411,7 +411,7 @@ def dictionaries(tmp_path: Path) -> tuple[str, Column]:
     path.write_bytes(
         write(
             [Column("k", INT32, list(range(3000)), [1000] * 3), column],
-            padding=bytes(footer.TAIL),
+            padding=bytes(footer.TAIL_BYTES),
         )
     )
     return str(path), column

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.format.footer import TAIL
+from pageseek.format.footer import TAIL_BYTES
 from pageseek.storage.local import LocalStore
 from support.store_log import Log
 
@@ -79,7 +79,7 @@ def test_answers_and_counts_are_the_same(
         assert found["rows"]["out"] == expected.num_rows
         wanted = sum(leaf["bytes"] for leaf in found["leaves"].values())
         data = found["bytes"]["data"]
-        assert wanted - TAIL <= data <= read  # some came with the footer
+        assert wanted - TAIL_BYTES <= data <= read  # some came with the footer
         if LocalStore.bandwidth == 50:  # no gap is worth its bytes
             assert data <= wanted
 

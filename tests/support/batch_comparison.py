@@ -15,12 +15,12 @@ HUGE = 1 << 62
 @contextmanager
 def one_by_one() -> Iterator[None]:
     """Every file is opened by itself."""
-    before, planning.FEW = planning.FEW, HUGE
+    before, planning.FEWEST_FILES = planning.FEWEST_FILES, HUGE
     try:
         ps.clear_cache()
         yield
     finally:
-        planning.FEW = before
+        planning.FEWEST_FILES = before
         ps.clear_cache()
 
 

@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 
 SHORT = 12  # names at most that are all shown
 CLOSE = 3  # nearest names that are shown of more
-MOST = 100_000  # names that are compared
+MAX_NAMES = 100_000  # names that are compared
 ENTRIES = 10_000  # entries of a folder that are compared
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
     """The names that differ in case only, else in few letters; the nearest first, at most CLOSE."""
     small = name.lower()
-    same = [one for one in names[:MOST] if one.lower() == small]
+    same = [one for one in names[:MAX_NAMES] if one.lower() == small]
     if same:
         return same[:CLOSE]
     import difflib  # slow to import, and needed for errors only
 
     of_small: dict[str, str] = {}
-    for one in names[:MOST]:
+    for one in names[:MAX_NAMES]:
         of_small.setdefault(one.lower(), one)
     close = difflib.get_close_matches(small, of_small, CLOSE)
     if not close and len(small) > 2:  # the beginning of a longer one

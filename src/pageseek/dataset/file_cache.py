@@ -31,10 +31,14 @@ try:
 except ImportError:  # Windows has no such limit
     resource = None
 
-SHARE = 4  # the cache holds at most one in this many of the descriptors that the process may have
+DESCRIPTOR_SHARE = (
+    4  # the cache holds at most one in this many of the descriptors that the process may have
+)
 MAX_BYTES = 256 << 20
-RECORD = 400  # bytes of a kept end, beside its own
-KINDS = 8  # results that are kept with one batch: one for each schema group, and each set of leaves
+END_RECORD_BYTES = 400  # bytes of a kept end, beside its own
+MAX_RESULTS = (
+    8  # results that are kept with one batch: one for each schema group, and each set of leaves
+)
 GROWING = (
     8  # files opened last, whose sizes are taken again: their indexes are parsed as they are needed
 )
@@ -232,7 +236,7 @@ class FileCache:
     def keep_made(self, batch: TailBatch, key: Hashable, made: Any) -> None:
         """Keep a result with the batch that it was made of."""
         with self._lock:
-            while len(batch.made) >= KINDS:
+            while len(batch.made) >= MAX_RESULTS:
                 del batch.made[next(iter(batch.made))]
             batch.made[key] = made
             self._measure_batch(batch)
@@ -313,7 +317,7 @@ class FileCache:
         limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit == resource.RLIM_INFINITY:
             return self.capacity
-        return max(1, min(self.capacity, limit // SHARE))
+        return max(1, min(self.capacity, limit // DESCRIPTOR_SHARE))
 
     # ---- with the lock held
 
@@ -338,7 +342,7 @@ class FileCache:
     def _keep(self, key: str, kept: _Kept) -> None:
         self._forget(key)
         self._ends[key] = kept
-        self._resize(key, RECORD + len(kept.known.tail))
+        self._resize(key, END_RECORD_BYTES + len(kept.known.tail))
 
     def _measure_batch(self, batch: TailBatch) -> None:
         if self._batches.get(batch.paths) is batch:

@@ -25,7 +25,7 @@ from pageseek.dataset.lake_tables import Table, delta_table, foreign, iceberg_ta
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.remote import RemoteStore
-from pageseek.storage.resolve import PATIENCE, Source
+from pageseek.storage.resolve import DEFAULT_RETRY, Source
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.table_folders import DELTA, ENDS, LOG, METADATA, REMEDY, TableFolder
 
@@ -45,7 +45,7 @@ _numbers = tuple(map(re.compile, (r"v(\d+)", r"(\d+)-.+")))
 def open_table(
     folder: TableFolder,
     options: Mapping[str, Any] | None = None,
-    retry_policy: RetryPolicy = PATIENCE,
+    retry_policy: RetryPolicy = DEFAULT_RETRY,
 ) -> Table:
     """The current version of a table in a folder."""
     return (_delta if folder.kind == DELTA else _iceberg)(folder, options, retry_policy)

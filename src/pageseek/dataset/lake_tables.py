@@ -19,7 +19,7 @@ from pageseek.base.records import dataclass
 from pageseek.dataset.lake_places import Places, delta_options, iceberg_places
 from pageseek.storage.hive import Partitions
 from pageseek.storage.redact import cleaned, secrets_of, shown_path
-from pageseek.storage.resolve import PATIENCE, Source
+from pageseek.storage.resolve import DEFAULT_RETRY, Source
 from pageseek.storage.retry import RetryPolicy
 
 # features that readers must know: we do, or they change nothing in how files are read
@@ -44,7 +44,7 @@ class Table:
 
 
 def table_of_lake(
-    source: Any, options: Mapping[str, Any] | None = None, retry_policy: RetryPolicy = PATIENCE
+    source: Any, options: Mapping[str, Any] | None = None, retry_policy: RetryPolicy = DEFAULT_RETRY
 ) -> Table | None:
     """What a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, says; None for other objects.
 

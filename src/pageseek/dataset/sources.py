@@ -16,7 +16,7 @@ from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.partitions import by_name, typed
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Origin, RetryPolicy, Source, Types, resolve
-from pageseek.storage.resolve import PATIENCE
+from pageseek.storage.resolve import DEFAULT_RETRY
 from pageseek.storage.table_folders import REMEDY, TableFolder, Tables
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Found:
 def files_of(
     source: Any,
     storage_options: Mapping[str, Any] | None = None,
-    retry_policy: RetryPolicy = PATIENCE,
+    retry_policy: RetryPolicy = DEFAULT_RETRY,
     table: bool | None = None,
 ) -> Found:
     """What a path, URL, list, (filesystem, path), bytes or a table object means.
@@ -85,7 +85,7 @@ def open_metadata(
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
     table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    retry_policy: RetryPolicy = PATIENCE,
+    retry_policy: RetryPolicy = DEFAULT_RETRY,
 ) -> FileMetadata:
     """Open one file, without the cache."""
     limits = Limits(max_metadata_bytes=max_metadata_bytes)

@@ -12,8 +12,8 @@ from pageseek.format.embedded import InvalidIndexError, Pointer
 
 FIELD = metadata.SUM_FIELD  # before the checksum: how the field begins, and its UUID
 SUM = 8  # bytes of a checksum
-PIECE = 512  # bytes of a filter that have a checksum
-LARGEST = 1 << 16  # bytes of a piece, at most
+PIECE_BYTES = 512  # bytes of a filter that have a checksum
+MAX_PIECE_BYTES = 1 << 16  # bytes of a piece, at most
 ALTERED = "its bytes are not those that were attached: the checksum differs"
 GONE = "its bytes are not those that were attached: the checksum that it was attached with is not there"
 
@@ -30,12 +30,12 @@ def filter_key(header: memoryview | bytes, place: int) -> int:
     return (core.xxh64(header) ^ place) % (1 << 64)
 
 
-def of_pieces(bits: memoryview | bytes, key: int, piece: int = PIECE) -> bytes:
+def of_pieces(bits: memoryview | bytes, key: int, piece: int = PIECE_BYTES) -> bytes:
     """The checksums of a bitset."""
     return core.pieces(bits, piece, key)
 
 
-def sums_size(bits: int, piece: int = PIECE) -> int:
+def sums_size(bits: int, piece: int = PIECE_BYTES) -> int:
     """The bytes that the checksums of a bitset of `bits` bytes take."""
     return -(-bits // piece) * SUM
 
@@ -46,7 +46,7 @@ def piece_of(entry: Pointer, offset: int, length: int, bits: int) -> int:
     Raises InvalidIndexError if the entry contradicts itself.
     """
     piece = entry.sums
-    if piece % core.BLOCK or not core.BLOCK <= piece <= LARGEST:
+    if piece % core.BLOCK or not core.BLOCK <= piece <= MAX_PIECE_BYTES:
         raise InvalidIndexError(f"it has checksums of {piece} bytes each, which is not known")
     if offset + length + sums_size(bits, piece) > entry.offset + entry.length:
         raise InvalidIndexError("its checksums have no room where the file says that they are")

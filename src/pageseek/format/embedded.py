@@ -25,8 +25,8 @@ KEY = b"pageseek.indexes"
 DATAFUSION_KEY = b"distinct_index_offset"  # of a list in the form of DataFusion's example
 VERSION = 1  # of the value of KEY
 MAGIC = b"PSX1"
-HEAD = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
-LONGEST = 1 << 20  # bytes of the value of KEY beyond which it is not parsed
+PAYLOAD_HEAD_BYTES = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
+MAX_DIRECTORY_BYTES = 1 << 20  # bytes of the value of KEY beyond which it is not parsed
 PAGE_INDEX, BLOOM = "page_index", "bloom"  # kinds that Parquet itself defines
 FREE = "free"  # kind of bytes whose index was detached or replaced
 _CHUNK = [
@@ -142,7 +142,7 @@ def directory(file: FooterFile) -> Directory | None:
 
 def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = None) -> Directory:
     """The directory by the value of KEY in a file whose footer begins at `end`; with `kind`, that kind of index only."""
-    if value is None or len(value) > LONGEST:
+    if value is None or len(value) > MAX_DIRECTORY_BYTES:
         raise InvalidIndexError(f"{KEY.decode()} has no value, or a very long one")
     try:
         found = json.loads(str(value, "utf-8"))
@@ -289,7 +289,13 @@ class EntryForm:
     ) -> npt.NDArray[np.int64]:
         """lists.ENTRY_FIELDS for each of several files. `files`: as `lists.find` takes them; `of_chunks`: `figures`."""
         found = lists.find(
-            values, tails, of_chunks, FIGURES, self.parts, LONGEST, np.ascontiguousarray(files)
+            values,
+            tails,
+            of_chunks,
+            FIGURES,
+            self.parts,
+            MAX_DIRECTORY_BYTES,
+            np.ascontiguousarray(files),
         )
         return np.frombuffer(found, np.int64).reshape(-1, len(lists.ENTRY_FIELDS))
 
@@ -341,12 +347,12 @@ def framed(payload: bytes, chunks: int) -> bytes:
 
 def opened(pointer: Pointer, data: memoryview, chunks: int) -> memoryview:
     """The payload of an index. InvalidIndexError: its bytes are not those attached, or it is not of these chunks."""
-    if data.nbytes != pointer.length or data.nbytes < HEAD:
+    if data.nbytes != pointer.length or data.nbytes < PAYLOAD_HEAD_BYTES:
         raise InvalidIndexError(f"{data.nbytes} bytes where {pointer.length} are due")
     if xxh64(data) != pointer.checksum:
         raise InvalidIndexError("its bytes are not those that were attached: the checksum differs")
     if data[:8] != MAGIC + bytes(4):
         raise InvalidIndexError("it does not begin as an index does")
-    if pointer.chunks != chunks or int.from_bytes(data[8:HEAD], "little") != chunks:
+    if pointer.chunks != chunks or int.from_bytes(data[8:PAYLOAD_HEAD_BYTES], "little") != chunks:
         raise InvalidIndexError("it was built from other column chunks: the file was written anew")
-    return data[HEAD:]
+    return data[PAYLOAD_HEAD_BYTES:]

@@ -37,7 +37,7 @@ from pageseek.format.types import ABSENT, LeafType, Options
 from pageseek.format.writers import Writer, writer_of
 from pageseek.storage import RemoteStore, Source, Store
 
-MANY = 8  # row groups from which the chunks of a leaf are parsed together
+MANY_GROUPS = 8  # row groups from which the chunks of a leaf are parsed together
 OBJECTS = 8 << 10  # bytes, about, of the Python objects of an open file
 
 
@@ -449,7 +449,7 @@ class FooterFile:
 
     def have_one_page(self, row_groups: Sequence[int], leaf: Leaf) -> bool:
         """Whether the footer says so of all chunks of a leaf in these row groups."""
-        if len(row_groups) >= MANY and leaf.index not in self._single:
+        if len(row_groups) >= MANY_GROUPS and leaf.index not in self._single:
             try:
                 self._single[leaf.index] = single_pages(self.figures(leaf)).tobytes()
             except CorruptFileError:

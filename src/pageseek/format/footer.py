@@ -8,7 +8,7 @@ from pageseek.io.fetch import Fetcher
 from pageseek.storage import RemoteStore, Store
 from pageseek.storage.store import Buffer
 
-TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
+TAIL_BYTES = 64 << 10  # bytes read at open: footer, and usually the page index with it
 NEAR = 1e-4  # seconds of latency below which a second read is cheaper than a long tail
 
 
@@ -21,7 +21,7 @@ def read_footer(
     if size < 12:
         raise CorruptFileError(f"{store.name}: {size} bytes are too few for a Parquet file")
     tail = memoryview(known) if known is not None and len(known) >= 12 else _brought(store, report)
-    guess = TAIL
+    guess = TAIL_BYTES
     if tail is None:
         guess = min(size, _worth(store))
         (tail,) = fetcher.read([(size - guess, guess)], "metadata")
@@ -46,7 +46,7 @@ def read_footer(
         )
     if length + 8 <= tail.nbytes:
         return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
-    if guess < TAIL:
+    if guess < TAIL_BYTES:
         (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
         return tail[:length], tail
     (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
@@ -64,7 +64,7 @@ def _worth(store: Store) -> int:
     """The number of last bytes to read first."""
     if isinstance(store, RemoteStore):
         return store.tail_bytes
-    return 8 if store.latency < NEAR else TAIL
+    return 8 if store.latency < NEAR else TAIL_BYTES
 
 
 def _brought(store: Store, report: Report) -> memoryview | None:

@@ -24,7 +24,7 @@ from pageseek.io.range_requests import Wanted
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 WINDOW = 160  # bytes that hold most headers, even with statistics of numbers
-LARGEST = 1 << 20  # bytes of a header, at most
+MAX_HEADER_BYTES = 1 << 20  # bytes of a header, at most
 FEWEST = 4  # pages of a chunk that is worth walking, at least
 PAGE_SECONDS = 20e-6  # seconds to parse one header
 DECODED = 500e6  # compressed bytes decoded in a second, about
@@ -102,9 +102,9 @@ def _found(
         except CorruptFileError as error:
             cause = error.__cause__
             cut = isinstance(cause, CoreError) and cause.status == core.TRUNCATED
-            if not cut or window >= min(LARGEST, stop - at):
+            if not cut or window >= min(MAX_HEADER_BYTES, stop - at):
                 return None  # reading the chunk raises it
-            window = min(window * 8, LARGEST)
+            window = min(window * 8, MAX_HEADER_BYTES)
             continue
         end = at + header.header_length + header.compressed_size
         if end > stop:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pageseek._core import build as core
 from pageseek.base.errors import UnsupportedError
-from pageseek.format.checksums import PIECE, with_sum
+from pageseek.format.checksums import PIECE_BYTES, with_sum
 from pageseek.format.embedded import (
     BLOOM,
     KEY,
-    LONGEST,
+    MAX_DIRECTORY_BYTES,
     PAGE_INDEX,
     Directory,
     Pointer,
@@ -94,7 +94,7 @@ class AppendedIndexes:
         regions = []
         if self._filters:
             start = target.size - self._filters
-            regions.append(Pointer(BLOOM, 1, start, self._filters, sums=PIECE))
+            regions.append(Pointer(BLOOM, 1, start, self._filters, sums=PIECE_BYTES))
         start = target.size
         self._write_page_indexes()
         if target.size > start:
@@ -113,10 +113,10 @@ class AppendedIndexes:
             fingerprint_of_all(file),
         )
         told = found.to_value()
-        if len(told) > LONGEST:
+        if len(told) > MAX_DIRECTORY_BYTES:
             raise UnsupportedError(
                 f"{file.name}: to say where {len(found.pointers):,} indexes lie takes {len(told):,} bytes of the footer, more than "
-                f"the {LONGEST:,} that are read; list the values of fewer columns"
+                f"the {MAX_DIRECTORY_BYTES:,} that are read; list the values of fewer columns"
             )
         self._edit.set_key(KEY, told if found.pointers else None)
         for key, at in self._payloads.keys.items():

@@ -29,7 +29,7 @@ from pageseek.index.page_reader import Chunk, Page
 from pageseek.index.page_values import check_width
 
 RATE = 0.01  # of false positives, if the caller gives none
-LARGEST = 128 << 20  # bytes of a filter
+MAX_FILTER_BYTES = 128 << 20  # bytes of a filter
 DIGITS = 38  # of a decimal; engines (DuckDB) read those of more as DOUBLE, and look for the bytes of that
 
 
@@ -37,7 +37,7 @@ def blocks_for(values: int, rate: float) -> int:
     """The blocks, a power of two, in which that many different values have about that rate of false positives at most."""
     bits = -8 * values / math.log(1 - rate ** (1 / 8))
     blocks = max(math.ceil(bits / (8 * build.BLOCK) * 1.1), 1)  # some blocks are fuller than others
-    return int(min(1 << (blocks - 1).bit_length(), LARGEST // build.BLOCK))
+    return int(min(1 << (blocks - 1).bit_length(), MAX_FILTER_BYTES // build.BLOCK))
 
 
 def is_half(leaf: Leaf) -> bool:
@@ -47,7 +47,7 @@ def is_half(leaf: Leaf) -> bool:
 
 def bytes_for(leaf: Leaf, chunk: Any, rate: float) -> int:
     """The bytes of the filter while a chunk is read. `chunk`: its record in the footer."""
-    values = max(min(chunk.num_values, LARGEST), 1)
+    values = max(min(chunk.num_values, MAX_FILTER_BYTES), 1)
     return blocks_for(2 * values if is_half(leaf) else values, rate) * int(build.BLOCK)
 
 

@@ -17,8 +17,8 @@ from pageseek.index.bloom_builder import is_half
 from pageseek.index.page_reader import Page, physical_of
 from pageseek.prune.kind import IndexedColumn
 
-MOST = 1 << 16  # values of a list
-LARGEST = 4 << 20  # bytes of the values of a list
+MAX_VALUES = 1 << 16  # values of a list
+MAX_LIST_BYTES = 4 << 20  # bytes of the values of a list
 BATCH, HELD = (
     1 << 16,
     4 << 20,
@@ -67,8 +67,8 @@ class DistinctBuilder:
     def __init__(
         self,
         column: IndexedColumn,
-        most: int = MOST,
-        largest: int = LARGEST,
+        most: int = MAX_VALUES,
+        largest: int = MAX_LIST_BYTES,
         over: Callable[[pa.Array], None] | None = None,
     ) -> None:
         """Values beyond `most`, or `largest` bytes, are too many: none is kept then. If `over` is given, it takes those gathered so far
@@ -151,7 +151,7 @@ class FileValues:
     """
 
     def __init__(
-        self, leaf: Leaf, row_groups: int, most: int = MOST, largest: int = LARGEST
+        self, leaf: Leaf, row_groups: int, most: int = MAX_VALUES, largest: int = MAX_LIST_BYTES
     ) -> None:
         self._kind = type_of(leaf)
         self._most, self._largest = most, largest

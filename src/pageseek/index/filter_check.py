@@ -17,8 +17,8 @@ from pageseek.format.types import ABSENT, K_F16, K_F32, K_F64
 from pageseek.index.bloom_builder import is_half
 from pageseek.index.page_reader import Chunk, Page, Values
 
-PIECE = 1 << 16  # values that are looked for at a time
-HEAD = 256  # bytes that hold any header
+VALUES_AT_ONCE = 1 << 16  # values that are looked for at a time
+HEADER_BYTES = 256  # bytes that hold any header
 _FLOATS = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}
 
 
@@ -39,7 +39,7 @@ class FilterCheck:
         if not 4 <= offset < end:
             self._wrong(None, f"at byte {offset}, where there is none")
             return None
-        (head,) = read([(offset, min(HEAD, end - offset))])
+        (head,) = read([(offset, min(HEADER_BYTES, end - offset))])
         try:
             length, size = core.header(head)
         except CoreError as error:
@@ -77,7 +77,7 @@ class FilterCheck:
             return
         n = found = 0
         zeros: Values | None = None
-        for piece in page.values.pieces(self._chunk.value_bytes, PIECE):
+        for piece in page.values.pieces(self._chunk.value_bytes, VALUES_AT_ONCE):
             values, signed_zeros = self._without_specials(piece)
             zeros = signed_zeros or zeros
             looked_for, there = self._found(values, self._bits)

@@ -21,7 +21,7 @@ from pageseek.dataset.lake_places import iceberg_places
 from pageseek.index.table_target import OvertakenError, TableEnd, same_file
 from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of
-from pageseek.storage.resolve import PATIENCE
+from pageseek.storage.resolve import DEFAULT_RETRY
 
 VERSIONS = (1, 2)  # of the format; rows of the third have ids, which pyiceberg cannot keep
 SECRET = ("secret", "token", "password", "credential", "key", "sas")  # in names of properties
@@ -56,7 +56,7 @@ def as_recorded(
     scheme = urlsplit(source).scheme if isinstance(source, str) and "://" in source else ""
     if len(scheme) < 2 or os.path.exists(source):
         return None
-    place = iceberg_places(_name(table), table.io, storage_options, PATIENCE).source
+    place = iceberg_places(_name(table), table.io, storage_options, DEFAULT_RETRY).source
     found = place(source, (), encoded=False)
     if found.filesystem is None and not os.path.exists(found.path):
         return None
@@ -94,7 +94,7 @@ class IcebergEnd(TableEnd):
             raise UnsupportedError(
                 f"{self.table}: it is of version {version} of the format, of which pyiceberg writes no snapshots"
             )
-        places = iceberg_places(self.table, table.io, storage_options, PATIENCE)
+        places = iceberg_places(self.table, table.io, storage_options, DEFAULT_RETRY)
         entries = self._entries(deletes=False)
         of = {
             path: place

@@ -12,8 +12,10 @@ from pageseek.storage.atomic_files import Draft, take_rights
 from pageseek.storage.hadoop_sums import Sums
 from pageseek.storage.local import LocalStore, version_at
 
-STEP = 32 << 20  # bytes copied at a time from a remote store
-PIECE = 8 << 20  # bytes of one request, and copied at a time from a local store; two are held
+COPY_BYTES = 32 << 20  # bytes copied at a time from a remote store
+REQUEST_BYTES = (
+    8 << 20
+)  # bytes of one request, and copied at a time from a local store; two are held
 
 
 class Target(ABC):
@@ -38,10 +40,12 @@ class Target(ABC):
 
     def copy(self, source: Store, length: int) -> Store:
         """Begin with the first bytes of an open store. Returns a store that has them too: a local one where this one is remote."""
-        step = STEP if isinstance(source, RemoteStore) else PIECE
+        step = COPY_BYTES if isinstance(source, RemoteStore) else REQUEST_BYTES
         while self.size < length:
             stop = min(self.size + step, length)
-            ranges = [(at, min(PIECE, stop - at)) for at in range(self.size, stop, PIECE)]
+            ranges = [
+                (at, min(REQUEST_BYTES, stop - at)) for at in range(self.size, stop, REQUEST_BYTES)
+            ]
             for data in source.read(ranges):
                 self.write(data)
         if not isinstance(source, RemoteStore):

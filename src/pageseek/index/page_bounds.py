@@ -30,7 +30,7 @@ from pageseek.format.types import (
 )
 from pageseek.index.page_reader import Page, Values, physical_of
 
-LONGEST = 64  # bytes of a bound; a longer text is cut
+MAX_BOUND_BYTES = 64  # bytes of a bound; a longer text is cut
 # of a page as PLAIN bytes: least, greatest, how many NaN; the bounds are empty where all values are NaN, None where there is none
 Bounds: TypeAlias = tuple[bytes, bytes, int] | None
 
@@ -123,16 +123,20 @@ def _signed_zero(value: bytes, negative: bool) -> bytes:
 
 def cut_below(value: bytes, text: bool) -> bytes:
     """A byte string that is not greater, and not long. A `text` is cut between characters."""
-    if len(value) <= LONGEST:
+    if len(value) <= MAX_BOUND_BYTES:
         return value
-    return value[: _whole(value, LONGEST) if text else LONGEST]
+    return value[: _whole(value, MAX_BOUND_BYTES) if text else MAX_BOUND_BYTES]
 
 
 def cut_above(value: bytes, text: bool) -> bytes:
     """A byte string that is not less, and not long if there is such a one."""
-    if len(value) <= LONGEST:
+    if len(value) <= MAX_BOUND_BYTES:
         return value
-    made = _next_text(value[: _whole(value, LONGEST)]) if text else _next(value[:LONGEST])
+    made = (
+        _next_text(value[: _whole(value, MAX_BOUND_BYTES)])
+        if text
+        else _next(value[:MAX_BOUND_BYTES])
+    )
     return value if made is None else made
 
 

@@ -23,8 +23,8 @@ from pageseek.index.page_values import indexed_column
 from pageseek.prune.kind import Builder, IndexedColumn, NotBuiltError
 from pageseek.prune.registry import kind_named, kind_names
 
-KEPT = 128 << 20  # bytes of payloads that are kept
-LONGEST = 32 << 20  # bytes of one payload
+MAX_KEPT_BYTES = 128 << 20  # bytes of payloads that are kept
+MAX_PAYLOAD_BYTES = 32 << 20  # bytes of one payload
 Wrong = Callable[[str, str, str], None]  # (kind, column, what)
 
 
@@ -64,7 +64,7 @@ class StoredIndexes:
             return
         key = name, leaf.index
         self._columns[key] = column, pointer
-        if self._held + pointer.length <= KEPT:
+        if self._held + pointer.length <= MAX_KEPT_BYTES:
             self._held += pointer.length
             self._kept[key] = made
         if not callable(getattr(kind, "verify", None)):
@@ -82,9 +82,9 @@ class StoredIndexes:
             self._wrong(name, named or ("" if leaf is None else leaf.name), str(error))
 
     def _read(self, kind: Any, column: IndexedColumn, pointer: Pointer) -> Any:
-        if pointer.length > LONGEST:
+        if pointer.length > MAX_PAYLOAD_BYTES:
             raise InvalidIndexError(
-                f"its {pointer.length:,} bytes are more than the {LONGEST:,} that are held against data"
+                f"its {pointer.length:,} bytes are more than the {MAX_PAYLOAD_BYTES:,} that are held against data"
             )
         payload = self._payload(column, pointer)
         load = getattr(kind, "parse", None) or getattr(kind, "load", None) or bytes_of

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
+MAX_REQUEST_BYTES = (
+    16 << 20
+)  # bytes of one request that coalescing makes; a single range may be larger
 PARALLEL = 16  # requests that are answered side by side
 SENDING = 8  # a further one of these costs a wait divided by this
 WAITS = 4  # the waits that a piece of a large request takes at least
@@ -57,7 +59,7 @@ def coalesced(
         if i and (hole := holes[i - 1]) <= bridged:
             start, size, members = requests[-1]
             end = max(start + size, offset + length)
-            if end - start <= LARGEST and (hole <= few or size < share):
+            if end - start <= MAX_REQUEST_BYTES and (hole <= few or size < share):
                 requests[-1] = start, end - start, members + 1
                 continue
         requests.append((offset, length, 1))

@@ -14,7 +14,7 @@ from pageseek.storage import Known, Version
 from pageseek.storage.local import Names, Seen, read_ends, seen_now, version_of
 
 RECORD = 300  # bytes of a kept tail, beside its own
-HELD = 8 << 20  # bytes of tails that are read together
+MAX_HELD_BYTES = 8 << 20  # bytes of tails that are read together
 TAIL, LONGEST = (
     4 << 10,
     256 << 10,
@@ -161,14 +161,14 @@ class TailReader:
     def read(self, paths: tuple[str, ...]) -> TailBatch:
         """The tails of the first of some files, with at most HELD bytes."""
         now = time.time_ns()
-        names = Names(paths[: HELD // TAIL])
+        names = Names(paths[: MAX_HELD_BYTES // TAIL])
         first = np.empty(TAIL if paths and not self._length else 0, np.uint8)
         seen, spans = _NOTHING_SEEN, _NOTHING_READ
         if len(first):  # it tells how many bytes to read of the others
             seen, spans = self._read(names, 0, _spans(1, 0, TAIL), first, now)
             self._learn(spans[:, FOOTER])
         done, each = len(spans), max(self._length, TAIL)
-        n = min(len(paths), max(HELD // each, 1))
+        n = min(len(paths), max(MAX_HELD_BYTES // each, 1))
         room = np.empty(len(first) + (n - done) * each, np.uint8)
         room[: len(first)] = first
         others = self._read(names, done, _spans(n - done, len(first), each), room, now)
@@ -197,7 +197,7 @@ class TailReader:
         lengths = _with_slack(spans[again, FOOTER])
         # bytes that are held once the footer of each has been read
         held = np.cumsum(spans[:, LENGTH])[again] + np.cumsum(lengths - spans[again, LENGTH])
-        fit, n = max(int(np.searchsorted(held, HELD, "right")), 1), len(spans)
+        fit, n = max(int(np.searchsorted(held, MAX_HELD_BYTES, "right")), 1), len(spans)
         if fit < len(again):
             n, again, lengths = int(again[fit]), again[:fit], lengths[:fit]
         beside = np.empty(int(lengths.sum()), np.uint8)

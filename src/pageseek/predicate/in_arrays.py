@@ -35,7 +35,7 @@ from pageseek.predicate import expression as ex
 from pageseek.predicate.in_literals import DTYPES, Listed, distinct, merged, pack_literals
 from pageseek.predicate.literal import PER_SECOND, exact, fit
 
-FEW = 64  # shorter lists are converted one by one
+FEW_LITERALS = 64  # shorter lists are converted one by one
 
 
 class Many(NamedTuple):
@@ -47,7 +47,7 @@ class Many(NamedTuple):
 
 def fit_list(e: ex.IsIn, leaf_type: LeafType) -> Many:
     """The values of IN. Long lists are packed once for all files whose columns have the same leaf type."""
-    if len(e.values) < FEW:
+    if len(e.values) < FEW_LITERALS:
         return _one_by_one(e.values, leaf_type, e.column)
     if leaf_type not in e.packed:
         e.packed[leaf_type] = _by_arrays(e.values, leaf_type, e.column)
@@ -113,7 +113,7 @@ def _by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 
 def _array(values: tuple[Any, ...], leaf_type: LeafType) -> pa.Array | None:
     """A tuple of values of one Python type as an array; None for others."""
-    if len(values) < FEW:
+    if len(values) < FEW_LITERALS:
         return None
     kinds = set(map(type, values)) - {type(None)}
     if len(kinds) != 1:

@@ -25,8 +25,8 @@ from pageseek.predicate.bound import BoundLeaf
 
 KIND = "distinct_index"
 KEY, MAGIC = b"distinct_index_offset", b"IDX1"
-HEAD = len(MAGIC) + 8  # bytes before the values
-FIRST = 4 << 10  # bytes of the first read: most lists are shorter
+LIST_HEAD_BYTES = len(MAGIC) + 8  # bytes before the values
+FIRST_READ_BYTES = 4 << 10  # bytes of the first read: most lists are shorter
 LONGEST_LIST = 64 << 20  # bytes of a list that is read at most
 SPLIT_BYTES = 1 << 20  # bytes of a list that are split into lines at a time
 
@@ -47,7 +47,7 @@ def place_of(value: bytes, end: int) -> int:
     if not value.isdigit() or len(value) > 19:
         raise InvalidIndexError(f"{KEY.decode()} is {value[:40]!r}, not a number")
     offset = int(value)
-    if not 4 <= offset <= end - HEAD:
+    if not 4 <= offset <= end - LIST_HEAD_BYTES:
         raise InvalidIndexError(f"{KEY.decode()} is {offset}, where there is no room")
     return offset
 
@@ -96,12 +96,12 @@ def _is_text(leaf: Leaf) -> bool:
 
 def length_of(head: memoryview, room: int) -> int:
     """Bytes of the values, by the head before them. InvalidIndexError: it is no such list, or has no room."""
-    if head.nbytes < HEAD or head[: len(MAGIC)] != MAGIC:
+    if head.nbytes < LIST_HEAD_BYTES or head[: len(MAGIC)] != MAGIC:
         raise InvalidIndexError("it does not begin with IDX1")
-    length = int.from_bytes(head[len(MAGIC) : HEAD], "little")
+    length = int.from_bytes(head[len(MAGIC) : LIST_HEAD_BYTES], "little")
     if not length:
         raise InvalidIndexError("it is empty, which may be a list of nothing or of an empty text")
-    if length > min(room - HEAD, LONGEST_LIST):
+    if length > min(room - LIST_HEAD_BYTES, LONGEST_LIST):
         raise InvalidIndexError(f"it claims {length} bytes, for which there is no room")
     return length
 
@@ -111,7 +111,7 @@ def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryvi
     entry = own(file)
     if entry is None:
         return
-    data = bytes(head[:HEAD]) + bytes(values)
+    data = bytes(head[:LIST_HEAD_BYTES]) + bytes(values)
     if len(data) != entry.length or xxh64(data) != entry.checksum:
         raise InvalidIndexError("its bytes are not those that were attached: the checksum differs")
     if entry.chunks != fingerprint(file, leaf):

@@ -19,7 +19,7 @@ from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage.local import read_part
 
 LISTS = 8 << 20  # bytes of the lists of one column that lie outside of the tails
-SHARE = 4  # all lists are read if one in this many is needed
+LIST_SHARE = 4  # all lists are read if one in this many is needed
 
 
 class ListAnswer(NamedTuple):
@@ -117,7 +117,7 @@ def ask_lists(
         return unusable, {}
     named = schema_group.bound_request.request.distinct_index
     keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
-    if SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
+    if LIST_SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
         return needed, {}
     answers = {}
     for test, key in zip(tests, keys, strict=True):

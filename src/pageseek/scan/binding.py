@@ -12,7 +12,7 @@ from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.request import Request
 from pageseek.storage import Source
 
-KINDS = 64  # different sets of columns whose bound requests are kept
+MAX_BOUND = 64  # different sets of columns whose bound requests are kept
 
 
 class BoundRequests:
@@ -50,7 +50,7 @@ class BoundRequests:
         known = self._known.get(key)
         if known is None:
             bound_request = BoundRequest.of(file, self.request, source)
-            if len(self._known) >= KINDS:
+            if len(self._known) >= MAX_BOUND:
                 self._known.clear()
             self._known[key] = file.schema_tree, bound_request
             return bound_request

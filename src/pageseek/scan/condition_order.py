@@ -19,7 +19,7 @@ from pageseek.predicate.bound import Bound, BoundConst, BoundLeaf, Unjoined, fol
 
 ENOUGH = 1024  # rows that make a measurement reliable
 BLOCK = 1024  # rows, fewer than a page has
-FIRST, EACH = 8, 8  # the first row groups are all measured, later ones one in EACH
+FIRST_GROUPS, EACH = 8, 8  # the first row groups are all measured, later ones one in EACH
 _SHARES = {
     rows.OP_EQ: 0.01,
     rows.OP_NE: 0.99,
@@ -86,7 +86,7 @@ class Learned:
         """
         self._ordered += 1
         places = self._places
-        if len(places) == len(parts) and self._ordered > FIRST and self._ordered % EACH:
+        if len(places) == len(parts) and self._ordered > FIRST_GROUPS and self._ordered % EACH:
             return places, False
         sizes = [row_bytes(part) for part in parts]
         measured = dict(self._measured)  # other threads add to it

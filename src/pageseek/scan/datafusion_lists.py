@@ -19,9 +19,9 @@ from pageseek.format.embedded import (
 from pageseek.format.schema import Leaf
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.datafusion_list import (
-    FIRST,
-    HEAD,
+    FIRST_READ_BYTES,
     KIND,
+    LIST_HEAD_BYTES,
     Listed,
     asked_of,
     denies,
@@ -113,13 +113,13 @@ class _Files:
         if n and self._least[first : first + n].max() > offset:
             raise InvalidIndexError("pages lie behind it")
         room = stop - offset
-        head = reader.read(k, offset, min(FIRST, room))
+        head = reader.read(k, offset, min(FIRST_READ_BYTES, room))
         length = length_of(head, room)
-        data = head[HEAD : HEAD + length]
+        data = head[LIST_HEAD_BYTES : LIST_HEAD_BYTES + length]
         if data.nbytes < length:
-            data = reader.read(k, offset + HEAD, length)
+            data = reader.read(k, offset + LIST_HEAD_BYTES, length)
         if entry is not None:
-            whole = bytes(head[:HEAD]) + bytes(data)
+            whole = bytes(head[:LIST_HEAD_BYTES]) + bytes(data)
             found = len(whole), xxh64(whole), xxh64(reader.figures_of(k))
             if found != (entry.length, entry.checksum, entry.chunks):
                 raise InvalidIndexError("it is not what was attached")

@@ -9,7 +9,14 @@ import pyarrow as pa
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, PageseekError
-from pageseek.format.embedded import HEAD, KEY, EntryForm, InvalidIndexError, Pointer, opened
+from pageseek.format.embedded import (
+    KEY,
+    PAYLOAD_HEAD_BYTES,
+    EntryForm,
+    InvalidIndexError,
+    Pointer,
+    opened,
+)
 from pageseek.format.value_list import KIND, VERSION
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import ValueLists
@@ -76,7 +83,10 @@ class DistinctLists(ColumnLists):
         # where a body begins among the last bytes of all files
         starts = places[:, 0] + places[:, 1] - places[:, 2] + entries[:, 1]
         at_hand = state == lists.SOUND
-        bodies = np.stack([starts, entries[:, 2]], axis=1)[at_hand] + (HEAD, -HEAD)
+        bodies = np.stack([starts, entries[:, 2]], axis=1)[at_hand] + (
+            PAYLOAD_HEAD_BYTES,
+            -PAYLOAD_HEAD_BYTES,
+        )
         found, sizes, data = have[at_hand], bodies[:, 1], lists.cut(batch.tails, bodies)
         others: list[int] = []
         more: list[memoryview] = []

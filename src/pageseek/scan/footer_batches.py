@@ -26,12 +26,12 @@ from pageseek.scan.request import Request
 from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage import Known, Source, Sources
 
-FEW = 8  # files that are as quickly opened one by one
+FEWEST_FILES = 8  # files that are as quickly opened one by one
 FIRST_LIMITED = 8  # files of the first batch of a scan with a limit
 MAX_FILES = 1024  # of a batch
 GROWTH = 16  # how many times larger the next batch is while files are similar
 SCHEMA_GROUPS = 16  # kept for files in the same folders, and folders that have some
-PATIENCE = 64  # the longest pause, in files, after files that were all unlike those before
+LONGEST_PAUSE = 64  # the longest pause, in files, after files that were all unlike those before
 _NO_FILES = np.zeros(0, np.int64)
 
 
@@ -156,7 +156,7 @@ class FooterBatches:
                 self._next_idle = 0
             else:  # if all are unlike, each would be compared with all others
                 self._idle = self._next_idle
-                self._next_idle = min(2 * self._next_idle or 1, PATIENCE)
+                self._next_idle = min(2 * self._next_idle or 1, LONGEST_PAUSE)
 
     def close(self) -> None:
         """Count what `HomogeneousFiles.take` left for later, and let go of the tails."""
@@ -178,7 +178,7 @@ class FooterBatches:
         if self._paused:
             self._forget(0)
             self._begin = self._stop = at + self._pause
-            self._pause = min(2 * self._pause, PATIENCE)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
             self._seen, self._positions = 0, _NO_FILES
             return
         began = perf_counter()

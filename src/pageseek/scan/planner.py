@@ -12,7 +12,7 @@ from pageseek.scan.batched_file import BatchedFile
 from pageseek.scan.catalog_answers import CatalogAnswers
 from pageseek.scan.dataset_columns import DatasetColumns
 from pageseek.scan.file_scan import FileScan
-from pageseek.scan.footer_batches import FEW, FooterBatches
+from pageseek.scan.footer_batches import FEWEST_FILES, FooterBatches
 from pageseek.scan.footer_selection import (
     check_selected,
     check_taken,
@@ -70,7 +70,7 @@ class Planner:
         # a row selection or a catalog chooses files, too
         self._chosen = request.selected is not None or self._catalogs is not None
         self._left, self._first_row = request.limit, 0
-        self._batches = self._footer_batches() if batches and len(sources) >= FEW else None
+        self._batches = self._footer_batches() if batches and len(sources) >= FEWEST_FILES else None
 
     def _footer_batches(self) -> FooterBatches | None:
         """Prunes the footers of many local files together. None where all of these files stay open until they are read, or few

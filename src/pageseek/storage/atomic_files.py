@@ -17,7 +17,7 @@ from pageseek.storage.local import LocalStore
 EXISTS = "it exists already; say overwrite=True to replace it, whatever it is"
 WAYS = "/proc/self/fd"  # paths of open files, by which unnamed ones are linked (open(2))
 LONGEST_NAME = 200  # bytes of a name that its temporary name has; systems take 255 in all
-STEP = 8 << 20
+STEP_BYTES = 8 << 20
 ACL = "system.posix_acl_access"  # acl(5)
 
 
@@ -195,7 +195,7 @@ class Draft:
             take_rights(self.fd, old)
             size, self.size = self.size, 0
             while self.size < size:
-                self.write(os.pread(old, STEP, self.size))
+                self.write(os.pread(old, STEP_BYTES, self.size))
             with _naming(self.path):
                 os.fsync(self.fd)
         finally:

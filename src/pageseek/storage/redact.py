@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlsplit
 
-LONGEST = 300  # characters of another library's error that are shown
+MAX_ERROR_TEXT = 300  # characters of another library's error that are shown
 _url = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>,)\]]+")
 CONTAINERS = frozenset({"abfs", "abfss"})  # URLs with a container in the place of a user
 # parameters of signed URLs of S3 and Google, and of Azure
@@ -73,7 +73,7 @@ def cleaned(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         line = line.replace(secret, "***")
     line = _url.sub(lambda match: shown(match[0]), line)
-    return line if len(line) <= LONGEST else line[:LONGEST] + "..."
+    return line if len(line) <= MAX_ERROR_TEXT else line[:MAX_ERROR_TEXT] + "..."
 
 
 def secrets_of(options: object) -> set[str]:

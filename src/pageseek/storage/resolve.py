@@ -23,7 +23,7 @@ from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
 from pageseek.storage.table_folders import ListedTables, Tables
 
-PATIENCE = RetryPolicy()
+DEFAULT_RETRY = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Source:
     filesystem: Files | None = None
     data: bytes | None = None
     partitions: Partitions = field(default=(), compare=False)  # columns with one value in all rows
-    retry_policy: RetryPolicy = field(default=PATIENCE, compare=False)
+    retry_policy: RetryPolicy = field(default=DEFAULT_RETRY, compare=False)
 
     def open(self, known: Known | None = None) -> Store:
         """The file. `known`: what there is of it from before, which a remote store can confirm in one request."""
@@ -123,7 +123,7 @@ class Sources(tuple[Source, ...]):
 def resolve(
     source: Any,
     storage_options: Mapping[str, Any] | None = None,
-    retry_policy: RetryPolicy = PATIENCE,
+    retry_policy: RetryPolicy = DEFAULT_RETRY,
     tables: Tables | None = None,
 ) -> list[Source]:
     """The files of a source, directories and globs expanded, in the order of their names.
@@ -158,7 +158,7 @@ def resolve(
 def place(
     target: Any,
     storage_options: Mapping[str, Any] | None = None,
-    retry_policy: RetryPolicy = PATIENCE,
+    retry_policy: RetryPolicy = DEFAULT_RETRY,
 ) -> Source:
     """Where one file is to be written: a path, a URL or (filesystem, path). No request is sent."""
     named = _named(target, storage_options, retry_policy)

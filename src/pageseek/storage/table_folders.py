@@ -19,7 +19,7 @@ LOG, METADATA = "_delta_log", "metadata"
 ENDS = (".metadata.json", ".metadata.json.gz")
 NAMES = (LOG, METADATA)
 REMEDY = "table=False reads the bare files"
-MOST = 64  # local files whose folders are looked at for tables
+MAX_FOLDERS = 64  # local files whose folders are looked at for tables
 _in_log = re.compile(rf"(?:(.*?)/)?{LOG}/")
 _in_metadata = re.compile(rf"(?:(.*)/)?{METADATA}/[^/]+\.metadata\.json(?:\.gz)?")
 
@@ -190,7 +190,7 @@ class Origin:
 
     def told(self) -> list[str]:
         """The notes of `explain` on tables that the files come from, or lie in."""
-        folders = {one: None for place in self.near[:MOST] for one in above_here(place)}
+        folders = {one: None for place in self.near[:MAX_FOLDERS] for one in above_here(place)}
         kinds = ((folder, kind_here(folder)) for folder in folders)
         found = (inside_note(kind, folder) for folder, kind in kinds if kind is not None)
         return list(dict.fromkeys((*self.notes, *found)))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 ONE_PUT = 5000 << 20  # bytes: the least of what S3, GCS and Azure take in one request
 PART, PARTS = 16 << 20, 9_000  # bytes of one part, and how many there may be
 AT_ONCE = 4  # parts under way
-STEP = 8 << 20  # bytes handed to a stream at a time
-SLOWEST = 1 << 20  # bytes a second that a connection sends at least
+WRITE_BYTES = 8 << 20  # bytes handed to a stream at a time
+SLOWEST_UPLOAD = 1 << 20  # bytes a second that a connection sends at least
 NO_CONDITION = (
     "what opens it cannot replace a file only where it is still the version that was read, and what others "
     "have written meanwhile would be lost; write elsewhere (output=...)"
@@ -145,7 +145,7 @@ class ObstoreWriter(Writer):
             self._left = "; the parts that were sent may be left in the store until a rule of the bucket (AbortIncompleteMultipartUpload) removes them"
         else:
             # an answer begins only when all was sent; a power of two lets a few stores of obstore serve all sizes
-            sending = 1 << (body.nbytes // SLOWEST).bit_length()
+            sending = 1 << (body.nbytes // SLOWEST_UPLOAD).bit_length()
             longer = self._retry_policy.timeout + sending
             store = self._files.store(RetryPolicy(self._retry_policy.retries, longer))
         return partial(self._put, store, body, how, [])
@@ -187,8 +187,8 @@ class ObstoreWriter(Writer):
         if now["size"] != body.nbytes:
             return False
         etag = etag_of(version_of(now))
-        for at in range(0, body.nbytes, STEP):
-            wanted = body[at : at + STEP]
+        for at in range(0, body.nbytes, WRITE_BYTES):
+            wanted = body[at : at + WRITE_BYTES]
             options: Any = {"range": (at, at + wanted.nbytes)}
             if etag is not None:
                 options["if_match"] = etag
@@ -261,7 +261,7 @@ class FilesystemWriter(Writer):
 
     def _streamed(self, path: str, body: memoryview, attributes: Attributes) -> None:
         with self._files.stream(path, attributes) as out:
-            for at in range(0, body.nbytes, STEP):
-                out.write(body[at : at + STEP])
+            for at in range(0, body.nbytes, WRITE_BYTES):
+                out.write(body[at : at + WRITE_BYTES])
         if (size := self._files.size(path, self._retry_policy)) != body.nbytes:
             raise OSError(f"{size} bytes are there, {body.nbytes} were written")

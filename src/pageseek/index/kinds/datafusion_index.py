@@ -50,7 +50,7 @@ class DatafusionIndexKind:
         known = context.file.indexes
         if key not in known:
             offset = found[0]
-            length = min(form.FIRST, context.file.footer_start - offset)
+            length = min(form.FIRST_READ_BYTES, context.file.footer_start - offset)
             return Price(context.to_fetch(offset, length))
         if known[key] is not None:
             return Price(0)
@@ -111,7 +111,7 @@ class DatafusionIndexKind:
     def read(self, file: FileMetadata, leaf: Leaf) -> form.Listed:
         """The list of a file, for `verify`."""
         offset, head, length = _head(file)
-        (data,) = file.store.read([(offset + form.HEAD, length)])
+        (data,) = file.store.read([(offset + form.LIST_HEAD_BYTES, length)])
         form.check_bytes(file, leaf, head, memoryview(data))
         return form.Listed(memoryview(data))
 
@@ -123,7 +123,7 @@ class DatafusionIndexKind:
             leaf, (offset, _, length) = form.column(file, None), _head(file)
         except InvalidIndexError:
             return None
-        return "" if leaf is None else leaf.name, offset, form.HEAD + length
+        return "" if leaf is None else leaf.name, offset, form.LIST_HEAD_BYTES + length
 
     def verify(
         self, column: IndexedColumn, listed: form.Listed, row_group: int
@@ -160,7 +160,7 @@ def _head(file: FileMetadata) -> tuple[int, memoryview, int]:
     """Where the list of a file begins, the bytes before its values, and the bytes of these."""
     offset = form.place(file)
     assert offset is not None
-    (read,) = file.store.read([(offset, form.HEAD)])
+    (read,) = file.store.read([(offset, form.LIST_HEAD_BYTES)])
     head = memoryview(read)
     return offset, head, form.length_of(head, file.footer_start - offset)
 
@@ -169,11 +169,11 @@ def _values(
     file: FileMetadata, leaf: Leaf, offset: int
 ) -> Generator[Wanted, list[memoryview], form.Listed]:
     room = file.footer_start - offset
-    (head,) = yield [(offset, min(form.FIRST, room))]
+    (head,) = yield [(offset, min(form.FIRST_READ_BYTES, room))]
     length = form.length_of(head, room)
-    data = head[form.HEAD : form.HEAD + length]
+    data = head[form.LIST_HEAD_BYTES : form.LIST_HEAD_BYTES + length]
     if data.nbytes < length:
-        (data,) = yield [(offset + form.HEAD, length)]
+        (data,) = yield [(offset + form.LIST_HEAD_BYTES, length)]
     if data.nbytes != length:
         raise InvalidIndexError("its bytes could not be read")
     form.check_bytes(file, leaf, head, data)
@@ -210,11 +210,11 @@ def _place(context: PruneContext) -> tuple[int, Leaf] | None:
 
 def _payload(column: IndexedColumn, values: FileValues) -> bytes:
     """The payload. UnsupportedError: the form cannot hold the values."""
-    from pageseek.index.distinct_builder import LARGEST, MOST
+    from pageseek.index.distinct_builder import MAX_LIST_BYTES, MAX_VALUES
 
     every = values.values()
     if every is None:
-        raise NotBuiltError(f"more than {MOST:,} values, or {format_size(LARGEST)}")
+        raise NotBuiltError(f"more than {MAX_VALUES:,} values, or {format_size(MAX_LIST_BYTES)}")
     return form.written(every, column.leaf)
 
 

@@ -81,11 +81,11 @@ def _proof(context: PruneContext, test: BoundLeaf) -> Proof | None:
 
 def _payload(column: IndexedColumn, values: FileValues) -> bytes:
     """The payload, as docs/format.md has it."""
-    from pageseek.index.distinct_builder import LARGEST, MOST
+    from pageseek.index.distinct_builder import MAX_LIST_BYTES, MAX_VALUES
 
     made = values.index()
     if made is None:
-        raise NotBuiltError(f"more than {MOST:,}, or {format_size(LARGEST)}")
+        raise NotBuiltError(f"more than {MAX_VALUES:,}, or {format_size(MAX_LIST_BYTES)}")
     try:
         made.array(column.leaf_type)
     except (InvalidIndexError, CoreError):
