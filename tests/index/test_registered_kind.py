@@ -27,6 +27,7 @@ class Remainders:
 
     name = "remainders"
     version = 1
+    reason = "no row in them has the remainder of the value"
 
     def build(self, column: ps.index.IndexedColumn) -> Masks:
         if not pa.types.is_integer(column.type):
@@ -129,8 +130,10 @@ def values_of(path: Path) -> list[Any]:
 
 def test_it_prunes_where_statistics_cannot(indexed: Path) -> None:
     value = values_of(indexed)[12_345]
-    report = ps.scan(indexed, filter=ps.col("v") == value).explain(analyze=True).to_dict()
+    shown = ps.scan(indexed, filter=ps.col("v") == value).explain(analyze=True)
+    report = shown.to_dict()
     assert report["rows"]["pruned_by"]["remainders"] >= N // 2
+    assert f"rows less: {Remainders.reason}" in str(shown)
     assert report["rows"]["out"] >= 1
     other = ps.scan(indexed, filter=ps.col("v") > value).explain(analyze=True).to_dict()
     assert "remainders" not in other["rows"]["pruned_by"]

@@ -466,14 +466,13 @@ def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
         )
 
 
+# why no row matches, by mechanism; kinds of index add theirs when they are registered
 MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
     "page_headers": "the statistics in the headers of pages prove that no row in them matches",
     "bloom_filter": "a Bloom filter proves that no value in them matches",
     "dictionary": "their dictionaries prove that no value in them matches",
-    "distinct": "a list of their different values, attached to the file, proves that none matches",
-    "distinct_index": "a list of the different values in the file proves that none matches",
     "filter": "no row can pass this filter, whatever the file holds",
     "partition": "the values in the names of their folders prove that no row in them matches",
     "take": "none of their rows was asked for",

@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow.fs as pafs
-
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.dataset.sources import files_of
@@ -46,15 +44,7 @@ def one_file(
         raise ValueError(
             f"{shown[:200]}: {len(found)} files{of}, and this is of one: call it for each of them"
         )
-    return _here(found[0])
-
-
-def _here(one: Source) -> Source:
-    """A file of a local filesystem, as a plain path; others as they are."""
-    files, path = one.filesystem, one.path
-    while isinstance(files, pafs.SubTreeFileSystem):
-        path, files = os.path.join(files.base_path, path.lstrip("/")), files.base_fs
-    return Source(path) if isinstance(files, pafs.LocalFileSystem) else one
+    return found[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +122,7 @@ def _end_of(
             )
         refuse_inside(source)
         return End(source, True, False)
-    to = _here(place(output, storage_options))
+    to = place(output, storage_options)
     refuse_inside(to)
     if _same(to, source):
         raise ValueError(f"output={to.name!r} is the file itself: say in_place=True for that")

@@ -117,6 +117,8 @@ class Kind(Protocol):
     verify(column, payload, row_group) -> generator
         It is sent the pages of a row group in order, then None, and returns the faults of the payload, a list of sentences.
         Without this method `verify` builds the index again and compares the bytes.
+    reason : str
+        The sentence of `explain` for the rows that it ruled out: why no row in them matches.
     price(context, test), cheap, whole, coarse
         For a kind without `build`, as in `Pruner`.
     """

@@ -60,11 +60,11 @@ class _Registry:
         kind = self._kinds[name]
         return name not in self._modules and callable(getattr(kind, method_of(kind, PRUNE), None))
 
-    def add_late(self, name: str, key: bytes, module: str) -> None:
+    def add_late(self, name: str, key: bytes, module: str, reason: str) -> None:
         """Add a kind of this package: the object KIND of a module. Files that have its index have the key in their footers."""
         with self._lock:
             if name not in self._modules:
-                self._modules[name] = module
+                self._modules[name], MECHANISMS[name] = module, reason
                 self._late = (*self._late, LatePruner(name, key, lambda: self.find(name)))
                 self._renew()
 
@@ -79,6 +79,9 @@ class _Registry:
                     f"{remove}({kind.name!r}) first if that is a {_noun(what)} of yours"
                 )
             self._kinds[kind.name] = kind
+            reason = getattr(kind, "reason", None)
+            if isinstance(reason, str):
+                MECHANISMS[kind.name] = reason
             self._renew()
 
     def remove(self, name: str, what: str) -> None:
@@ -90,6 +93,7 @@ class _Registry:
                     f"{what}: no {_noun(what)} {name!r} was registered; there are: {known}"
                 )
             del self._kinds[name]
+            MECHANISMS.pop(name, None)
             self._renew()
 
     @property
@@ -161,9 +165,12 @@ def unregister(name: str) -> None:
     REGISTRY.remove(name, "unregister")
 
 
-def register_late(name: str, key: bytes, module: str) -> None:
-    """Add a kind of this package. Its module is imported when a file has the key in its footer, or by `kind_named`."""
-    REGISTRY.add_late(name, key, module)
+def register_late(name: str, key: bytes, module: str, reason: str) -> None:
+    """Add a kind of this package. Its module is imported when a file has the key in its footer, or by `kind_named`.
+
+    `reason`: the sentence of `explain` for what it ruled out.
+    """
+    REGISTRY.add_late(name, key, module, reason)
 
 
 def kind_named(name: str) -> Any:

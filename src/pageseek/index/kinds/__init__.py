@@ -12,5 +12,15 @@ when an index is built or verified. The modules that build are imported only to 
 from pageseek.format.embedded import DATAFUSION_KEY, KEY
 from pageseek.prune.registry import register_late
 
-register_late("distinct", KEY, "pageseek.index.kinds.distinct")
-register_late("distinct_index", DATAFUSION_KEY, "pageseek.index.kinds.datafusion_index")
+register_late(
+    "distinct",
+    KEY,
+    "pageseek.index.kinds.distinct",
+    "a list of their different values, attached to the file, proves that none matches",
+)
+register_late(
+    "distinct_index",
+    DATAFUSION_KEY,
+    "pageseek.index.kinds.datafusion_index",
+    "a list of the different values in the file proves that none matches",
+)
