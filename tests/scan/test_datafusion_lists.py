@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.both_ways import kept_of, one_by_one, opened, outcome
 
 import pageseek as ps
 from pageseek.io import tails
 from pageseek.scan import batched_lists
+from support.batch_comparison import kept_of, one_by_one, opened, outcome
 
 N = 16
 CONDITIONS = [
