@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import functools
 import io
@@ -486,6 +487,8 @@ def test_times_that_python_cannot_hold_are_pickled_and_shown(name: str) -> None:
     for literal in (column[0], column.dictionary_encode()[0]):
         for condition in (ps.col("x") == literal, ps.col("x").isin([literal, None])):
             assert "x" in repr(condition)
+            for copied in (copy.copy(condition), copy.deepcopy(condition)):
+                assert ps.read_table(file.getvalue(), filter=copied).num_rows == 1
             plan = ps.scan(file.getvalue(), filter=condition).plan()
             for again in (plan, pickle.loads(pickle.dumps(plan))):
                 assert sum(batch.num_rows for batch in again.execute()) == 1, repr(condition)

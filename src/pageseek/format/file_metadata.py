@@ -5,7 +5,6 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex), PageIndex.md.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +29,8 @@ from pageseek.format.types import ABSENT, L_UNKNOWN, Options, logical_of
 from pageseek.io.fetch import Fetcher
 from pageseek.storage import Source, Store
 
+NO_LEAVES: frozenset[int] = frozenset()
+
 
 class FileMetadata(AttachedFile):
     """One file of one version, with all its metadata.
@@ -42,7 +43,7 @@ class FileMetadata(AttachedFile):
         The indexes that were read, by row group and leaf number, those of columns by Options too. None stands for one that the
         file has not, or that cannot be used. Only this class changes them.
     dropped : dict
-        The leaves of each row group whose page index was dropped.
+        The leaves of a row group whose page index was dropped, if there are some.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class FileMetadata(AttachedFile):
         self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
         self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self.offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
-        self.dropped: defaultdict[int, frozenset[int]] = defaultdict(frozenset)
+        self.dropped: dict[int, frozenset[int]] = {}
 
     # -- page index -----------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ class FileMetadata(AttachedFile):
             self._walked[row_group, leaf.index] = None
         for key in [k for k in list(self.column_indexes) if k[:2] == (row_group, leaf.index)]:
             self.column_indexes[key] = None
-        self.dropped[row_group] |= {leaf.index}
+        self.dropped[row_group] = self.dropped.get(row_group, NO_LEAVES) | {leaf.index}
 
     def load_offset_indexes(
         self,
@@ -154,7 +155,9 @@ class FileMetadata(AttachedFile):
         `found`: where the pages are, the bytes of the headers, and a record a page for `declared_bounds`, with places of
         bounds in these bytes.
         """
-        if leaf.index in self.dropped[row_group]:  # another scan found the headers wrong
+        if leaf.index in self.dropped.get(
+            row_group, NO_LEAVES
+        ):  # another scan found the headers wrong
             found = None
         self._walked[row_group, leaf.index] = found
         if found is not None:

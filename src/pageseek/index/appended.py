@@ -58,7 +58,7 @@ class AppendedIndexes:
             self._edit.place(group, leaf, BLOOM_PLACE, at, len(made.bloom))
             self._target.write(made.bloom_sums)
             self._filters += self._target.size - at
-            self.result.count(BLOOM, leaf.name, 1)
+            self.result._count(BLOOM, leaf.name, 1)
         for name, part in made.parts.items():
             self._payloads.add(name, leaf, group, part)
         if pages is not None:
@@ -68,7 +68,7 @@ class AppendedIndexes:
                 part = "column index" if pages.offsets is not None else "page index"
                 self.result.skipped.append(f"{part} of {leaf.name!r}, row group {group}: {why}")
             if pages.offsets is not None or pages.column is not None:
-                self.result.count(PAGE_INDEX, leaf.name, 1)
+                self.result._count(PAGE_INDEX, leaf.name, 1)
 
     def _keep_offsets(self, group: int, leaf: Leaf, made: PageIndex) -> None:
         """An offset index that the writer left stays, if it is that of the pages."""

@@ -19,7 +19,7 @@ class Attached:
     added: dict[tuple[str, str], int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
-    def count(self, kind: str, column: str, chunks: int) -> None:
+    def _count(self, kind: str, column: str, chunks: int) -> None:
         """Add chunks that have got an index, or have lost one: a negative number."""
         self.added[kind, column] = self.added.get((kind, column), 0) + chunks
 

@@ -210,7 +210,7 @@ def _remove(
                 if any(one.kind == kind and one.holds(offset) for one in goes):
                     edit.remove(group, leaf, which)
                     if which != COLUMN_PLACE:
-                        result.count(kind, leaf.name, -1)
+                        result._count(kind, leaf.name, -1)
     for one in goes:
         if _is_embedded(one):
             result.added[one.kind, ".".join(one.leaf or ())] = -file.num_row_groups

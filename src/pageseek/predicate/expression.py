@@ -34,6 +34,10 @@ class Expression:
         """The conditions that it is made of; a test has none."""
         return ()
 
+    def __copy__(self) -> Expression:
+        """The expression itself, which never changes."""
+        return self
+
     def __and__(self, other: object) -> Expression:
         return And(_flat(And, self, _condition(other)))
 

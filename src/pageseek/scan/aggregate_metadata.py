@@ -93,7 +93,7 @@ class MetadataAnswers:
 
     def narrowed(self, scan: FileScan, group: GroupPlan, lane: Lane) -> GroupPlan:
         """A row group with the rows only that may hold a value less, or greater, than those known."""
-        ignored = group.ignored & scan.file.dropped[group.row_group]
+        ignored = group.ignored & scan.file.dropped.get(group.row_group, frozenset())
         leaves = self._leaves(scan)
         wanted = [
             (one.function, *leaves[one.path], self._columns[one.path]) for one in self._wanted

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pageseek._core import rows
 from pageseek.base.report import Report
-from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
 from pageseek.prune import GroupProof, MechanismRun, ProofAccumulator, run_mechanisms
 from pageseek.scan.accounting import LIMIT, TAKE, account
 from pageseek.scan.bound_request import BoundRequest
@@ -35,7 +35,7 @@ def prune_pages(
     for group in groups:
         if not group.pages_pruned:
             open_groups[group.row_group] = group.ranges
-            ignored[group.row_group] = file.dropped[group.row_group]
+            ignored[group.row_group] = file.dropped.get(group.row_group, NO_LEAVES)
     left: dict[int, ProofAccumulator] = {}
     pruned, found = [], []
     if open_groups:

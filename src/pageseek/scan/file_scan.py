@@ -14,7 +14,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.format.chunks import declared_pages
-from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.file_pruning import prune_pages
@@ -116,8 +116,10 @@ class FileScan:
         ranges, matching, ignored = group.ranges, group.matching, group.ignored
         bound = None if group.fully_matched else self.bound_request.bound
         while True:
-            if file.dropped[number] - ignored:  # these indexes may have ruled out rows
-                ignored, before = ignored | file.dropped[number], ranges.num_rows
+            if (
+                file.dropped.get(number, NO_LEAVES) - ignored
+            ):  # these indexes may have ruled out rows
+                ignored, before = ignored | file.dropped.get(number, NO_LEAVES), ranges.num_rows
                 if (
                     not group.fully_matched or request.limit is None
                 ):  # else only the limit has cut them
@@ -134,7 +136,7 @@ class FileScan:
                 declared = declared_pages(file.chunk(number, mismatch.leaf))
                 report.restart(file.name, number, mismatch.leaf.name, declared, 0)
                 continue
-            if file.dropped[number] - ignored:  # by another scan, meanwhile
+            if file.dropped.get(number, NO_LEAVES) - ignored:  # by another scan, meanwhile
                 continue
             report.done(file.name, number, ranges.num_rows, total)
             return Rows(found, arrays)
