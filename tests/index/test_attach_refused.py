@@ -193,7 +193,7 @@ def test_a_directory_that_nobody_would_read_is_not_written(
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({f"column{i}": [1] for i in range(20)}), path)
     before = path.read_bytes()
-    monkeypatch.setattr(sys.modules["pageseek.index.appended"], "LONGEST", 2_000)
+    monkeypatch.setattr(sys.modules["pageseek.index.appended"], "MAX_DIRECTORY_BYTES", 2_000)
     with pytest.raises(ps.UnsupportedError, match="fewer columns"):
         ps.index.attach(path, distinct=[f"column{i}" for i in range(20)], in_place=True)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

@@ -447,7 +447,7 @@ def test_values_of_large_pages_are_looked_for_in_pieces(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them: one that is not in the filter is found wherever it lies."""
-    monkeypatch.setattr(sys.modules["pageseek.index.filter_check"], "PIECE", 64)
+    monkeypatch.setattr(sys.modules["pageseek.index.filter_check"], "VALUES_AT_ONCE", 64)
     numbers = np.arange(1000)
     values = {
         "int32": pa.array(numbers, pa.int32()), "int64": pa.array(numbers), "double": pa.array(numbers + 0.5),
@@ -524,7 +524,7 @@ def test_lists_that_are_not_held_are_read_anew(
     pq.write_table(pa.table({"a": numbers % 7, "b": numbers % 11}), path, row_group_size=1_000)
     ps.index.attach(path, distinct=["a", "b"], in_place=True)
     room = sys.modules["pageseek.index.stored_indexes"]
-    monkeypatch.setattr(room, "KEPT", 150)
+    monkeypatch.setattr(room, "MAX_KEPT_BYTES", 150)
     with open_metadata(path) as file:
         found = directory(file)
         assert found is not None
@@ -532,7 +532,7 @@ def test_lists_that_are_not_held_are_read_anew(
     assert min(sizes) <= 150 < sum(sizes)
     said = ps.index.verify(path)
     assert said.ok and said.checked["distinct"] == 6
-    monkeypatch.setattr(room, "LONGEST", 50)
+    monkeypatch.setattr(room, "MAX_PAYLOAD_BYTES", 50)
     said = ps.index.verify(path)
     assert [one.column for one in said.findings] == ["a", "b"]
     assert all("more than the 50" in one.what for one in said.findings)
