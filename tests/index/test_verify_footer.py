@@ -304,3 +304,18 @@ def test_headers_of_lists_are_not_asked(tmp_path: Path) -> None:
     pq.write_table(lists, path, use_dictionary=False)  # fmt: skip
     found = ps.index.verify(path)
     assert found.ok and found.checked == {"statistics": 2, "page_headers": 1}
+
+
+def test_every_flipped_bit_of_a_footer_is_an_answer_or_an_error_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": ["a", "b"]}), path, store_schema=False)
+    ps.index.attach(path, in_place=True, page_index=False, distinct=["x"])
+    data = path.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for bit in range(8 * start, 8 * (len(data) - 8)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            ps.index.verify(bytes(damaged))
+        except ps.PageseekError:
+            pass

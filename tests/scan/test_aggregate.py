@@ -222,6 +222,22 @@ def test_many_files_are_one(tmp_path: Path) -> None:
     assert found.to_pylist() == [{"count": 3 * N, "id_max": 3 * N - 1, "id_min": 0}]
 
 
+def test_files_with_integers_and_floats_are_compared_exactly(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": pa.array([16777216.0], pa.float32())}), tmp_path / "a.parquet")
+    numbers = pa.array([16777215, 16777217], pa.int32())
+    pq.write_table(pa.table({"x": numbers}), tmp_path / "b.parquet")
+    found = ps.scan(tmp_path).aggregate([("x", "min"), ("x", "max")])
+    assert found.to_pylist() == [{"x_min": 16777215.0, "x_max": 16777217.0}]
+
+
+def test_files_with_dates_beyond_the_times_of_others_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": pa.array([-719162], pa.date32())}), tmp_path / "a.parquet")
+    times = pa.array([0], pa.timestamp("ns"))
+    pq.write_table(pa.table({"x": times}), tmp_path / "b.parquet")
+    with pytest.raises(ps.PageseekError):
+        ps.scan(tmp_path).aggregate([("x", "min")])
+
+
 @pytest.mark.parametrize(
     ("asked", "error", "text"),
     [

@@ -213,3 +213,27 @@ def test_names_with_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             ps.scan(name)
         fill(tmp_path, (name,))
         assert ps.read_table(name).num_rows == 1
+
+
+def of_fsspec_below(root: Path) -> Any:
+    from fsspec.implementations.dirfs import DirFileSystem
+    from fsspec.implementations.local import LocalFileSystem
+
+    return DirFileSystem(str(root), LocalFileSystem())
+
+
+def of_arrow_below(root: Path) -> Any:
+    return pafs.SubTreeFileSystem(str(root), pafs.LocalFileSystem())
+
+
+@pytest.mark.parametrize("below", [of_arrow_below, of_fsspec_below])
+@pytest.mark.parametrize("name", ["a[1]", "b*", "c?"])
+def test_the_folder_of_a_filesystem_is_no_pattern(
+    below: LeafType, name: str, tmp_path: Path
+) -> None:
+    fill(
+        tmp_path, (f"{name}/k=1/x.parquet", "a1/k=1/y.parquet", "bb/k=1/y.parquet", "cc/y.parquet")
+    )
+    for pattern in ("*/*.parquet", "**/*.parquet", "k=1/*.parquet"):
+        (found,) = resolve((below(tmp_path / name), pattern))
+        assert found.path == str(tmp_path / name / "k=1" / "x.parquet")

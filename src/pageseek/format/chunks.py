@@ -21,7 +21,7 @@ from pageseek.base.errors import (
     from_core,
 )
 from pageseek.format.schema import Leaf
-from pageseek.format.types import ABSENT, PHYSICAL_NAMES, shown_record
+from pageseek.format.types import ABSENT, physical_name, shown_record
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
@@ -73,16 +73,12 @@ def refusal(where: str, leaf: Leaf, chunk: Any, num_rows: int) -> PageseekError:
         return UnsupportedError(f"{where}: the chunk lies in another file, which is not supported")
     if chunk.type != leaf.element.type:
         return CorruptFileError(
-            f"{where}: the schema says {_physical_name(leaf.element.type)}, the chunk {_physical_name(chunk.type)}"
+            f"{where}: the schema says {physical_name(leaf.element.type)}, the chunk {physical_name(chunk.type)}"
         )
     if leaf.max_rep == 0 and chunk.num_values != num_rows:
         return CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
     start, stop = chunk_range(chunk)
     return CorruptFileError(f"{where}: the chunk at bytes {start} to {stop} lies outside the file")
-
-
-def _physical_name(number: int) -> str:
-    return PHYSICAL_NAMES[number] if 0 <= number < len(PHYSICAL_NAMES) else f"type {number}"
 
 
 def declared_pages(chunk: Any) -> int | None:

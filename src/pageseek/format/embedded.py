@@ -19,7 +19,7 @@ from pageseek.format.chunks import Chunk
 from pageseek.format.file_footer import FooterFile
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf
-from pageseek.format.types import PHYSICAL_NAMES, logical_name
+from pageseek.format.types import logical_name, physical_name
 
 KEY = b"pageseek.indexes"
 DATAFUSION_KEY = b"distinct_index_offset"  # of a list in the form of DataFusion's example
@@ -313,7 +313,7 @@ class EntryForm:
 
 def types_of(leaf: Leaf) -> tuple[str, str]:
     """The physical and logical type of a column, as entries name them."""
-    return PHYSICAL_NAMES[leaf.element.type], logical_name(leaf.element)
+    return physical_name(leaf.element.type), logical_name(leaf.element)
 
 
 def fingerprint(file: FooterFile, leaf: Leaf) -> int:

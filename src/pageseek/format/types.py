@@ -22,6 +22,13 @@ BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PHYSICAL_NAMES = (
     "BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY",
 )  # fmt: skip
+
+
+def physical_name(number: int) -> str:
+    """The name of a physical type (parquet.thrift, Type); of a number that is none, a text that says so."""
+    return PHYSICAL_NAMES[number] if 0 <= number < len(PHYSICAL_NAMES) else f"type {number}"
+
+
 ABSENT = -(1 << 63)  # the core's number for an optional field that is not there
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pageseek.base.errors import UnsupportedError
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.types import as_type
 
@@ -86,5 +87,16 @@ def plain(values: Any) -> Any:
 
 
 def less(one: pa.Scalar, other: pa.Scalar) -> bool:
-    """Whether one value comes before another."""
-    return bool(pc.less(one, other).as_py())
+    """Whether one value comes before another. Files may have them in different types."""
+    if one.type != other.type and _is_number(one.type) and _is_number(other.type):
+        return bool(one.as_py() < other.as_py())  # exact, where Arrow would round integers
+    try:
+        return bool(pc.less(one, other).as_py())
+    except pa.ArrowInvalid as error:
+        raise UnsupportedError(
+            f"aggregate: values of {one.type} and {other.type} cannot be compared: {error}"
+        ) from error
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

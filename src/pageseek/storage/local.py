@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import os
 import stat
@@ -85,6 +86,13 @@ def version_of(told: Seen, dated: bool = True) -> Version:
     # not the device: a network mount has another number on every node, and plans travel
     node, size, time_ns = told
     return Version(size, f"{node}:{size}:{time_ns}", True, dated)
+
+
+def inside(folder: str, path: str) -> str:
+    """A path inside of a folder. Only the path may be a pattern; the folder is named as it is written."""
+    if glob.has_magic(path):
+        folder = glob.escape(folder)
+    return os.path.join(folder, path.lstrip("/"))
 
 
 def check_regular(mode: int, name: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import posixpath
 import threading
 import time
@@ -21,6 +20,7 @@ from pageseek.base.records import dataclass
 from pageseek.storage import retry
 from pageseek.storage.endpoint import SMALL, Endpoint, endpoint
 from pageseek.storage.files import Files, Place
+from pageseek.storage.local import inside
 from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown, shown_path
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import within
@@ -184,7 +184,7 @@ def of_filesystem(filesystem: pafs.FileSystem, path: str) -> tuple[ArrowFiles | 
     """What opens the files of a filesystem that somebody gave, and the path there; None is this machine's disk."""
     inner, below = filesystem, path
     while isinstance(inner, pafs.SubTreeFileSystem):
-        inner, below = inner.base_fs, os.path.join(inner.base_path, below.lstrip("/"))
+        inner, below = inner.base_fs, inside(inner.base_path, below)
     return (
         (None, below) if isinstance(inner, pafs.LocalFileSystem) else (ArrowFiles(filesystem), path)
     )

@@ -6,14 +6,15 @@ not installed, and for other schemes such as hdfs, pyarrow's own filesystems com
 
 from __future__ import annotations
 
+import glob
 import importlib.util
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
+from pageseek.storage.local import inside
 from pageseek.storage.retry import RetryPolicy
 
 # those that pyarrow.fs may open
@@ -63,14 +64,15 @@ def of_pair(given: object, path: str) -> tuple[Files | None, str] | None:
     if obstore_files.is_store(given):
         if type(given).__name__ == "LocalStore":
             store: Any = given
-            return None, os.path.join(store.prefix or "/", path.lstrip("/"))
+            return None, inside(store.prefix or "/", path)
         return obstore_files.of_store(given), path
     if not fsspec_files.is_filesystem(given):
         return None
     filesystem: Any = given
     inner, local = filesystem, path
     while inner.protocol == "dir":  # a folder of another one
-        inner, local = inner.fs, inner._join(local)
+        pattern = glob.has_magic(local)
+        inner, local = inner.fs, inside(inner.path, local) if pattern else inner._join(local)
     if "file" in inner.protocol:
         found = str(inner._strip_protocol(local))
         return None, f"{found.rstrip('/')}/" if path.endswith("/") else found
