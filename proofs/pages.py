@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pageseek._core import metadata as core
 from pageseek.bench import generate
 
 import pageseek as ps
-from pageseek.format import parquet_file as metadata
 from pageseek.scan import steps as decode
 from pageseek.storage.local import LocalStore
 
@@ -287,8 +287,7 @@ class Proof:
 
     def full(self) -> None:
         """No filter: no request for an index, and none parsed."""
-        names = ("offset_index", "column_index")
-        core = metadata.core
+        names = ("offset_indexes", "page_bounds")
         kept = {name: getattr(core, name) for name in names}
 
         def refuse(*_: object, **__: object) -> None:
