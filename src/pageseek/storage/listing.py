@@ -157,7 +157,7 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
             return []
         found = _with_folders(_walk(root, Directory(), seen))
         if seen is not None:
-            seen.judge(found)
+            seen.recognize(found)
         if not found and (seen is None or seen.below is None):
             raise FileNotFoundError(f"{path}: {NO_DATA}")
         return found
@@ -179,7 +179,7 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
     if not found:
         raise FileNotFoundError(f"{path}: no file matches")
     if seen is not None:
-        seen.judge(found)
+        seen.recognize(found)
     return found
 
 
@@ -276,7 +276,7 @@ def on_store(
     made = _with_folders((one, below) for one, below in found if _fits(wanted, below))
     if seen is not None and made:
         seen.of_store(found)
-        seen.judge(made)
+        seen.recognize(made)
     return made or None
 
 
@@ -290,7 +290,7 @@ def _of_folder(found: Iterable[tuple[str, str]], seen: ListedTables | None) -> l
     wanted = Directory()
     made = _with_folders(pair for pair in data if _fits(wanted, pair[1])) if data else None
     if seen is not None:
-        seen.judge(made or ())
+        seen.recognize(made or ())
     return made
 
 

@@ -137,7 +137,7 @@ class ListedTables:
         self.root = mine[0] if mine else None
         return bool(mine)
 
-    def judge(self, found: Sequence[tuple[str, object]]) -> None:
+    def recognize(self, found: Sequence[tuple[str, object]]) -> None:
         """Set `around` and `below`. `found`: the paths of the files that were found, and what else is known of them."""
         self.around = self._listed[0] if self._listed else None
         for table in self._deeper:
