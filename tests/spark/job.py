@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import pageseek as ps
 from pageseek.spark import read
-from pageseek.spark.packing import parallelism_of
+from pageseek.spark.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Summary = Task
 
 
 def pack(plan: ScanPlan, wire: pa.Schema, modes: Modes | None = None) -> bytes:
@@ -33,13 +34,30 @@ def pack(plan: ScanPlan, wire: pa.Schema, modes: Modes | None = None) -> bytes:
     return zlib.compress(pickle.dumps((lean, wire, modes), protocol=5), 1)
 
 
-def make_task(parts: Sequence[bytes], version: str, python_path: str | None, step: int = 1) -> Task:
+def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) -> Task:
     """The function for `mapInArrow` over every `step`-th of `step * len(parts)` ids.
 
     It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
     Spark sends it to an executor once (Classic: as a broadcast if it is large).
     """
     packed = tuple(parts)
+    read = part_reader(python_path)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids = batch.column(0).to_pylist()
+            mine = pa.array([packed[i // step] for i in ids], pa.binary())
+            yield from read(iter([pa.RecordBatch.from_arrays([mine], ["part"])]))
+
+    return task
+
+
+def part_reader(python_path: str | None, summary: Summary | None = None) -> Task:
+    """The function that reads parts: it gets them in the first column of its batches.
+
+    `summary`: what to make of the batches of a part. The tasks check that they have the version of the driver.
+    """
+    version = __version__
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -55,7 +73,8 @@ def make_task(parts: Sequence[bytes], version: str, python_path: str | None, ste
             ) from error
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                yield from run(packed[part // step], version)
+                read = run(part, version)
+                yield from read if summary is None else summary(read)
 
     return task
 
