@@ -106,10 +106,15 @@ def parts_of(
         return []
     if tasks is None:
         tasks = task_count(plan, expected, lambda: parallelism_of(spark))
-    modes = None
-    if any(has_calendar(field.type) for field in wire):
-        modes = Modes.of(Settings(spark))
+    modes = modes_of(spark, wire)
     return [pack(part, wire, modes) for part in plan.split(tasks)]
+
+
+def modes_of(spark: SparkSession, wire: pa.Schema) -> Modes | None:
+    """The session's rules for old dates and times; None where no column has any."""
+    if not any(has_calendar(field.type) for field in wire):
+        return None
+    return Modes.of(Settings(spark))
 
 
 def framed(parts: Sequence[bytes]) -> bytearray:
