@@ -4,6 +4,9 @@
 |---|---|
 | `reader` | `read`, on the driver |
 | `load` | `load`: a table that prunes by what comes later |
+| `register` | `register`: the format "pageseek", in SQL too |
+| `options` | options as text |
+| `narrowed` | a source with the filter, columns or schema of its options |
 | `shim` | this table in Java, and how it is loaded |
 | `planner` | what it asks Python: predicates, columns, limits, joins, parts |
 | `catalyst` | Spark's predicates as expressions |
@@ -30,5 +33,6 @@ pyspark is imported only when a function is called.
 from pageseek.spark.load import load
 from pageseek.spark.metrics import report
 from pageseek.spark.reader import read
+from pageseek.spark.register import register
 
-__all__ = ["load", "read", "report"]
+__all__ = ["load", "read", "register", "report"]

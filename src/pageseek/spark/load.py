@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
+from pageseek.spark.narrowed import narrowed
 from pageseek.spark.plan_schema import name_of
 from pageseek.spark.planner import Choices, TablePlanner
-from pageseek.spark.reader import opened
-from pageseek.spark.shim import fits, python_of, table_frame
+from pageseek.spark.shim import fits, table_frame, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 def load(
@@ -66,10 +69,30 @@ def load(
             f"load needs a Classic session of Spark 4, and this is Spark {spark.version}"
             f"{' over Connect' if 'connect' in type(spark).__module__ else ''}: use pageseek.spark.read, and name columns and filter"
         )
-    made = opened(source, **options)
-    planner = TablePlanner(spark, made, Choices(tasks, local, native, python_path))
+    return table_frame(
+        spark, table(spark, source, Choices(tasks, local, native, python_path), **options)
+    )
+
+
+def table(
+    spark: SparkSession,
+    source: Any,
+    choices: Choices,
+    *,
+    schema: StructType | None = None,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    **options: Any,
+) -> Any:
+    """The table of a source, as an object of Java.
+
+    `schema`: the columns that are wanted, and their types. `columns`, `filter`: as in `read`; all queries have them.
+    """
+    made = narrowed(spark, source, schema=schema, columns=columns, filter=filter, **options)
+    if filter is not None:
+        choices = replace(choices, native=False)  # Spark does not know this filter
     name = f"pageseek {shown(source, made)}"
-    return table_frame(spark, name, planner.schema, planner, python_of(spark))
+    return table_of(spark, name, TablePlanner(spark, made, choices))
 
 
 def shown(source: Any, scan: Scan) -> str:

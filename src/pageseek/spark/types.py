@@ -54,6 +54,23 @@ _SPARK_TYPES = {
     pa.timestamp("us", "UTC"): "TimestampType",
     pa.duration("us"): "DayTimeIntervalType",
 }
+_OF_SPARK = {
+    "NullType": pa.null(),
+    "BooleanType": pa.bool_(),
+    "ByteType": pa.int8(),
+    "ShortType": pa.int16(),
+    "IntegerType": pa.int32(),
+    "LongType": pa.int64(),
+    "FloatType": pa.float32(),
+    "DoubleType": pa.float64(),
+    "DateType": pa.date32(),
+    "StringType": pa.string(),
+    "BinaryType": pa.binary(),
+    "TimestampNTZType": pa.timestamp("us"),
+    "TimestampType": pa.timestamp("us", "UTC"),
+    "TimeType": pa.time64("ns"),
+    "DayTimeIntervalType": pa.duration("us"),
+}
 MAX_PRECISION = 38
 _LISTS = (
     pa.ListType,
@@ -196,6 +213,31 @@ def _spark_type(wire: pa.DataType, name: str, source: str, spark: SparkSession) 
         f"{source}: column {name!r} is a time of day, which Spark takes from 4.1 on and where "
         f"{TIME_SETTING} is true; set it, or name the columns to read without this one"
     )
+
+
+def arrow_type(kind: SparkType, name: str) -> pa.DataType:
+    """The Arrow type that Spark itself has for one of its types. `name`: of the column, for errors."""
+    import pyspark.sql.types as s
+
+    if isinstance(kind, s.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, s.StructType):
+        return pa.struct([_arrow_field(f.name, f.dataType, f.nullable, name) for f in kind])
+    if isinstance(kind, s.ArrayType):
+        return pa.list_(_arrow_field("element", kind.elementType, kind.containsNull, name))
+    if isinstance(kind, s.MapType):
+        value = _arrow_field("value", kind.valueType, kind.valueContainsNull, name)
+        return pa.map_(arrow_type(kind.keyType, name), value)
+    made = _OF_SPARK.get(type(kind).__name__)
+    if made is None:
+        raise UnsupportedError(
+            f"column {name!r}: values of the type {kind.simpleString()} are not read"
+        )
+    return made
+
+
+def _arrow_field(name: str, kind: SparkType, nullable: bool, column: str) -> pa.Field:
+    return pa.field(name, arrow_type(kind, column), nullable)
 
 
 def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBatch:

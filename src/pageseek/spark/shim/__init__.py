@@ -1,7 +1,7 @@
 """A table of Spark's DataSource V2 interfaces, in Java, whose scans Python plans and reads.
 
 The classes lie beside this file in `pageseek-spark.jar`, which `make jar` builds. They are loaded into the driver's JVM
-when they are first needed, by a class loader of their own; executors need none of them.
+when they are first needed; executors need none of them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ class Answers(Protocol):
 
     def apply(self, question: str, about: str) -> Any:
         """The answer to a question: a text, a number, bytes, an object of Java, or another one that answers."""
+
+
+class TableAnswers(Answers, Protocol):
+    """What plans the scans of a table."""
+
+    schema: StructType
 
 
 class Proxy:
@@ -54,33 +60,29 @@ def fits(spark: SparkSession) -> bool:
     """Whether a session can have the table: it is Classic, and its release has what the classes are made of."""
     if "connect" in type(spark).__module__ or int(spark.version.split(".")[0]) < 4:
         return False
-    return _constructor(spark) is not None
+    return _loaded(spark.sparkContext._gateway, spark._jvm)
 
 
-def table_frame(
-    spark: SparkSession, name: str, schema: StructType, planner: Answers, python: Any
-) -> DataFrame:
-    """A DataFrame of a table whose scans the planner plans.
+def table_of(spark: SparkSession, name: str, planner: TableAnswers) -> Any:
+    """A table whose scans the planner plans, as an object of Java. The session must fit."""
+    session = spark._jsparkSession
+    schema = session.parseDataType(planner.schema.json())
+    table = spark._jvm.io.pageseek.spark.PageseekTable
+    return table(name, schema, session, planner, python_of(spark))
 
-    `python`: the Python of the executors, as `python_of` gives it.
-    """
+
+def table_frame(spark: SparkSession, table: Any) -> DataFrame:
+    """A DataFrame of a table."""
     from pyspark.sql import DataFrame
 
     jvm = spark._jvm
-    arguments = jvm.java.util.ArrayList()
-    session = spark._jsparkSession
-    for argument in (name, session.parseDataType(schema.json()), session, planner, python):
-        arguments.add(argument)
-    constructor = _constructor(spark)
-    assert constructor is not None
-    table = constructor.newInstance(arguments.toArray())
     none = _singleton(jvm, "scala.None")
     relations = _singleton(
         jvm, "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
     )
     relation = relations.create(table, none, none)
     datasets = _singleton(jvm, "org.apache.spark.sql.classic.Dataset")
-    return DataFrame(datasets.ofRows(session, relation), spark)
+    return DataFrame(datasets.ofRows(spark._jsparkSession, relation), spark)
 
 
 def python_of(spark: SparkSession) -> Any:
@@ -97,22 +99,20 @@ def _singleton(jvm: Any, name: str) -> Any:
     return getattr(getattr(jvm, name + "$"), "MODULE$")
 
 
-def _constructor(spark: SparkSession) -> Any:
-    return _loaded(spark.sparkContext._gateway, spark._jvm)
-
-
 @cache
-def _loaded(gateway: Any, jvm: Any) -> Any:
-    """The constructor of the table, in one JVM; None if this release of Spark lacks a class that it needs."""
+def _loaded(gateway: Any, jvm: Any) -> bool:
+    """Whether one JVM has the classes; not if this release of Spark lacks one that they need.
+
+    Spark looks up formats and catalogs by the class loader of the driver's threads, so that they are put there.
+    """
     from py4j.protocol import Py4JError
     from pyspark.java_gateway import ensure_callback_server_started
 
-    urls = gateway.new_array(jvm.java.net.URL, 1)
-    urls[0] = jvm.java.io.File(str(JAR)).toURI().toURL()
-    above = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     try:
         ensure_callback_server_started(gateway)
-        found = jvm.java.net.URLClassLoader(urls, above).loadClass(_TABLE)
-        return found.getConstructors()[0]
+        jvm.PythonSQLUtils.addJarToCurrentClassLoader(str(JAR))
+        loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+        loader.loadClass(_TABLE).getConstructors()
     except (Py4JError, OSError):
-        return None
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""A source as options narrow it: a filter and columns that all its queries have, or the schema that a user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.scan.scan import Scan
+from pageseek.spark.binding import Binding
+from pageseek.spark.plan_schema import schema_of
+from pageseek.spark.reader import opened
+from pageseek.spark.types import arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+def narrowed(
+    spark: SparkSession,
+    source: Any,
+    *,
+    schema: StructType | None = None,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    **options: Any,
+) -> Scan:
+    """A scan of the columns and rows that are wanted.
+
+    `schema`: columns, matched by name as the session compares names. A column that no file has is null; all values have to
+    fit its type exactly. `columns`, `filter`: as in `read`. `options`: of `pageseek.scan`.
+    """
+    made = opened(source, **options)
+    binding = Binding(spark, made)
+    names = None if columns is None else [binding.columns.output(name) for name in columns]
+    if schema is not None:
+        names = [binding.columns.output(field.name) for field in schema]
+        types = _types(spark, made, schema, names)
+        if types is not None:
+            made = opened(source, schema=types, **options)
+            binding = Binding(spark, made)
+    if filter is not None:
+        made = made.filter(binding.condition(filter))
+    return made if names is None else made.select(*names)
+
+
+def _types(
+    spark: SparkSession, scan: Scan, schema: StructType, names: Sequence[str]
+) -> pa.Schema | None:
+    """The columns of a schema as Arrow has them; None where all are columns of the files in the types that these have."""
+    plan = scan.plan()
+    found = {field.name: field.dataType.simpleString() for field in schema_of(plan, scan, spark)[1]}
+    wanted = {n: f.dataType.simpleString() for n, f in zip(names, schema, strict=True)}
+    if wanted.items() <= found.items():
+        return None
+    return pa.schema(
+        [
+            plan.schema.field(name).with_nullable(True)
+            if found.get(name) == wanted[name]
+            else pa.field(name, arrow_type(field.dataType, field.name))
+            for name, field in zip(names, schema, strict=True)
+        ]
+    )

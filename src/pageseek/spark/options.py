@@ -1,0 +1,206 @@
+"""Options as text, as `spark.read.format("pageseek").option(...)` and SQL take them, and the sources that they name."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.suggest import offered
+
+_FILE = re.compile("^file:/+")
+_TRUTH = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What the options of a table say.
+
+    Attributes
+    ----------
+    source : str or list of str
+        What is read.
+    table : dict
+        Options of `load` itself: local, native, tasks, python_path, columns, filter.
+    scan : dict
+        Options of `pageseek.scan`.
+    other : dict of str
+        Those in `others`, as text.
+    """
+
+    source: str | list[str]
+    table: dict[str, Any] = field(default_factory=dict)
+    scan: dict[str, Any] = field(default_factory=dict)
+    other: dict[str, str] = field(default_factory=dict)
+
+
+def parsed(given: Mapping[str, str], others: tuple[str, ...] = ()) -> TextOptions:
+    """What options say. Their names are those of `load`, in any case.
+
+    Parameters
+    ----------
+    given : mapping of str to str
+        With `path`, or `paths`, a JSON list.
+    others : tuple of str
+        Further names, whose values remain text.
+
+    Raises
+    ------
+    UnsupportedError
+        An option does not exist, or its value is not one of it.
+    """
+    sources: list[str] = []
+    table: dict[str, Any] = {}
+    scan: dict[str, Any] = {}
+    other: dict[str, str] = {}
+    for name, text in given.items():
+        key = name.lower()
+        if key == "path":
+            sources.insert(0, _local(text))
+        elif key == "paths":
+            sources += map(_local, _list(text))
+        elif key in _SPARKS or key.startswith("option."):
+            continue
+        elif key in others:
+            other[key] = text
+        elif key in _TABLE:
+            table[key] = _value(key, text, _TABLE[key])
+        elif key in _SCAN:
+            scan[key] = _value(key, text, _SCAN[key])
+        else:
+            known = ["path", "paths", *_TABLE, *_SCAN, *others]
+            raise UnsupportedError(f"option {name!r} does not exist: {offered(key, known)}")
+    if not sources:
+        raise UnsupportedError("no path: name one in load(...), or as the option `path`")
+    return TextOptions(sources[0] if len(sources) == 1 else sources, table, scan, other)
+
+
+def as_text(source: Any, options: Mapping[str, Any]) -> dict[str, str]:
+    """Options of `load` as texts, which `parsed` understands; those that are None are left out.
+
+    Raises
+    ------
+    UnsupportedError
+        The source, or an option, has no text.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        made = {"path": os.fspath(source)}
+    elif isinstance(source, (list, tuple)) and all(
+        isinstance(one, (str, os.PathLike)) for one in source
+    ):
+        made = {"paths": json.dumps([os.fspath(one) for one in source])}
+    else:
+        raise UnsupportedError(
+            f"a source of {type(source).__name__} cannot be sent to the server as text: use pageseek.spark.read, "
+            "which plans in this process, and name columns and filter"
+        )
+    for name, value in options.items():
+        if value is None:
+            continue
+        key = name.lower()
+        if key not in _TABLE and key not in _SCAN:
+            raise TypeError(f"{name} is no option of load")
+        made[key] = _text(key, value)
+    return made
+
+
+def _local(path: str) -> str:
+    """A path of this machine without the `file:` that Spark's catalog writes before it."""
+    return _FILE.sub("/", path)
+
+
+def _text(key: str, value: Any) -> str:
+    if key == "partitioning" and not isinstance(value, bool):
+        pairs = value if isinstance(value, pa.Schema) else dict(value).items()
+        value = {
+            n: str(t)
+            for n, t in ((p.name, p.type) if isinstance(p, pa.Field) else p for p in pairs)
+        }
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(list(value) if isinstance(value, (tuple, set, frozenset)) else value)
+    except TypeError:
+        raise UnsupportedError(
+            f"{key}={value!r} cannot be sent to the server as text: use pageseek.spark.read, which plans in this process"
+        ) from None
+
+
+def _value(key: str, text: str, kind: Callable[[str], Any]) -> Any:
+    try:
+        return kind(text)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnsupportedError(f"option {key!r} cannot be {text!r}: {error}") from error
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in _TRUTH:
+        raise ValueError("true or false")
+    return _TRUTH[text.lower()]
+
+
+def _list(text: str) -> list[str]:
+    """A JSON list of texts, or texts between commas."""
+    if not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    made = json.loads(text)
+    if not all(isinstance(one, str) for one in made):
+        raise ValueError("a list of texts")
+    return list(made)
+
+
+def _object(text: str) -> dict[str, Any]:
+    made = json.loads(text)
+    if not isinstance(made, dict):
+        raise ValueError('a JSON object, {"name": value}')
+    return made
+
+
+def _bool_or_list(text: str) -> bool | list[str]:
+    return _TRUTH[text.lower()] if text.lower() in _TRUTH else _list(text)
+
+
+def _types(text: str) -> bool | dict[str, pa.DataType]:
+    if text.lower() == "false":
+        return False
+    return {name: pa.type_for_alias(kind) for name, kind in _object(text).items()}
+
+
+_TABLE: dict[str, Callable[[str], Any]] = {
+    "local": _bool,
+    "native": _bool,
+    "tasks": int,
+    "python_path": str,
+    "columns": _list,
+    "filter": str,
+}
+_SCAN: dict[str, Callable[[str], Any]] = {
+    "nan": str,
+    "int96_unit": str,
+    "string_type": str,
+    "dictionary_columns": _list,
+    "out_of_range": str,
+    "prune": _bool_or_list,
+    "distinct_index": str,
+    "batch_size": int,
+    "threads": int,
+    "max_ahead_bytes": int,
+    "max_page_bytes": int,
+    "max_output_bytes": int,
+    "max_metadata_bytes": int,
+    "partitioning": _types,
+    "table": _bool,
+    "storage_options": _object,
+    "retries": int,
+    "timeout": float,
+}
+# What Spark itself adds for a table of its catalog
+_SPARKS = frozenset(
+    ("owner", "provider", "external", "is_managed_location", "table_type", "comment", "location")
+)

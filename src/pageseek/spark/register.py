@@ -1,0 +1,80 @@
+"""`register`: the format "pageseek" of a session."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import PageseekError, UnsupportedError
+from pageseek.spark.load import table
+from pageseek.spark.options import parsed
+from pageseek.spark.planner import Choices
+from pageseek.spark.shim import Proxy, fits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CATALOG = "io.pageseek.spark.PageseekCatalog"
+
+
+def register(spark: SparkSession, *, catalog: str | None = "pageseek") -> None:
+    """Make "pageseek" a format of a session: `spark.read.format("pageseek").load(path).where(...)`, and the same in SQL.
+
+    Options have the names of the parameters of `load`, and text as values: `.option("local", "false")`; further, `columns` and
+    `filter`, which all queries of the DataFrame have. Lists and mappings are JSON.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Of Spark 4.
+    catalog : str, optional
+        The name by which SQL reads paths: ``select * from pageseek.`/lake/events` ``. A database of this name would be
+        hidden: choose another name then, or None for no such name.
+
+    Raises
+    ------
+    UnsupportedError
+        The session is of Spark 3.
+    """
+    if not fits(spark):
+        raise UnsupportedError("register needs Spark 4")
+    spark._jvm.io.pageseek.spark.PageseekProvider.register(Factory(spark))
+    if catalog is not None:
+        spark.conf.set(f"spark.sql.catalog.{catalog}", _CATALOG)
+
+
+class Factory(Proxy):
+    """Makes tables from options. The JVM has one of it, for all its sessions."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def apply(self, question: str, about: Any) -> Any:
+        """A table, as an object of Java; what is wrong, as a text.
+
+        `question`: options and schema as JSON. `about`: the session, as an object of Java.
+        """
+        from pyspark.sql.types import StructType
+
+        asked = json.loads(question)
+        try:
+            wanted = parsed(asked["options"])
+            schema = None
+            if asked["schema"] is not None:
+                schema = StructType.fromJson(json.loads(asked["schema"]))
+            chosen = {k: v for k, v in wanted.table.items() if k in Choices.__annotations__}
+            rest = {k: v for k, v in wanted.table.items() if k not in chosen}
+            spark = self._session(about)
+            return table(
+                spark, wanted.source, Choices(**chosen), schema=schema, **rest, **wanted.scan
+            )
+        except (PageseekError, OSError, ValueError, TypeError) as error:
+            return f"pageseek: {error}"
+
+    def _session(self, session: Any) -> SparkSession:
+        """The session of a query: the one that registered, or another of the same application."""
+        from pyspark.sql import SparkSession
+
+        if session.equals(self.spark._jsparkSession):
+            return self.spark
+        return SparkSession(self.spark.sparkContext, session)

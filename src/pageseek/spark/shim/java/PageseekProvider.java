@@ -1,0 +1,69 @@
+package io.pageseek.spark;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.function.BiFunction;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The format "pageseek": tables that Python makes from options. Spark makes one object of it for each use. */
+public final class PageseekProvider implements TableProvider, DataSourceRegister {
+  private static volatile BiFunction<String, Object, Object> factory;
+
+  private Table inferred;
+
+  /**
+   * Register the function of Python that makes tables: of options as JSON, in a session. It returns a table, or what is
+   * wrong as text.
+   */
+  public static void register(BiFunction<String, Object, Object> made) {
+    factory = made;
+  }
+
+  /**
+   * @param schema the columns that are wanted; null is all
+   */
+  static Table table(Map<String, String> options, StructType schema) {
+    ObjectNode about = JsonNodeFactory.instance.objectNode();
+    ObjectNode texts = about.putObject("options");
+    options.forEach(texts::put);
+    about.put("schema", schema == null ? null : schema.json());
+    Object session = org.apache.spark.sql.classic.SparkSession.active();
+    Object made = factory.apply(about.toString(), session);
+    if (made instanceof Table) {
+      return (Table) made;
+    }
+    throw new IllegalArgumentException((String) made);
+  }
+
+  @Override
+  public String shortName() {
+    return "pageseek";
+  }
+
+  @Override
+  public StructType inferSchema(CaseInsensitiveStringMap options) {
+    inferred = table(options.asCaseSensitiveMap(), null);
+    return ((PageseekTable) inferred).schema();
+  }
+
+  @Override
+  public boolean supportsExternalMetadata() {
+    return true;
+  }
+
+  /** The table whose schema was inferred, or one of the schema that the user wants. */
+  @Override
+  public Table getTable(
+      StructType schema, Transform[] partitioning, Map<String, String> options) {
+    if (inferred != null && ((PageseekTable) inferred).schema().equals(schema)) {
+      return inferred;
+    }
+    return table(options, schema);
+  }
+}
