@@ -13,6 +13,7 @@ from pageseek.spark.narrowed import narrowed
 from pageseek.spark.plan_schema import name_of
 from pageseek.spark.planner import Choices, TablePlanner
 from pageseek.spark.shim import fits, table_frame, table_of
+from pageseek.spark.source import source_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,7 @@ def load(
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
-        A Classic session of Spark 4.
+        Of Spark 4. Over Connect, Spark hands over filters only, and not those with OR: name columns by `columns`.
     source : str, path, sequence of them, or (pyarrow filesystem, path)
         As in `pageseek.scan`. Every executor must see the files under the same names.
     local : bool
@@ -62,13 +63,15 @@ def load(
     Raises
     ------
     UnsupportedError
-        The session cannot have such a table, Spark has no type for a column, or the source is in the driver's memory.
+        The session is of Spark 3, Spark has no type for a column, or the source is in the driver's memory.
     """
-    if not fits(spark):
+    if int(spark.version.split(".")[0]) < 4:
         raise UnsupportedError(
-            f"load needs a Classic session of Spark 4, and this is Spark {spark.version}"
-            f"{' over Connect' if 'connect' in type(spark).__module__ else ''}: use pageseek.spark.read, and name columns and filter"
+            f"load needs Spark 4, and this is Spark {spark.version}: use pageseek.spark.read, and name columns and filter"
         )
+    if not fits(spark):
+        chosen = {"local": local, "native": native, "tasks": tasks, "python_path": python_path}
+        return source_frame(spark, source, {**chosen, **options})
     return table_frame(
         spark, table(spark, source, Choices(tasks, local, native, python_path), **options)
     )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pageseek.dataset.dataset_schema import DatasetSchema
+from pageseek.format.types import Options
+from pageseek.scan.request import Request
 from pageseek.scan.scan import Scan
 from pageseek.spark.binding import Binding
 from pageseek.spark.plan_schema import schema_of
 from pageseek.spark.reader import opened
 from pageseek.spark.types import arrow_type
+from pageseek.storage import Sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +37,12 @@ def narrowed(
     `schema`: columns, matched by name as the session compares names. A column that no file has is null; all values have to
     fit its type exactly. `columns`, `filter`: as in `read`. `options`: of `pageseek.scan`.
     """
-    made = opened(source, **options)
+    try:
+        made = opened(source, **options)
+    except FileNotFoundError:
+        if schema is None or not _is_folder(source):
+            raise
+        return _nothing(schema)
     binding = Binding(spark, made)
     names = None if columns is None else [binding.columns.output(name) for name in columns]
     if schema is not None:
@@ -44,6 +54,19 @@ def narrowed(
     if filter is not None:
         made = made.filter(binding.condition(filter))
     return made if names is None else made.select(*names)
+
+
+def _is_folder(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
+
+
+def _nothing(schema: StructType) -> Scan:
+    """A scan of no file: folders may be empty where a schema is given, as with Spark's own reader."""
+    given = pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name)) for f in schema])
+    request = Request(
+        None, None, None, Options(), "spark", 1, dataset_schema=DatasetSchema(given=given)
+    )
+    return Scan(Sources.of(()), request)
 
 
 def _types(

@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError, UnsupportedError
+from pageseek.spark.growing import OPTIONS
 from pageseek.spark.load import table
 from pageseek.spark.options import parsed
 from pageseek.spark.planner import Choices
-from pageseek.spark.shim import Proxy, fits
+from pageseek.spark.shim import Proxy, fits, python_of
+from pageseek.spark.source import register_source, source_class, told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,8 +38,13 @@ def register(spark: SparkSession, *, catalog: str | None = "pageseek") -> None:
     UnsupportedError
         The session is of Spark 3.
     """
+    if int(spark.version.split(".")[0]) < 4:
+        raise UnsupportedError(
+            f"register needs Spark 4, and this is Spark {spark.version}: use pageseek.spark.read"
+        )
     if not fits(spark):
-        raise UnsupportedError("register needs Spark 4")
+        register_source(spark)
+        return
     spark._jvm.io.pageseek.spark.PageseekProvider.register(Factory(spark))
     if catalog is not None:
         spark.conf.set(f"spark.sql.catalog.{catalog}", _CATALOG)
@@ -52,19 +59,22 @@ class Factory(Proxy):
     def apply(self, question: str, about: Any) -> Any:
         """A table, as an object of Java; what is wrong, as a text.
 
-        `question`: options and schema as JSON. `about`: the session, as an object of Java.
+        `question`: options and schema as JSON; or "stream", for the Python Data Source that reads streams. `about`: the
+        session, as an object of Java.
         """
         from pyspark.sql.types import StructType
 
+        spark = self._session(about)
+        if question == "stream":
+            return python_of(spark, source_class(told(spark)))
         asked = json.loads(question)
         try:
-            wanted = parsed(asked["options"])
+            wanted = parsed(asked["options"], OPTIONS)
             schema = None
             if asked["schema"] is not None:
                 schema = StructType.fromJson(json.loads(asked["schema"]))
             chosen = {k: v for k, v in wanted.table.items() if k in Choices.__annotations__}
             rest = {k: v for k, v in wanted.table.items() if k not in chosen}
-            spark = self._session(about)
             return table(
                 spark, wanted.source, Choices(**chosen), schema=schema, **rest, **wanted.scan
             )

@@ -3,13 +3,70 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pageseek.base.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+KEYS = (
+    "spark.sql.session.timeZone",
+    "spark.sql.caseSensitive",
+    "spark.sql.ansi.enabled",
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.parser.escapedStringLiterals",
+    "spark.sql.timestampType",
+    "spark.sql.timeType.enabled",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInRead",
+)
+
+
+class ToldSession:
+    """What a process that has no session is told of one: its release and settings. It stands for the session there.
+
+    Attributes
+    ----------
+    version : str
+        The release of Spark.
+    conf : ToldSession
+        Itself.
+    """
+
+    def __init__(self, version: str, settings: Mapping[str, str]) -> None:
+        self.version, self.settings = version, dict(settings)
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> ToldSession:
+        """What to tell of a session."""
+        known = ((key, spark.conf.get(key, None)) for key in KEYS)
+        return cls(spark.version, {key: value for key, value in known if value is not None})
+
+    @property
+    def conf(self) -> ToldSession:
+        """The settings."""
+        return self
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a setting."""
+        if key in self.settings or default is not None:
+            return self.settings.get(key, default)
+        from pyspark.errors import PySparkException
+
+        raise PySparkException(f"{key} is not known here")
+
+    def sql(self, text: str) -> NoReturn:
+        """There is nobody to compute it."""
+        raise UnsupportedError(
+            f"a Python worker, which plans this, cannot compute {text!r}: write times with their zone, as in "
+            "timestamp '2024-01-31 12:30:00Z'"
+        )
 
 
 class Settings:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.calendar_marks import Modes, has_calendar
-from pageseek.spark.settings import Settings
+from pageseek.spark.settings import Settings, ToldSession
 from pageseek.spark.task import pack
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def _width(kind: pa.DataType) -> int:
 def parallelism_of(spark: SparkSession) -> int:
     """The cores of a session.
 
-    A Classic session knows them. A Connect client sees only settings; if none tells, a small number is assumed.
+    A Classic session knows them. Connect clients and processes without a session see only settings; if none tells, a small number is assumed.
     """
-    if "connect" not in type(spark).__module__:
+    if "connect" not in type(spark).__module__ and not isinstance(spark, ToldSession):
         return int(spark.sparkContext.defaultParallelism)
     settings = {
         key: spark.conf.get(key, None) or ""  # "" is no default of a number

@@ -229,7 +229,7 @@ def arrow_type(kind: SparkType, name: str) -> pa.DataType:
         value = _arrow_field("value", kind.valueType, kind.valueContainsNull, name)
         return pa.map_(arrow_type(kind.keyType, name), value)
     made = _OF_SPARK.get(type(kind).__name__)
-    if made is None:
+    if made is None or kind.simpleString().startswith("string "):  # with a collation
         raise UnsupportedError(
             f"column {name!r}: values of the type {kind.simpleString()} are not read"
         )

@@ -85,11 +85,14 @@ def table_frame(spark: SparkSession, table: Any) -> DataFrame:
     return DataFrame(datasets.ofRows(spark._jsparkSession, relation), spark)
 
 
-def python_of(spark: SparkSession) -> Any:
-    """The Python of a session's executors: its command, environment, and the accumulators of the driver."""
+def python_of(spark: SparkSession, carried: Any = Proxy) -> Any:
+    """The Python of a session's executors: its command, environment, and the accumulators of the driver.
+
+    `carried`: a class of a Python Data Source that it takes along.
+    """
     from pyspark.sql.udf import _wrap_function
 
-    wrapped = _wrap_function(spark.sparkContext, Proxy)
+    wrapped = _wrap_function(spark.sparkContext, carried)
     package = spark._jvm.org.apache.spark.sql.execution.datasources.v2.python
     return package.UserDefinedPythonDataSource(wrapped)
 

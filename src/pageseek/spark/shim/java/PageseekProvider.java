@@ -7,6 +7,7 @@ import java.util.function.BiFunction;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -15,7 +16,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class PageseekProvider implements TableProvider, DataSourceRegister {
   private static volatile BiFunction<String, Object, Object> factory;
 
-  private Table inferred;
+  private PageseekTable inferred;
 
   /**
    * Register the function of Python that makes tables: of options as JSON, in a session. It returns a table, or what is
@@ -28,15 +29,17 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
   /**
    * @param schema the columns that are wanted; null is all
    */
-  static Table table(Map<String, String> options, StructType schema) {
+  static PageseekTable table(Map<String, String> options, StructType schema) {
     ObjectNode about = JsonNodeFactory.instance.objectNode();
     ObjectNode texts = about.putObject("options");
     options.forEach(texts::put);
     about.put("schema", schema == null ? null : schema.json());
     Object session = org.apache.spark.sql.classic.SparkSession.active();
     Object made = factory.apply(about.toString(), session);
-    if (made instanceof Table) {
-      return (Table) made;
+    if (made instanceof PageseekTable) {
+      PageseekTable table = (PageseekTable) made;
+      table.streamed = () -> (UserDefinedPythonDataSource) factory.apply("stream", session);
+      return table;
     }
     throw new IllegalArgumentException((String) made);
   }
@@ -49,7 +52,7 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
     inferred = table(options.asCaseSensitiveMap(), null);
-    return ((PageseekTable) inferred).schema();
+    return inferred.schema();
   }
 
   @Override
@@ -61,7 +64,7 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> options) {
-    if (inferred != null && ((PageseekTable) inferred).schema().equals(schema)) {
+    if (inferred != null && inferred.schema().equals(schema)) {
       return inferred;
     }
     return table(options, schema);

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.datasources.v2.FileScan;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Collects what Spark pushes into a scan. Python says what of it is understood, and how the rest is read. */
 final class PageseekScanBuilder
@@ -25,14 +26,16 @@ final class PageseekScanBuilder
         SupportsPushDownLimit,
         SupportsPushDownAggregates {
   private final PageseekTable table;
+  private final CaseInsensitiveStringMap options;
   private StructType required;
   private Predicate[] given = new Predicate[0];
   private Predicate[] pushed = new Predicate[0];
   private Aggregation aggregation;
   private int limit = -1;
 
-  PageseekScanBuilder(PageseekTable table) {
+  PageseekScanBuilder(PageseekTable table, CaseInsensitiveStringMap options) {
     this.table = table;
+    this.options = options;
     this.required = table.schema();
   }
 
@@ -104,8 +107,16 @@ final class PageseekScanBuilder
     return made;
   }
 
+  /** Spark asks for the scan of a stream as for that of a query: who asks is all that tells. Nothing is planned then. */
   @Override
   public Scan build() {
+    Class<?> caller =
+        StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE).getCallerClass();
+    boolean streams = caller.getName().startsWith("org.apache.spark.sql.execution.streaming.");
+    return streams && table.streamed != null ? new StreamScan(table, options) : planned();
+  }
+
+  private Scan planned() {
     ObjectNode request = request();
     request.put("schema", required.json());
     if (aggregation != null) {

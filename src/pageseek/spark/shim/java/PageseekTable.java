@@ -3,6 +3,7 @@ package io.pageseek.spark;
 import java.util.EnumSet;
 import java.util.Set;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -22,6 +23,7 @@ public final class PageseekTable implements Table, SupportsRead {
   final Object session;
   final Planned planner;
   final UserDefinedPythonDataSource python;
+  Supplier<UserDefinedPythonDataSource> streamed;
 
   /**
    * @param session the Spark session
@@ -58,11 +60,13 @@ public final class PageseekTable implements Table, SupportsRead {
 
   @Override
   public Set<TableCapability> capabilities() {
-    return EnumSet.of(TableCapability.BATCH_READ);
+    return streamed == null
+        ? EnumSet.of(TableCapability.BATCH_READ)
+        : EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
   }
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new PageseekScanBuilder(this);
+    return new PageseekScanBuilder(this, options);
   }
 }
