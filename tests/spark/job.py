@@ -10,12 +10,14 @@ import io
 import json
 import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from far_queries import compared
 
 import pageseek as ps
 from pageseek.spark import read
@@ -115,6 +117,8 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
         .sum("rows")
         .collect()
     ]
+    if kind == "remote":
+        found["far"] = compared(spark, tempfile.mkdtemp(dir=directory, prefix="_"))
     victim = sorted(os.listdir(directory))[0]
     stale = read(spark, os.path.join(directory, victim))
     os.utime(os.path.join(directory, victim), (1, 1))

@@ -37,3 +37,12 @@ def test_a_connect_session_gives_the_same_answers(
     assert found["none_columns"] == ["k", "s", "t", "d"]
     assert found["limit"] == 4000
     assert found["large_function"] == 1
+    assert found["far"] == {
+        "wrong": [],
+        "rows": 1,
+        "schema": True,
+        "narrow": [["row 8", 8, None]],
+        "option": [1, 1],
+        "pushed": True,
+        "error": True,
+    }

@@ -7,6 +7,10 @@
 | `register` | `register`: the format "pageseek", in SQL too |
 | `options` | options as text |
 | `narrowed` | a source with the filter, columns or schema of its options |
+| `source` | the format as a Python Data Source: over Connect, and for streams |
+| `planning` | what it plans, without a session |
+| `pushed_filters` | what Spark pushes into it |
+| `growing` | files that appear, and the offsets of streams |
 | `shim` | this table in Java, and how it is loaded |
 | `planner` | what it asks Python: predicates, columns, limits, joins, parts |
 | `catalyst` | Spark's predicates as expressions |

@@ -23,7 +23,12 @@ def register(spark: SparkSession, *, catalog: str | None = "pageseek") -> None:
     """Make "pageseek" a format of a session: `spark.read.format("pageseek").load(path).where(...)`, and the same in SQL.
 
     Options have the names of the parameters of `load`, and text as values: `.option("local", "false")`; further, `columns` and
-    `filter`, which all queries of the DataFrame have. Lists and mappings are JSON.
+    `filter`, which all queries of the DataFrame have. Lists and mappings are JSON. Streams of folders that grow are read by
+    `spark.readStream.format("pageseek")`.
+
+    Over Connect, the format is a Python Data Source. Spark pushes filters into those only if
+    `spark.sql.python.filterPushdown.enabled` is true, so that it is set. The source has the session's settings of the time of
+    this call.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from pageseek.spark.growing import Offset
+    from pageseek.spark.growing import Listed, Offset
     from pageseek.spark.planning import Planning
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -45,21 +45,25 @@ def told(spark: SparkSession) -> dict[str, Any]:
     return {"spark": known.version, "settings": settings, "pushes": pushes}
 
 
-def register_source(spark: SparkSession) -> None:
-    """Make the source a format of a session, and let Spark push filters into Python Data Sources."""
+def register_source(spark: SparkSession) -> dict[str, Any]:
+    """Make the source a format of a session, and let Spark push filters into Python Data Sources.
+
+    Returns what was told of the session.
+    """
     from pyspark.errors import PySparkException
 
     with suppress(PySparkException):  # what holds then is seen by `told`
         spark.conf.set(PUSHDOWN, "true")
-    spark.dataSource.register(source_class(told(spark)))
+    known = told(spark)
+    spark.dataSource.register(source_class(known))
+    return known
 
 
 def source_frame(spark: SparkSession, source: Any, options: dict[str, Any]) -> DataFrame:
     """`load` where the Java table cannot be."""
     texts = as_text(source, options)
-    register_source(spark)
-    reader = spark.read.format("pageseek").options(**{SESSION: json.dumps(told(spark)), **texts})
-    return reader.load()
+    known = json.dumps(register_source(spark))
+    return spark.read.format("pageseek").options(**{SESSION: known, **texts}).load()
 
 
 def source_class(known: dict[str, Any]) -> type[DataSource]:
@@ -71,7 +75,7 @@ def source_class(known: dict[str, Any]) -> type[DataSource]:
 
     version = __version__
 
-    class PageseekSource(DataSource):
+    class PageseekSource(DataSource):  # type: ignore[misc]
         """Parquet files, pruned by what Spark pushes."""
 
         @classmethod
@@ -134,7 +138,7 @@ def reader_of(planning: Planning, schema: StructType) -> DataSourceReader:
 
     carried = _carried(planning)
 
-    class Reader(DataSourceReader):
+    class Reader(DataSourceReader):  # type: ignore[misc]
         """Plans when Spark asks for partitions, with the filters that it has pushed before."""
 
         def __init__(self) -> None:
@@ -180,7 +184,9 @@ def stream_reader_of(planning: Planning, schema: StructType) -> DataSourceStream
         """Its offsets are those of `growing`."""
 
         def __init__(self) -> None:
-            self._growing, self._last, self._until = planning.growing(), {}, None
+            self._growing = planning.growing()
+            self._last: Offset = {}
+            self._until: dict[bytes, Listed] | None = None
 
         def __reduce__(self) -> Any:
             return carried

@@ -30,6 +30,9 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
    * @param schema the columns that are wanted; null is all
    */
   static PageseekTable table(Map<String, String> options, StructType schema) {
+    if (factory == null) {
+      throw new IllegalStateException("call pageseek.spark.register(spark) in this application first");
+    }
     ObjectNode about = JsonNodeFactory.instance.objectNode();
     ObjectNode texts = about.putObject("options");
     options.forEach(texts::put);

@@ -1,0 +1,74 @@
+"""Run by job.py in a Connect session: queries through the format, compared with Spark's own reader."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pageseek.spark import load, register
+
+CONDITIONS = (
+    "k in (4711, 4712, 30000) and s is not null and st.a < 4712",
+    "k between 100 and 130 and (s = 'row 110' or k < 103) and not k = 101",
+    "s like 'row 47%' and d in (470.10, 47.00) and d is not null",
+    "t >= timestamp '1970-01-01 01:00:00' and n < timestamp_ntz '1970-01-01 01:00:10'",
+    "day < date '1970-01-03' and x = double('nan')",
+    "f = 0.1f and raw = X'0b' and b and list[0] < 3000",
+    "k = -1",
+)
+
+
+def write(spark: Any, directory: str) -> str:
+    """Files with values of many types."""
+    made = directory + "/many"
+    spark.range(0, 20_000, 1, 2).selectExpr(
+        "id k", "if(id % 7 = 3, null, 'row ' || id) s", "cast(id / 10 as decimal(9,2)) d",
+        "timestamp_micros(id * 1000000) t", "cast(timestamp_micros(id * 1000000) as timestamp_ntz) n",
+        "date_add(date '1970-01-01', cast(id % 900 as int)) day", "id % 3 = 0 b",
+        "if(id % 11 = 0, double('nan'), id / 4) x", "cast(id % 10 / 10 as float) f",
+        "cast(chr(cast(id % 256 as int)) as binary) raw", "named_struct('a', id, 'b', array(id, null)) st",
+        "array(id) list", "map('k', id) m",
+    ).write.parquet(made)  # fmt: skip
+    return made
+
+
+def compared(spark: Any, directory: str) -> dict[str, Any]:
+    """The conditions under which rows differ, and how the source was read."""
+    folder = write(spark, directory)
+    register(spark)
+    own, ours = spark.read.parquet(folder), load(spark, folder)
+    view = f"create temporary view far using pageseek options (path '{folder}')"
+    spark.sql(view).collect()
+    wrong = []
+    for i, condition in enumerate(CONDITIONS):
+        expected = rows(own.where(condition))
+        frames = (ours, spark.read.format("pageseek").load(folder), spark.table("far"))
+        if rows(frames[i % 3].where(condition)) != expected:
+            wrong.append(condition)
+    found: dict[str, Any] = {"wrong": wrong, "rows": len(rows(ours.where(CONDITIONS[0])))}
+    found["schema"] = ours.schema == own.schema
+    narrow = spark.read.format("pageseek").schema("s string, K long, none int").load(folder)
+    found["narrow"] = [list(row) for row in narrow.where("k = 8").collect()]
+    asked = load(spark, folder, columns=["t"], filter="t = timestamp '1970-01-01 00:00:09'")
+    found["option"] = [len(asked.columns), asked.count()]
+    found["pushed"] = pushed(ours.where("k = 4711 and s = 'row 4711'"))
+    found["error"] = error_of(spark, folder + "/none")
+    return json.loads(json.dumps(found))
+
+
+def rows(frame: Any) -> list[str]:
+    return sorted(map(str, frame.collect()))
+
+
+def pushed(frame: Any) -> bool:
+    """Whether Spark leaves no filter behind the scan."""
+    return "Filter " not in frame._explain_string(mode="simple")
+
+
+def error_of(spark: Any, path: str) -> bool:
+    """Whether the error of a path that does not exist says so."""
+    try:
+        load(spark, path).count()
+    except Exception as error:
+        return f"{path}: no such file" in str(error)
+    return False

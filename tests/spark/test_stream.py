@@ -1,0 +1,170 @@
+"""Streams of folders that grow: every row once, over restarts and kills."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pageseek.base.errors import FileChangedError, UnsupportedError
+from pageseek.spark import register
+from pageseek.spark.growing import Growing
+
+JOB = Path(__file__).with_name("stream_job.py")
+DAY = 86_400
+ROWS = 100
+
+
+def add(folder: Path, number: int, place: str = "") -> Path:
+    """A file that appears whole."""
+    k = range(number * ROWS, (number + 1) * ROWS)
+    hidden, name = folder / f"_{number}", folder / place / f"{number:04}.parquet"
+    name.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"k": k, "x": [n / 2 for n in k]}), hidden)
+    hidden.rename(name)
+    return name
+
+
+def names(growing: Growing, start: dict[str, str], end: dict[str, str]) -> list[str]:
+    return [source.path for source in growing.between(start, end)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_file_is_in_one_batch_over_restarts_in_any_order_of_times(
+    tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    growing, start, taken, there = Growing(str(tmp_path)), {}, [], []
+    now = 1_700_000_000
+    for i in range(60):
+        now += rng.choice((0, 60, DAY))
+        for n in range(rng.randrange(3)):  # up to six days late, as files that are moved are
+            path = tmp_path / f"{rng.random()}-{i}-{n}.parquet"
+            path.touch()
+            late = now - rng.choice((0, 0, 1, DAY, 6 * DAY))
+            os.utime(path, (late, late))
+            there.append(str(path))
+        if rng.random() < 0.3:
+            growing = Growing(str(tmp_path))
+        end = growing.latest(start, rng.choice((None, 1, 2)))
+        if rng.random() < 0.3:  # the batch is planned again after a restart
+            growing = Growing(str(tmp_path))
+        taken += names(growing, start, end)
+        start = end
+    taken += names(growing, start, growing.latest(start, None))
+    assert sorted(taken) == sorted(there)
+    assert len(start) <= 3
+
+
+def test_an_offset_stays_the_same_where_nothing_is_new_and_forgets_old_files(
+    tmp_path: Path,
+) -> None:
+    growing, start = Growing(str(tmp_path), age="1d"), {}
+    for day in range(30):
+        path = tmp_path / f"{day}.parquet"
+        path.touch()
+        os.utime(path, (day * DAY, day * DAY))
+        end = growing.latest(start, None)
+        assert names(growing, start, end) == [str(path)]
+        assert growing.latest(end, None) == end
+        start = end
+    assert sum(map(len, start.values())) < 4 * 12
+    old = tmp_path / "old.parquet"
+    old.touch()
+    os.utime(old, (DAY, DAY))
+    assert growing.latest(start, None) == start  # older than maxFileAge
+    # where Spark asks without an offset, old files do not come again
+    assert names(growing, start, Growing(str(tmp_path), age="1d").latest({}, None)) == []
+
+
+def test_a_file_that_is_gone_before_its_batch_is_read_is_named_as_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.touch()
+    end = Growing(str(tmp_path)).latest({}, None)
+    path.unlink()
+    with pytest.raises(FileChangedError, match="1 of 1 files of this batch"):
+        Growing(str(tmp_path)).between({}, end)
+
+
+@pytest.mark.parametrize("age", ["0d", "soon", "7"])
+def test_options_are_checked(age: str) -> None:
+    with pytest.raises(UnsupportedError, match="maxFileAge"):
+        Growing("/x", age=age)
+    with pytest.raises(UnsupportedError, match="maxFilesPerTrigger"):
+        Growing("/x", most="0")
+
+
+@pytest.mark.spark
+def test_a_stream_reads_what_its_options_leave_and_only_new_files(
+    spark: Any, tmp_path: Path
+) -> None:
+    register(spark)
+    folder, seen = tmp_path / "in", []
+    folder.mkdir()
+    for i in range(2):
+        add(folder, i, f"p={i}")
+    reader = spark.readStream.format("pageseek").option("filter", "k >= 50 and p < 5")
+    frame = reader.option("columns", '["p", "k"]').load(str(folder))
+    assert frame.columns == ["p", "k"]
+
+    def run() -> list[tuple[int, int]]:
+        """The rows that a run of the stream gives."""
+        before = len(seen)
+        query = (
+            frame.where("k % 10 = 0")
+            .writeStream.foreachBatch(lambda batch, number: seen.extend(batch.collect()))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return sorted(map(tuple, seen[before:]))
+
+    assert run() == [(k // ROWS, k) for k in range(50, 200, 10)]
+    add(folder, 3, "p=3")
+    add(folder, 9, "p=9")
+    assert run() == [(3, k) for k in range(300, 400, 10)]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_driver_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
+    folder, output = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    paths = [str(folder), str(tmp_path / "checkpoint"), str(output)]
+    rng, made = random.Random(7), 0
+
+    def begin(until: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        command = [sys.executable, str(JOB), *paths, until]
+        with open(tmp_path / "log", "ab") as log:
+            return subprocess.Popen(
+                command, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def batches() -> int:
+        done = tmp_path / "checkpoint" / "commits"
+        return len(list(done.glob("[0-9]*"))) if done.is_dir() else 0
+
+    for _ in range(2):
+        running, before, until = begin("forever"), batches(), time.monotonic() + 120
+        while batches() < before + 3 and time.monotonic() < until:
+            add(folder, made, f"p={made % 2}")
+            made += 1
+            time.sleep(0.5)
+        time.sleep(rng.random())
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        assert batches() >= before + 3, (tmp_path / "log").read_text()[-3000:]
+    assert begin("once").wait(240) == 0, (tmp_path / "log").read_text()[-3000:]
+    found = spark.read.parquet(str(output)).select("k", "p").collect()
+    assert sorted(map(tuple, found)) == [(k, k // ROWS % 2) for k in range(made * ROWS)]
