@@ -10,7 +10,7 @@ import pyarrow as pa
 from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.version import __version__
-from pageseek.spark.calendar_marks import Modes, check_filter, has_calendar
+from pageseek.spark.calendar_marks import Calendars, rebased_filter
 from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
 from pageseek.spark.packing import ids_of, parallelism_of, task_count
@@ -93,8 +93,7 @@ def read(
     known = Columns(made, settings)
     condition = spark_filter(filter, known, settings)
     if condition is not None:
-        check_filter(condition, known, settings)
-        made = made.filter(condition)
+        made = made.filter(rebased_filter(condition, known, settings))
     asked = None if columns is None else [known.output(name) for name in columns]
     if asked is not None:
         made = made.select(*asked)
@@ -107,8 +106,8 @@ def read(
         return empty_frame(spark, schema)
     if tasks is None:
         tasks = task_count(plan, lambda: parallelism_of(spark))
-    modes = Modes.of(settings) if any(has_calendar(field.type) for field in wire) else None
-    parts = [pack(part, wire, modes) for part in plan.split(tasks)]
+    calendars = Calendars.of(plan, wire, settings)
+    parts = [pack(part, wire, calendars) for part in plan.split(tasks)]
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
     ids, step = ids_of(plan, len(parts))
