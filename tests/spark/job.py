@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import pageseek as ps
 from pageseek.spark import read
-from pageseek.spark.packing import parallelism_of
+from pageseek.spark.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
 OLD = "t < timestamp '1500-03-02 00:00:00'"

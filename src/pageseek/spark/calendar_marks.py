@@ -186,6 +186,19 @@ def holds_old(array: pa.Array) -> bool:
     return least is not None and least < first_of(kind)
 
 
+def may_be_old(values: pa.ChunkedArray) -> bool:
+    """Whether dates or times, in the types of files, are early enough that old ones may have become them, or become later."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        return _precede(values, kind, first_of(kind) + _DAY * PER_SECOND[kind.unit])
+    return bool(pa.types.is_date32(kind)) and _precede(values, kind, FIRST_DAY)
+
+
+def _precede(values: pa.ChunkedArray, kind: pa.DataType, first: int) -> bool:
+    whole = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    return any(n is not None and n < first for n in values.cast(whole).to_pylist())
+
+
 def first_of(kind: pa.DataType) -> int:
     """The first value of a type that is the same in both calendars."""
     if pa.types.is_date(kind):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Summary = Task
 
 
 def pack(plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None = None) -> bytes:
@@ -37,13 +38,33 @@ def pack(plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None = None) ->
     return zlib.compress(pickle.dumps((lean, wire, calendars), protocol=5), 1)
 
 
-def make_task(parts: Sequence[bytes], version: str, python_path: str | None, step: int = 1) -> Task:
+def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) -> Task:
     """The function for `mapInArrow` over every `step`-th of `step * len(parts)` ids.
 
     It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
     Spark sends it to an executor once (Classic: as a broadcast if it is large).
     """
     packed = tuple(parts)
+    read = part_reader(python_path)
+
+    def mine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids = batch.column(0).to_pylist()
+            found = pa.array([packed[i // step] for i in ids], pa.binary())
+            yield pa.RecordBatch.from_arrays([found], ["part"])
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from read(mine(batches))
+
+    return task
+
+
+def part_reader(python_path: str | None, summary: Summary | None = None) -> Task:
+    """The function that reads parts: it gets them in the first column of its batches.
+
+    `summary`: what to make of the batches of a part. The tasks check that they have the version of the driver.
+    """
+    version = __version__
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -59,9 +80,10 @@ def make_task(parts: Sequence[bytes], version: str, python_path: str | None, ste
             ) from error
         acknowledge_at_once()
         # Spark throws a worker away whose input was not read to its end
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-        for number in numbers:
-            yield from run(packed[number // step], version)
+        parts = [part for batch in batches for part in batch.column(0).to_pylist()]
+        for part in parts:
+            read = run(part, version)
+            yield from read if summary is None else summary(read)
 
     return task
 
@@ -91,8 +113,13 @@ def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
         raise PageseekError(
             f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
         )
-    plan: ScanPlan
-    plan, wire, calendars = pickle.loads(zlib.decompress(part))
+    yield from rows_of(*pickle.loads(zlib.decompress(part)))
+
+
+def rows_of(
+    plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a plan, in wire types and in the calendar of today."""
     left = plan.request.limit
     for file in plan.files:
         if left == 0:
