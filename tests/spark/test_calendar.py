@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import read, zone_history
+from pageseek.spark import load, read, zone_history
 from pageseek.spark.rebase import DAYS, UTC, bounds
 from pageseek.spark.settings import Settings
 
@@ -83,6 +83,18 @@ def test_files_of_several_calendars_in_one_folder(spark: Any, write: Write) -> N
     with pytest.raises(ps.UnsupportedError, match=r"different calendars; filter the DataFrame"):
         read(spark, path, ["id"], f"t < timestamp '{OLD} 00:00:00'")
     assert read(spark, path, ["id"], "t > '1950-01-01' and d >= '1582-10-15'").count() == 3
+
+
+def test_load_converts_by_every_way(spark: Any, write: Write, conf: Any) -> None:
+    path = write(*DATES, zone="America/Los_Angeles")
+    native = spark.read.parquet(path)
+    condition = "d < '1582-10-14' or t = timestamp '1883-11-18 12:34:56.789'"
+    most = "unix_date(min(d))", "unix_date(max(d))", "unix_micros(min(t))", "count(s)"
+    for choices in ({}, {"local": False}, {"local": False, "native": False}):
+        ours = load(spark, path, **choices)
+        assert rows(ours) == rows(native), choices
+        assert rows(ours.where(condition)) == rows(native.where(condition)), choices
+        assert ours.selectExpr(*most).collect() == native.selectExpr(*most).collect(), choices
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Manila", "PST"])
