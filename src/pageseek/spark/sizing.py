@@ -106,8 +106,13 @@ def parts_of(
         return []
     if tasks is None:
         tasks = task_count(plan, expected, lambda: parallelism_of(spark))
-    calendars = Calendars.of(plan, wire, Settings(spark))
+    calendars = calendars_of(spark, plan, wire)
     return [pack(part, wire, calendars) for part in plan.split(tasks)]
+
+
+def calendars_of(spark: SparkSession, plan: ScanPlan, wire: pa.Schema) -> Calendars | None:
+    """How old dates and times of a plan are converted; None where no column has any."""
+    return Calendars.of(plan, wire, Settings(spark))
 
 
 def framed(parts: Sequence[bytes]) -> bytearray:

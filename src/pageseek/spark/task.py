@@ -10,7 +10,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -59,10 +59,13 @@ def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) ->
     return task
 
 
-def part_reader(python_path: str | None, summary: Summary | None = None) -> Task:
+def part_reader(
+    python_path: str | None, summary: Summary | None = None, reports: Any = None
+) -> Task:
     """The function that reads parts: it gets them in the first column of its batches.
 
-    `summary`: what to make of the batches of a part. The tasks check that they have the version of the driver.
+    `summary`: what to make of the batches of a part. `reports`: an accumulator for the reports of parts. The tasks check that they
+    have the version of the driver.
     """
     version = __version__
 
@@ -72,7 +75,8 @@ def part_reader(python_path: str | None, summary: Summary | None = None) -> Task
         if python_path is not None and python_path not in sys.path:
             sys.path.insert(0, python_path)
         try:
-            from pageseek.spark.task import acknowledge_at_once, run
+            from pageseek.spark.metrics import key_of
+            from pageseek.spark.task import acknowledge_at_once, new_report, run
         except ImportError as error:
             raise ImportError(
                 f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install pageseek "
@@ -82,8 +86,11 @@ def part_reader(python_path: str | None, summary: Summary | None = None) -> Task
         # Spark throws a worker away whose input was not read to its end
         parts = [part for batch in batches for part in batch.column(0).to_pylist()]
         for part in parts:
-            read = run(part, version)
+            report = new_report()
+            read = run(part, version, report)
             yield from read if summary is None else summary(read)
+            if reports is not None:
+                reports.add({key_of(part): report})
 
     return task
 
@@ -107,26 +114,34 @@ def acknowledge_at_once() -> None:
                             one.setsockopt(socket.IPPROTO_TCP, option, 1)
 
 
-def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
-    """The batches of one part, in wire types."""
+def new_report() -> Report:
+    """For what one part reads."""
+    return Report(analyzed=True)
+
+
+def run(part: bytes, version: str, report: Report | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of one part, in wire types. `report` is filled as they come."""
+    if report is None:
+        report = new_report()
     if version != __version__:
         raise PageseekError(
             f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
         )
-    yield from rows_of(*pickle.loads(zlib.decompress(part)))
+    plan, wire, calendars = pickle.loads(zlib.decompress(part))
+    yield from execute(plan, wire, calendars, report)
 
 
-def rows_of(
-    plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None
+def execute(
+    plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None, report: Report
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a plan, in wire types and in the calendar of today."""
+    """The batches of a plan, as Spark takes them."""
     left = plan.request.limit
     for file in plan.files:
         if left == 0:
             return
         limited = replace(plan, files=(file,), request=replace(plan.request, limit=left))
         try:
-            for batch in limited.execute():
+            for batch in limited.execute(report):
                 if left is not None:
                     left -= batch.num_rows
                 yield _outgoing(batch, wire, file, plan, calendars)
