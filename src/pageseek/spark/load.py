@@ -66,7 +66,7 @@ def load(
             f"load needs a Classic session of Spark 4, and this is Spark {spark.version}"
             f"{' over Connect' if 'connect' in type(spark).__module__ else ''}: use pageseek.spark.read, and name columns and filter"
         )
-    made = opened(source, **options)
+    made = opened(spark, source, **options)
     planner = TablePlanner(spark, made, Choices(tasks, local, native, python_path))
     name = f"pageseek {shown(source, made)}"
     return table_frame(spark, name, planner.schema, planner, python_of(spark))

@@ -12,7 +12,14 @@ import pyarrow as pa
 
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
-from pageseek.spark.aggregates import Aggregation, answers, has_few_groups, summarized, wire_of
+from pageseek.spark.aggregates import (
+    Aggregation,
+    answers,
+    has_few_groups,
+    is_of_today,
+    summarized,
+    wire_of,
+)
 from pageseek.spark.binding import Binding
 from pageseek.spark.catalyst import has_nan, is_joined
 from pageseek.spark.expected import expected_rows
@@ -21,7 +28,7 @@ from pageseek.spark.metrics import Run
 from pageseek.spark.native import files_of, is_native
 from pageseek.spark.plan_schema import paths_of, schema_of
 from pageseek.spark.shim import Proxy
-from pageseek.spark.sizing import framed, modes_of, parts_of, size
+from pageseek.spark.sizing import calendars_of, framed, parts_of, size
 from pageseek.spark.task import execute, part_reader
 
 if TYPE_CHECKING:
@@ -89,7 +96,8 @@ class TablePlanner(Proxy):
         binding = self.binding()
         scan = binding.filtered(request["predicates"])
         if request["whole"]:
-            return schema.json() if answers(scan, aggregation) else ""
+            known = answers(scan, aggregation) and is_of_today(scan, aggregation)
+            return schema.json() if known else ""
         plan = scan.select(*aggregation.columns).plan()
         fits = plan.files and has_few_groups(plan, aggregation, binding.columns)
         return schema.json() if fits else ""
@@ -165,7 +173,9 @@ class PlannedScan(Proxy):
             batches = aggregation.row(self._scan).cast(self._sent).to_batches()
         else:
             report = self._plan.report.to_execute()
-            batches = execute(self._plan, self._wire, modes_of(spark, self._wire), report)
+            batches = execute(
+                self._plan, self._wire, calendars_of(spark, self._plan, self._wire), report
+            )
         rows = local_rows(spark, batches, self._schema)
         self._begun().by_driver(report.finish())
         return rows

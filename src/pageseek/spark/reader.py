@@ -12,7 +12,9 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
 from pageseek.spark.binding import Binding
 from pageseek.spark.expected import expected_rows
+from pageseek.spark.folders import inference
 from pageseek.spark.plan_schema import empty_frame, renamed, schema_of
+from pageseek.spark.settings import Settings
 from pageseek.spark.sizing import ids_of, parts_of
 from pageseek.spark.task import ROWS, make_task
 
@@ -23,13 +25,17 @@ if TYPE_CHECKING:
 OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
 
 
-def opened(source: Any, **options: Any) -> Scan:
+def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
     """A scan of files that executors can read, with the options that hold in Spark."""
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
-    return scan(source, **{**OPTIONS, **options})
+    given = options.pop("partitioning", None)
+    if given is not False:
+        types = None if given is True else given
+        given = inference(Settings(spark), types)
+    return scan(source, partitioning=given, **{**OPTIONS, **options})
 
 
 def read(
@@ -92,7 +98,7 @@ def read(
         raise ValueError(f"tasks={tasks}: at least 1")
     if isinstance(columns, str):
         raise TypeError(f"columns={columns!r}: a list of names")
-    made = opened(source, limit=limit, **options)
+    made = opened(spark, source, limit=limit, **options)
     binding = Binding(spark, made)
     made = made.filter(binding.condition(filter))
     asked = None if columns is None else [binding.columns.output(name) for name in columns]
