@@ -64,6 +64,7 @@ def check(found: dict[str, Any], directory: Path) -> None:
     assert found["none"] == 0
     assert found["joins"] == ["SortMergeJoin", "SortMergeJoin", "BroadcastHashJoin"]
     assert found["meanings"] == [1, 1, 3, 1, 1]
+    assert found["old"] == [True, True]
     assert found["parallelism"] >= 2
     assert found["range"] == 200
     assert sum(rows for _, rows in found["executors"]) == FILES * ROWS

@@ -11,7 +11,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.predicate.expression import Compare, Expression, IsIn, IsNull, Not, StartsWith
 from pageseek.scan.scan import Scan
 from pageseek.spark import catalyst
-from pageseek.spark.calendar_marks import check_filter
+from pageseek.spark.calendar_marks import rebased_filter
 from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
 from pageseek.spark.settings import Settings
@@ -36,9 +36,7 @@ class Binding:
     def condition(self, given: Any) -> Expression | None:
         """A filter in any form that `read` takes, as an expression."""
         made = spark_filter(given, self.columns, self.settings)
-        if made is not None:
-            check_filter(made, self.columns, self.settings)
-        return made
+        return None if made is None else rebased_filter(made, self.columns, self.settings)
 
     def pushed(self, predicate: catalyst.Node) -> Expression | None:
         """A predicate that Spark pushes, as an expression; None where it is not applied here exactly."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +71,8 @@ def load(
     if not fits(spark):
         chosen = {"local": local, "native": native, "tasks": tasks, "python_path": python_path}
         return source_frame(spark, source, {**chosen, **options})
-    return table_frame(
-        spark, table(spark, source, Choices(tasks, local, native, python_path), **options)
-    )
+    choices = Choices(tasks, local, native, python_path)
+    return table_frame(spark, table(spark, source, choices, **options))
 
 
 def table(
@@ -92,10 +90,13 @@ def table(
     `schema`: the columns that are wanted, and their types. `columns`, `filter`: as in `read`; all queries have them.
     """
     made = narrowed(spark, source, schema=schema, columns=columns, filter=filter, **options)
-    if filter is not None:
-        choices = replace(choices, native=False)  # Spark does not know this filter
-    name = f"pageseek {shown(source, made)}"
-    return table_of(spark, name, TablePlanner(spark, made, choices))
+    return table_of(spark, f"pageseek {shown(source, made)}", TablePlanner(spark, made, choices))
+
+
+def loaded(spark: SparkSession, scan: Scan, choices: Choices) -> DataFrame:
+    """A DataFrame of a scan's rows, by a table."""
+    planner = TablePlanner(spark, scan, choices)
+    return table_frame(spark, table_of(spark, f"pageseek {name_of(scan)}", planner))
 
 
 def shown(source: Any, scan: Scan) -> str:

@@ -13,8 +13,8 @@ from pageseek.format.types import Options
 from pageseek.scan.request import Request
 from pageseek.scan.scan import Scan
 from pageseek.spark.binding import Binding
+from pageseek.spark.opening import opened
 from pageseek.spark.plan_schema import schema_of
-from pageseek.spark.reader import opened
 from pageseek.spark.types import arrow_type
 from pageseek.storage import Sources
 
@@ -38,7 +38,7 @@ def narrowed(
     fit its type exactly. `columns`, `filter`: as in `read`. `options`: of `pageseek.scan`.
     """
     try:
-        made = opened(source, **options)
+        made = opened(spark, source, **options)
     except FileNotFoundError:
         if schema is None or not _is_folder(source):
             raise
@@ -49,7 +49,7 @@ def narrowed(
         names = [binding.columns.output(field.name) for field in schema]
         types = _types(spark, made, schema, names)
         if types is not None:
-            made = opened(source, schema=types, **options)
+            made = opened(spark, source, schema=types, **options)
             binding = Binding(spark, made)
     if filter is not None:
         made = made.filter(binding.condition(filter))

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pageseek.base.errors import FileChangedError
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
-from pageseek.spark.aggregates import Aggregation, answers, has_few_groups, summarized, wire_of
+from pageseek.spark.aggregates import (
+    Aggregation,
+    answers,
+    has_few_groups,
+    is_of_today,
+    summarized,
+    wire_of,
+)
 from pageseek.spark.binding import Binding
 from pageseek.spark.catalyst import has_nan, is_joined
 from pageseek.spark.expected import expected_rows
@@ -21,7 +29,7 @@ from pageseek.spark.metrics import Run
 from pageseek.spark.native import files_of, is_native
 from pageseek.spark.plan_schema import paths_of, schema_of
 from pageseek.spark.shim import Proxy
-from pageseek.spark.sizing import framed, modes_of, parts_of, size
+from pageseek.spark.sizing import calendars_of, framed, parts_of, size
 from pageseek.spark.task import execute, part_reader
 
 if TYPE_CHECKING:
@@ -42,12 +50,15 @@ class Choices:
         Whether Spark's own reader may read what a plan leaves.
     python_path : str, optional
         A directory that tasks put on `sys.path`.
+    pinned : bool
+        Whether all queries have the versions of the files that there are now; else those of when they are planned.
     """
 
     tasks: int | None = None
     local: bool = True
     native: bool = True
     python_path: str | None = None
+    pinned: bool = False
 
 
 class TablePlanner(Proxy):
@@ -55,12 +66,32 @@ class TablePlanner(Proxy):
 
     def __init__(self, spark: SparkSession, scan: Scan, choices: Choices) -> None:
         self.spark, self.scan, self.choices = spark, scan, choices
-        self.wire, self.schema = schema_of(scan.plan(), scan, spark)
+        if scan._request.filter is not None:  # Spark's reader does not know it
+            self.choices = replace(choices, native=False)
+        plan = scan.plan()
+        self.wire, self.schema = schema_of(plan, scan, spark)
+        self._versions = {f.source: f.version for f in plan.files} if choices.pinned else {}
         self.last: Run | None = None
 
     def binding(self) -> Binding:
         """For the conditions of one scan."""
         return Binding(self.spark, self.scan)
+
+    def planned(self, scan: Scan) -> ScanPlan:
+        """The plan of a scan.
+
+        Raises
+        ------
+        FileChangedError
+            A file has another version than the queries of this table have.
+        """
+        plan = scan.plan()
+        for file in plan.files:
+            if self._versions.get(file.source, file.version) != file.version:
+                raise FileChangedError(
+                    f"{file.source.name}: the file changed after it was planned; call read again"
+                )
+        return plan
 
     def on_number(self, about: str) -> str:
         """What names the last run of its scans; empty before the first."""
@@ -89,7 +120,8 @@ class TablePlanner(Proxy):
         binding = self.binding()
         scan = binding.filtered(request["predicates"])
         if request["whole"]:
-            return schema.json() if answers(scan, aggregation) else ""
+            known = answers(scan, aggregation) and is_of_today(scan, aggregation)
+            return schema.json() if known else ""
         plan = scan.select(*aggregation.columns).plan()
         fits = plan.files and has_few_groups(plan, aggregation, binding.columns)
         return schema.json() if fits else ""
@@ -121,7 +153,7 @@ class PlannedScan(Proxy):
             scan = scan.select(*self._aggregation.columns)
         if limit >= 0:
             scan = scan.limit(limit)
-        self._scan, self._plan = scan, scan.plan()
+        self._scan, self._plan = scan, table.planned(scan)
         self._wire, self._schema = schema_of(self._plan, scan, table.spark)
         self._sent = self._wire
         if self._aggregation is not None:
@@ -165,7 +197,9 @@ class PlannedScan(Proxy):
             batches = aggregation.row(self._scan).cast(self._sent).to_batches()
         else:
             report = self._plan.report.to_execute()
-            batches = execute(self._plan, self._wire, modes_of(spark, self._wire), report)
+            batches = execute(
+                self._plan, self._wire, calendars_of(spark, self._plan, self._wire), report
+            )
         rows = local_rows(spark, batches, self._schema)
         self._begun().by_driver(report.finish())
         return rows
@@ -197,7 +231,7 @@ class PlannedScan(Proxy):
             scan = self._scan
             for one in json.loads(about):
                 scan = scan.filter(self._binding.pushed(one))
-            self._by_filters = {"[]": self._plan, about: scan.plan()}
+            self._by_filters = {"[]": self._plan, about: self._table.planned(scan)}
         return self._by_filters[about]
 
     def on_function(self, about: str) -> bytearray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pageseek.base.errors import PageseekError, UnsupportedError
+from pageseek.base.errors import UnsupportedError
 from pageseek.spark.growing import OPTIONS
 from pageseek.spark.load import table
 from pageseek.spark.options import parsed
@@ -61,30 +61,27 @@ class Factory(Proxy):
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
-    def apply(self, question: str, about: Any) -> Any:
-        """A table, as an object of Java; what is wrong, as a text.
-
-        `question`: options and schema as JSON; or "stream", for the Python Data Source that reads streams. `about`: the
-        session, as an object of Java.
-        """
+    def on_table(self, about: Any) -> Any:
+        """A table, as an object of Java. `about`: options and schema as JSON, and the session."""
         from pyspark.sql.types import StructType
 
-        spark = self._session(about)
-        if question == "stream":
-            return python_of(spark, source_class(told(spark)))
-        asked = json.loads(question)
+        asked, spark = json.loads(about[0]), self._session(about[1])
+        wanted = parsed(asked["options"], OPTIONS)
+        schema = None
+        if asked["schema"] is not None:
+            schema = StructType.fromJson(json.loads(asked["schema"]))
+        chosen = {k: v for k, v in wanted.table.items() if k in Choices.__annotations__}
+        rest = {k: v for k, v in wanted.table.items() if k not in chosen}
+        choices = Choices(**chosen)
         try:
-            wanted = parsed(asked["options"], OPTIONS)
-            schema = None
-            if asked["schema"] is not None:
-                schema = StructType.fromJson(json.loads(asked["schema"]))
-            chosen = {k: v for k, v in wanted.table.items() if k in Choices.__annotations__}
-            rest = {k: v for k, v in wanted.table.items() if k not in chosen}
-            return table(
-                spark, wanted.source, Choices(**chosen), schema=schema, **rest, **wanted.scan
-            )
-        except (PageseekError, OSError, ValueError, TypeError) as error:
-            return f"pageseek: {error}"
+            return table(spark, wanted.source, choices, schema=schema, **rest, **wanted.scan)
+        except (ValueError, TypeError) as error:  # of the value of an option
+            raise UnsupportedError(str(error)) from error
+
+    def on_stream(self, about: Any) -> Any:
+        """The Python Data Source that reads streams. `about`: the session."""
+        spark = self._session(about)
+        return python_of(spark, source_class(told(spark)))
 
     def _session(self, session: Any) -> SparkSession:
         """The session of a query: the one that registered, or another of the same application."""

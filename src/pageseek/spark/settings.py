@@ -20,6 +20,7 @@ KEYS = (
     "spark.sql.ansi.doubleQuotedIdentifiers",
     "spark.sql.parser.escapedStringLiterals",
     "spark.sql.timestampType",
+    "spark.sql.sources.partitionColumnTypeInference.enabled",
     "spark.sql.timeType.enabled",
     "spark.sql.legacy.consecutiveStringLiterals.enabled",
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
@@ -64,8 +65,8 @@ class ToldSession:
     def sql(self, text: str) -> NoReturn:
         """There is nobody to compute it."""
         raise UnsupportedError(
-            f"a Python worker, which plans this, cannot compute {text!r}: write times with their zone, as in "
-            "timestamp '2024-01-31 12:30:00Z'"
+            f"this is planned in a Python worker, which cannot ask Spark {text[:60]!r}: write times in the filter with their "
+            "zone, or use pageseek.spark.read, which plans in the client"
         )
 
 
@@ -107,11 +108,20 @@ class Settings:
         return self.get("spark.sql.session.timeZone", "")
 
     @cached_property
+    def version(self) -> str:
+        """Spark's version."""
+        return str(self._spark.version)
+
+    @property
     def major(self) -> int:
         """The first number of Spark's version."""
-        return int(self._spark.version.split(".")[0])
+        return int(self.version.split(".")[0])
+
+    def rows(self, query: str) -> list[Any]:
+        """The answer of Spark to a small query."""
+        return list(self._spark.sql(query).collect())
 
     def instant(self, text: str) -> dt.datetime:
         """The instant of a local time, computed by Spark: Java knows every zone that a session can have."""
-        row = self._spark.sql(f"select unix_micros(timestamp_ltz '{text}')").collect()[0]
+        row = self.rows(f"select unix_micros(timestamp_ltz '{text}')")[0]
         return _EPOCH + dt.timedelta(microseconds=row[0])

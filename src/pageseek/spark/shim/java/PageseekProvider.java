@@ -14,16 +14,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The format "pageseek": tables that Python makes from options. Spark makes one object of it for each use. */
 public final class PageseekProvider implements TableProvider, DataSourceRegister {
-  private static volatile BiFunction<String, Object, Object> factory;
+  private static volatile Planned factory;
 
   private PageseekTable inferred;
 
   /**
-   * Register the function of Python that makes tables: of options as JSON, in a session. It returns a table, or what is
-   * wrong as text.
+   * Register the object of Python that makes tables: of options as JSON, in a session.
    */
   public static void register(BiFunction<String, Object, Object> made) {
-    factory = made;
+    factory = new Planned(made);
   }
 
   /**
@@ -38,13 +37,10 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
     options.forEach(texts::put);
     about.put("schema", schema == null ? null : schema.json());
     Object session = org.apache.spark.sql.classic.SparkSession.active();
-    Object made = factory.apply(about.toString(), session);
-    if (made instanceof PageseekTable) {
-      PageseekTable table = (PageseekTable) made;
-      table.streamed = () -> (UserDefinedPythonDataSource) factory.apply("stream", session);
-      return table;
-    }
-    throw new IllegalArgumentException((String) made);
+    Object[] asked = {about.toString(), session};
+    PageseekTable table = (PageseekTable) factory.answer("table", asked);
+    table.streamed = () -> (UserDefinedPythonDataSource) factory.answer("stream", session);
+    return table;
   }
 
   @Override

@@ -34,7 +34,7 @@ public final class PageseekTable implements Table, SupportsRead {
       String name,
       StructType schema,
       Object session,
-      BiFunction<String, String, Object> planner,
+      BiFunction<String, Object, Object> planner,
       UserDefinedPythonDataSource python) {
     this.name = name;
     this.schema = schema;
