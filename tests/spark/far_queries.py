@@ -49,7 +49,7 @@ def compared(spark: Any, directory: str) -> dict[str, Any]:
     found["schema"] = ours.schema == own.schema
     narrow = spark.read.format("pageseek").schema("s string, K long, none int").load(folder)
     found["narrow"] = [list(row) for row in narrow.where("k = 8").collect()]
-    asked = load(spark, folder, columns=["t"], filter="t = timestamp '1970-01-01 00:00:09'")
+    asked = load(spark, folder, columns=["t"], filter="t = timestamp '1970-01-01 00:00:09Z'")
     found["option"] = [len(asked.columns), asked.count()]
     found["pushed"] = pushed(ours.where("k = 4711 and s = 'row 4711'"))
     found["error"] = error_of(spark, folder + "/none")
