@@ -14,12 +14,16 @@ from pageseek.spark.binding import Binding
 from pageseek.spark.expected import expected_rows
 from pageseek.spark.folders import inference
 from pageseek.spark.plan_schema import empty_frame, renamed, schema_of
+from pageseek.spark.row_metadata import as_sent, as_wanted, quoted
 from pageseek.spark.settings import Settings
 from pageseek.spark.sizing import ids_of, parts_of
 from pageseek.spark.task import ROWS, make_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pageseek.scan.scan_plan import ScanPlan
 
 # What scans have here unless the caller says otherwise: Spark runs a task on each core.
 OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
@@ -103,21 +107,37 @@ def read(
     made = made.filter(binding.condition(filter))
     asked = None if columns is None else [binding.columns.output(name) for name in columns]
     if asked is not None:
-        made = made.select(*asked)
+        made = made.select(*dict.fromkeys(asked))
     plan = made.plan()
     wire, schema = schema_of(plan, made, spark)
-    if columns is not None and asked is not None:
-        schema = renamed(schema, dict(zip(asked, columns, strict=True)))
+    named: dict[str, str] = {}
+    for ours, name in zip(asked or (), columns or (), strict=True):
+        named.setdefault(ours, name)
+    schema = renamed(schema, named)
     if not plan.files:
-        return empty_frame(spark, schema)
-    parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
-    if not schema.names:
-        schema = schema.add(ROWS, "void", True)
+        frame = empty_frame(spark, schema)
+    else:
+        parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
+        frame = _of_tasks(spark, plan, parts, schema, python_path)
+        if limit is not None and len(parts) > 1:
+            frame = frame.limit(limit)
+    repeated = [(named[ours], name) for ours, name in zip(asked or (), columns or (), strict=True)]
+    if len(repeated) == len(named) or not {name for name, _ in repeated} <= set(schema.names):
+        return frame
+    return frame.select(*[frame[quoted(one)].alias(name) for one, name in repeated])
+
+
+def _of_tasks(
+    spark: SparkSession,
+    plan: ScanPlan,
+    parts: Sequence[bytes],
+    schema: StructType,
+    python_path: str | None,
+) -> DataFrame:
+    sent = schema if schema.names else schema.add(ROWS, "void", True)
     ids, step = ids_of(plan, len(parts))
     source_ids = spark.range(0, ids, 1, len(parts))
     if step > 1:
         source_ids = source_ids.where(f"(id & {step - 1}) = 0")
-    frame = source_ids.mapInArrow(make_task(parts, python_path, step), schema)
-    if limit is not None and len(parts) > 1:
-        frame = frame.limit(limit)
-    return frame.drop(ROWS) if schema.names == [ROWS] else frame
+    frame = source_ids.mapInArrow(make_task(parts, python_path, step), as_sent(sent))
+    return frame.drop(ROWS) if sent.names == [ROWS] else as_wanted(frame, sent)
