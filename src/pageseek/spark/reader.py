@@ -13,6 +13,7 @@ from pageseek.scan.scan import Scan
 from pageseek.spark.binding import Binding
 from pageseek.spark.expected import expected_rows
 from pageseek.spark.folders import inference
+from pageseek.spark.names import spelled
 from pageseek.spark.plan_schema import empty_frame, renamed, schema_of
 from pageseek.spark.row_metadata import as_sent, as_wanted, quoted
 from pageseek.spark.settings import Settings
@@ -35,11 +36,10 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
-    given = options.pop("partitioning", None)
+    settings, given = Settings(spark), options.pop("partitioning", None)
     if given is not False:
-        types = None if given is True else given
-        given = inference(Settings(spark), types)
-    return scan(source, partitioning=given, **{**OPTIONS, **options})
+        given = inference(settings, None if given is True else given)
+    return spelled(scan(source, partitioning=given, **{**OPTIONS, **options}), settings)
 
 
 def read(
