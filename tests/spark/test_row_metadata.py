@@ -39,8 +39,10 @@ def test_intervals(spark: Any, tmp_path: Path) -> None:
     some = native.where(condition).select("s", "ym")
     assert texts(read(spark, path, ["s", "ym"], condition)) == texts(some)
     assert read(spark, path, filter="id < 0").schema == native.schema
-    by_load = load(spark, path, native=False).drop("ym", "y", "l", "s", "m")
-    assert texts(by_load) == texts(native.drop("ym", "y", "l", "s", "m"))
+    for choices in ({}, {"local": False}, {"local": False, "native": False}):
+        by_load = load(spark, path, **choices)
+        assert by_load.schema == native.schema
+        assert texts(by_load) == texts(native), choices
 
 
 def test_comments_collations_and_char(spark: Any, tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def read(
     Raises
     ------
     UnsupportedError
-        Spark has no type for a column, the source is in the driver's memory, or the filter hangs on dates or
-        times that Spark before 3.0 wrote by another calendar.
+        Spark has no type for a column, the source is in the driver's memory, or no filter on stored values has the answer
+        for dates or times that Spark before 3.0 wrote by another calendar.
     PredicateError
         The filter does not fit the columns, or Spark would answer it in a way that is not known here.
     """
