@@ -10,11 +10,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pageseek as ps
 from pageseek.spark import load, read
 from pageseek.spark.row_metadata import KEY, spark_fields
 
 pytestmark = pytest.mark.spark
+
+
+MANY = ", ".join(f"'k{i}', id + {i}" for i in range(300))
+KINDS = """named_struct('i', tinyint(3), 'd', date '2024-01-01', 't', timestamp '1500-01-01 01:02:03.5',
+    'n', timestamp_ntz '2024-01-01 01:02:03', 'b', X'00ff', 'f', float(1.5), 'x', 2.5D, 's', repeat('long', 30), 'o', id = 3,
+    'q', id * 1000000007, 'p', 1.25BD, 'r', 12345678901234567890.5BD, 'l', array(named_struct('z', id)), 'e',
+    slice(array(id), 1, 0))"""
+OTHERS = """case id when 1 then parse_json('null') when 2 then parse_json('"a"') when 3 then parse_json('17') when 4 then
+    parse_json('{}') when 5 then parse_json('{"a":"text","zz":7,"c":[1,null,{"y":1}]}') when 6 then
+    parse_json('{"b":{"f":1,"more":[]}}') end"""
+PARTS = "named_struct('a', id, 'b', named_struct('f', true), 'c', array(1, 2))"
+SHREDDED = (("null", KINDS), (OTHERS, PARTS), ("null", f"named_struct('a', id, {MANY})"))
 
 
 def texts(frame: Any) -> list[str]:
@@ -94,16 +105,31 @@ def test_variants(spark: Any, tmp_path: Path, conf: Callable[[str, str], None]) 
     assert read(spark, path, ["v"], "v is null").count() == 1
 
 
-def test_a_variant_that_is_shredded_is_refused(
+def test_variants_that_are_shredded(
     spark: Any, tmp_path: Path, conf: Callable[[str, str], None]
 ) -> None:
     conf("spark.sql.variant.writeShredding.enabled", "true")
     conf("spark.sql.variant.inferShreddingSchema", "true")
-    path = str(tmp_path / "v")
-    spark.sql("""select id, parse_json('{"a": 1}') v from range(3)""").write.parquet(path)
-    with pytest.raises(ps.UnsupportedError, match=r"column 'v' is a Variant.*spark\.read\.parquet"):
-        read(spark, path)
-    assert read(spark, path, ["id"]).count() == 3
+    for i, (others, typed) in enumerate(SHREDDED):
+        path = str(tmp_path / str(i))
+        if i == 1:  # of values of many kinds none is inferred
+            conf("spark.sql.variant.inferShreddingSchema", "false")
+            given = "a bigint, b struct<f: boolean>, c array<bigint>, absent string"
+            conf("spark.sql.variant.forceShreddingSchemaForTest", given)
+        spark.sql(
+            f"select id, coalesce({others}, to_variant_object({typed})) v from range(20)"
+        ).coalesce(1).write.parquet(path)
+        leaves = pq.ParquetDataset(path).fragments[0].metadata.num_columns
+        assert leaves > 5
+        native = spark.read.parquet(path)
+        for ours in (read(spark, path), load(spark, path, local=False, native=False)):
+            assert ours.schema == native.schema
+            assert texts(ours) == texts(native)
+            kinds = "id", "schema_of_variant(v) k"
+            assert sorted(map(repr, ours.selectExpr(*kinds).collect())) == sorted(
+                map(repr, native.selectExpr(*kinds).collect())
+            )
+    assert read(spark, path, ["id"]).count() == 20
 
 
 def test_metadata_that_does_not_fit_counts_for_nothing(spark: Any, tmp_path: Path) -> None:

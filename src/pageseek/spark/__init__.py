@@ -25,6 +25,7 @@
 | `folders` | the types and values of folders |
 | `row_metadata` | types that Spark tells in the footers of its files |
 | `types` | from Parquet to Spark's types |
+| `variant` | Variants that are shredded into columns |
 | `plan_schema` | the schema of a plan's DataFrame |
 | `task` | what runs in an executor |
 

@@ -89,7 +89,7 @@ def schema_of(plan: ScanPlan, scan: Scan, spark: SparkSession) -> tuple[pa.Schem
     """The wire types of a plan's columns, and the schema of its DataFrame."""
     wire, told = _told(plan, scan.sources)
     source = name_of(scan)
-    schema, wire = refined(spark_schema(wire, source, spark), wire, told, source)
+    schema, wire = refined(spark_schema(wire, source, spark), wire, told)
     return wire, schema
 
 

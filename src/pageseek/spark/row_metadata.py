@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pageseek.base.errors import UnsupportedError
 from pageseek.spark.types import VARIANT
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def spark_fields(pairs: Mapping[bytes, bytes | None]) -> dict[str, StructField]:
 
 
 def refined(
-    schema: StructType, wire: pa.Schema, told: Mapping[str, StructField], source: str
+    schema: StructType, wire: pa.Schema, told: Mapping[str, StructField]
 ) -> tuple[StructType, pa.Schema]:
     """The schema of a DataFrame and its wire types, as Spark's schema of the files has them.
 
@@ -58,25 +57,21 @@ def refined(
     for field, sent in zip(schema, wire, strict=True):
         kind, type_sent, metadata = field.dataType, sent.type, field.metadata
         if field.name in told:
-            kind, type_sent = _refined(
-                kind, type_sent, told[field.name].dataType, field.name, source
-            )
+            kind, type_sent = _refined(kind, type_sent, told[field.name].dataType)
             metadata = told[field.name].metadata
         fields.append(StructField(field.name, kind, True, metadata))
         wires.append(pa.field(sent.name, type_sent))
     return StructType(fields), pa.schema(wires)
 
 
-def _refined(
-    kind: DataType, wire: pa.DataType, told: DataType, name: str, source: str
-) -> tuple[DataType, pa.DataType]:
+def _refined(kind: DataType, wire: pa.DataType, told: DataType) -> tuple[DataType, pa.DataType]:
     from pyspark.sql import types as s
 
     if isinstance(told, s.UserDefinedType):
-        inner, sent = _refined(kind, wire, told.sqlType(), name, source)
+        inner, sent = _refined(kind, wire, told.sqlType())
         return (told, sent) if _nullable(inner) == _nullable(told.sqlType()) else (kind, wire)
     if isinstance(told, getattr(s, "VariantType", ())):
-        return _variant(kind, wire, told, name, source)
+        return _variant(kind, wire, told)
     if isinstance(told, s.YearMonthIntervalType) and isinstance(kind, s.IntegerType):
         return told, wire
     if isinstance(told, s.DayTimeIntervalType) and isinstance(kind, s.LongType):
@@ -87,18 +82,18 @@ def _refined(
         for field, sent in zip(kind, wire, strict=True):
             made, type_sent, metadata = field.dataType, sent.type, field.metadata
             if field.name in by_name:
-                path, other = f"{name}.{field.name}", by_name[field.name]
-                made, type_sent = _refined(made, type_sent, other.dataType, path, source)
+                other = by_name[field.name]
+                made, type_sent = _refined(made, type_sent, other.dataType)
                 metadata = other.metadata
             fields.append(s.StructField(field.name, made, True, metadata))
             wires.append(pa.field(sent.name, type_sent))
         return s.StructType(fields), pa.struct(wires)
     if isinstance(told, s.ArrayType) and isinstance(kind, s.ArrayType):
-        made, sent = _refined(kind.elementType, wire.value_type, told.elementType, name, source)
+        made, sent = _refined(kind.elementType, wire.value_type, told.elementType)
         return s.ArrayType(made, True), pa.list_(pa.field("element", sent))
     if isinstance(told, s.MapType) and isinstance(kind, s.MapType):
-        key, key_sent = _refined(kind.keyType, wire.key_type, told.keyType, name, source)
-        item, item_sent = _refined(kind.valueType, wire.item_type, told.valueType, name, source)
+        key, key_sent = _refined(kind.keyType, wire.key_type, told.keyType)
+        item, item_sent = _refined(kind.valueType, wire.item_type, told.valueType)
         return s.MapType(key, item, True), pa.map_(key_sent, item_sent)
     return (told if type(told) is type(kind) and _is_said_more_exactly(told) else kind), wire
 
@@ -110,19 +105,10 @@ def _is_said_more_exactly(told: DataType) -> bool:
     return isinstance(told, (s.StringType, getattr(s, "TimeType", s.StringType)))
 
 
-def _variant(
-    kind: DataType, wire: pa.DataType, told: DataType, name: str, source: str
-) -> tuple[DataType, pa.DataType]:
+def _variant(kind: DataType, wire: pa.DataType, told: DataType) -> tuple[DataType, pa.DataType]:
     names = {field.name for field in wire} if pa.types.is_struct(wire) else set()
-    if names == {"metadata", "value"}:
-        return told, VARIANT
-    if "typed_value" in names:
-        raise UnsupportedError(
-            f"{source}: column {name!r} is a Variant that Spark has shredded into columns, which is not put together here: "
-            "read it with spark.read.parquet, or name the columns to read without this one; files that are written with "
-            "spark.sql.variant.writeShredding.enabled=false are read"
-        )
-    return kind, wire
+    is_whole = "metadata" in names and names & {"value", "typed_value"}
+    return (told, VARIANT) if is_whole else (kind, wire)
 
 
 def _nullable(kind: DataType) -> DataType:

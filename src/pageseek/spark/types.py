@@ -19,6 +19,7 @@ from pageseek.format.columns import Column
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96, L_ENUM, logical_of
+from pageseek.spark.variant import whole_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -245,7 +246,11 @@ def _convert_nested(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _variant(array: pa.Array) -> pa.Array:
     """The parts of a Variant in the order and with the types that Spark wants; where it is null, they are empty."""
     missing = array.is_null() if array.null_count else None
-    parts = [array.field(f.name).cast(pa.binary()).fill_null(b"") for f in VARIANT]
+    parts = [array.field("metadata").cast(pa.binary()).fill_null(b"")]
+    if array.type.get_field_index("typed_value") < 0:
+        parts.insert(0, array.field("value").cast(pa.binary()).fill_null(b""))
+    else:
+        parts.insert(0, whole_values(array))
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=missing)
 
 
