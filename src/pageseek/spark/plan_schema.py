@@ -1,4 +1,4 @@
-"""The schema of a plan's DataFrame: the wire types of its columns, and the names that the caller gave."""
+"""The schema of a plan's DataFrame, and the wire types of its columns."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
     from pageseek.scan.scan_plan import ScanPlan
-
-
-def renamed(schema: StructType, names: dict[str, str]) -> StructType:
-    """The schema with the names that the caller gave, which may differ from the files' in case, as in Spark."""
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType(
-        [StructField(names.get(f.name, f.name), f.dataType, f.nullable, f.metadata) for f in schema]
-    )
 
 
 def _told(plan: ScanPlan, sources: Sequence[Source]) -> tuple[pa.Schema, dict[str, StructField]]:

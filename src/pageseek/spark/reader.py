@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from pageseek.api import scan
-from pageseek.base.errors import UnsupportedError
-from pageseek.scan.scan import Scan
 from pageseek.spark.binding import Binding
 from pageseek.spark.expected import expected_rows
-from pageseek.spark.folders import inference
-from pageseek.spark.names import spelled
-from pageseek.spark.plan_schema import empty_frame, renamed, schema_of
+from pageseek.spark.load import loaded
+from pageseek.spark.opening import opened
+from pageseek.spark.plan_schema import empty_frame, schema_of
+from pageseek.spark.planner import Choices
 from pageseek.spark.row_metadata import as_sent, as_wanted, quoted
-from pageseek.spark.settings import Settings
+from pageseek.spark.shim import fits
 from pageseek.spark.sizing import ids_of, parts_of
 from pageseek.spark.task import ROWS, make_task
 
@@ -25,21 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pageseek.scan.scan_plan import ScanPlan
-
-# What scans have here unless the caller says otherwise: Spark runs a task on each core.
-OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
-
-
-def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
-    """A scan of files that executors can read, with the options that hold in Spark."""
-    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
-        raise UnsupportedError(
-            "bytes in memory cannot be read by executors: write them to a file that all nodes see"
-        )
-    settings, given = Settings(spark), options.pop("partitioning", None)
-    if given is not False:
-        given = inference(settings, None if given is True else given)
-    return spelled(scan(source, partitioning=given, **{**OPTIONS, **options}), settings)
 
 
 def read(
@@ -93,8 +74,8 @@ def read(
     Raises
     ------
     UnsupportedError
-        Spark has no type for a column, the source is in the driver's memory, or no filter on stored values has the answer
-        for dates or times that Spark before 3.0 wrote by another calendar.
+        Spark has no type for a column, the source is in the driver's memory, or the filter hangs on dates or
+        times that Spark before 3.0 wrote by another calendar.
     PredicateError
         The filter does not fit the columns, or Spark would answer it in a way that is not known here.
     """
@@ -102,29 +83,29 @@ def read(
         raise ValueError(f"tasks={tasks}: at least 1")
     if isinstance(columns, str):
         raise TypeError(f"columns={columns!r}: a list of names")
-    made = opened(spark, source, limit=limit, **options)
+    made = opened(spark, source, **options)
     binding = Binding(spark, made)
     made = made.filter(binding.condition(filter))
     asked = None if columns is None else [binding.columns.output(name) for name in columns]
     if asked is not None:
         made = made.select(*dict.fromkeys(asked))
-    plan = made.plan()
-    wire, schema = schema_of(plan, made, spark)
-    named: dict[str, str] = {}
-    for ours, name in zip(asked or (), columns or (), strict=True):
-        named.setdefault(ours, name)
-    schema = renamed(schema, named)
-    if not plan.files:
-        frame = empty_frame(spark, schema)
-    else:
-        parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
-        frame = _of_tasks(spark, plan, parts, schema, python_path)
-        if limit is not None and len(parts) > 1:
+    if fits(spark):
+        choices = Choices(
+            tasks, local=tasks is None, native=tasks is None, python_path=python_path, pinned=True
+        )
+        frame = loaded(spark, made, choices)
+        if limit is not None:
             frame = frame.limit(limit)
-    repeated = [(named[ours], name) for ours, name in zip(asked or (), columns or (), strict=True)]
-    if len(repeated) == len(named) or not {name for name, _ in repeated} <= set(schema.names):
-        return frame
-    return frame.select(*[frame[quoted(one)].alias(name) for one, name in repeated])
+    else:
+        made = made if limit is None else made.limit(limit)
+        plan = made.plan()
+        wire, schema = schema_of(plan, made, spark)
+        if not plan.files:
+            frame = empty_frame(spark, schema)
+        else:
+            parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
+            frame = _of_tasks(spark, plan, parts, schema, python_path)
+    return frame if columns is None or asked is None else _named(frame, asked, columns)
 
 
 def _of_tasks(
@@ -134,10 +115,24 @@ def _of_tasks(
     schema: StructType,
     python_path: str | None,
 ) -> DataFrame:
+    """The rows of a plan by a function over Arrow batches."""
     sent = schema if schema.names else schema.add(ROWS, "void", True)
     ids, step = ids_of(plan, len(parts))
     source_ids = spark.range(0, ids, 1, len(parts))
     if step > 1:
         source_ids = source_ids.where(f"(id & {step - 1}) = 0")
     frame = source_ids.mapInArrow(make_task(parts, python_path, step), as_sent(sent))
+    limit = plan.request.limit
+    if limit is not None and len(parts) > 1:
+        frame = frame.limit(limit)
     return frame.drop(ROWS) if sent.names == [ROWS] else as_wanted(frame, sent)
+
+
+def _named(frame: DataFrame, asked: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """The columns as often, and under the names, that the caller gave: case may be another than in the files, as in Spark."""
+    if len(set(asked)) < len(asked) and set(asked) <= set(frame.columns):
+        pairs = zip(asked, columns, strict=True)
+        return frame.select(*[frame[quoted(ours)].alias(name) for ours, name in pairs])
+    names = dict(zip(asked, columns, strict=True))
+    wanted = [names.get(name, name) for name in frame.columns]
+    return frame if wanted == frame.columns else frame.toDF(*wanted)

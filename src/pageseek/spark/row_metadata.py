@@ -112,9 +112,11 @@ def _variant(kind: DataType, wire: pa.DataType, told: DataType) -> tuple[DataTyp
 
 
 def _nullable(kind: DataType) -> DataType:
-    """A type of which every part may be null, without the metadata of fields."""
+    """A type of which every part may be null, without the metadata of fields and the names of user-defined types."""
     from pyspark.sql import types as s
 
+    if isinstance(kind, s.UserDefinedType):
+        return _nullable(kind.sqlType())
     if isinstance(kind, s.StructType):
         return s.StructType([s.StructField(f.name, _nullable(f.dataType), True) for f in kind])
     if isinstance(kind, s.ArrayType):
@@ -132,6 +134,15 @@ def as_sent(schema: StructType) -> StructType:
     from pyspark.sql.types import StructType
 
     made = _with_months(schema, False)
+    assert isinstance(made, StructType)
+    return made
+
+
+def as_stored(schema: StructType) -> StructType:
+    """A schema of the types whose buffers Arrow has for it: also user-defined types are what they are made of."""
+    from pyspark.sql.types import StructType
+
+    made = _nullable(as_sent(schema))
     assert isinstance(made, StructType)
     return made
 
