@@ -5,7 +5,8 @@
 | `reader` | `read`, on the driver |
 | `load` | `load`: a table that prunes by what comes later |
 | `shim` | this table in Java, and how it is loaded |
-| `planner` | what it asks Python: predicates, columns, limits, joins, parts |
+| `planner`, `planned_scan` | what it asks Python, of the table and of a scan |
+| `table` | what all scans of a table have in common |
 | `catalyst` | Spark's predicates as expressions |
 | `binding` | conditions, bound to the columns of a source |
 | `aggregates` | aggregations that the metadata answer, or tasks in parts |

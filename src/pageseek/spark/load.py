@@ -9,8 +9,9 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
 from pageseek.spark.opening import opened
 from pageseek.spark.plan_schema import name_of
-from pageseek.spark.planner import Choices, TablePlanner
+from pageseek.spark.planner import TablePlanner
 from pageseek.spark.shim import fits, python_of, table_frame
+from pageseek.spark.table import Choices, SourceTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,9 +73,9 @@ def load(
 
 def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str = "") -> DataFrame:
     """A DataFrame of a scan's rows, by a table. `name`: what plans call it."""
-    planner = TablePlanner(spark, scan, choices)
+    table = SourceTable(spark, scan, choices)
     called = f"pageseek {name or name_of(scan)}"
-    return table_frame(spark, called, planner.schema, planner, python_of(spark))
+    return table_frame(spark, called, table.schema, TablePlanner(table), python_of(spark))
 
 
 def shown(source: Any, scan: Scan) -> str:

@@ -10,10 +10,10 @@ from pageseek.spark.expected import expected_rows
 from pageseek.spark.load import loaded
 from pageseek.spark.opening import opened
 from pageseek.spark.plan_schema import empty_frame, schema_of
-from pageseek.spark.planner import Choices
 from pageseek.spark.row_metadata import as_sent, as_wanted, quoted
 from pageseek.spark.shim import fits
 from pageseek.spark.sizing import ids_of, parts_of
+from pageseek.spark.table import Choices
 from pageseek.spark.task import ROWS, make_task
 
 if TYPE_CHECKING:
