@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from pageseek.scan.scan_plan import ScanPlan
 
@@ -46,6 +46,13 @@ def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
     while step * tasks * 8 < size(plan):
         step *= 2
     return step * tasks, step
+
+
+def range_of(spark: SparkSession, plan: ScanPlan, tasks: int) -> tuple[DataFrame, int]:
+    """The ids that a DataFrame is made of, a partition for each task, and the step between those of tasks."""
+    ids, step = ids_of(plan, tasks)
+    made = spark.range(0, ids, 1, tasks)
+    return made.where(f"(id & {step - 1}) = 0") if step > 1 else made, step
 
 
 def size(plan: ScanPlan) -> int:

@@ -13,7 +13,7 @@ from pageseek.base.version import __version__
 from pageseek.spark.calendar_marks import Modes, check_filter, has_calendar
 from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
-from pageseek.spark.packing import ids_of, parallelism_of, task_count
+from pageseek.spark.packing import parallelism_of, range_of, task_count
 from pageseek.spark.plan_schema import empty_frame, plan_wire, renamed
 from pageseek.spark.settings import Settings
 from pageseek.spark.task import ROWS, make_task, pack
@@ -111,10 +111,7 @@ def read(
     parts = [pack(part, wire, modes) for part in plan.split(tasks)]
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
-    ids, step = ids_of(plan, len(parts))
-    source_ids = spark.range(0, ids, 1, len(parts))
-    if step > 1:
-        source_ids = source_ids.where(f"(id & {step - 1}) = 0")
+    source_ids, step = range_of(spark, plan, len(parts))
     task = make_task(parts, __version__, python_path, step)
     frame = source_ids.mapInArrow(task, schema)
     if limit is not None and len(parts) > 1:

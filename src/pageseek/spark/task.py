@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
-from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import cache
 from pageseek.spark.calendar_marks import Modes, check_values, holds_old
+from pageseek.spark.shipping import Task, check_version, shipped
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pageseek.scan.scan_plan import ScanPlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
-Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def pack(plan: ScanPlan, wire: pa.Schema, modes: Modes | None = None) -> bytes:
@@ -39,35 +37,26 @@ def make_task(parts: Sequence[bytes], version: str, python_path: str | None, ste
     It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
     Spark sends it to an executor once (Classic: as a broadcast if it is large).
     """
-    packed = tuple(parts)
+    return shipped(__name__, "run_parts", version, python_path, tuple(parts), step)
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import sys
 
-        if python_path is not None and python_path not in sys.path:
-            sys.path.insert(0, python_path)
-        try:
-            from pageseek.spark.task import run
-        except ImportError as error:
-            raise ImportError(
-                f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install pageseek "
-                "on every node, or ship an environment that has it and name its Python in PYSPARK_PYTHON"
-            ) from error
-        for batch in batches:
-            for part in batch.column(0).to_pylist():
-                yield from run(packed[part // step], version)
-
-    return task
+def run_parts(
+    batches: Iterator[pa.RecordBatch], version: str, parts: Sequence[bytes], step: int
+) -> Iterator[pa.RecordBatch]:
+    """The batches of the parts whose numbers are every `step`-th id."""
+    for batch in batches:
+        for i in batch.column(0).to_pylist():
+            yield from run(parts[i // step], version)
 
 
 def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
     """The batches of one part, in wire types."""
-    if version != __version__:
-        raise PageseekError(
-            f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
-        )
-    plan: ScanPlan
-    plan, wire, modes = pickle.loads(zlib.decompress(part))
+    check_version(version)
+    yield from plan_batches(*pickle.loads(zlib.decompress(part)))
+
+
+def plan_batches(plan: ScanPlan, wire: pa.Schema, modes: Modes | None) -> Iterator[pa.RecordBatch]:
+    """The batches of a plan, in wire types."""
     left = plan.request.limit
     for file in plan.files:
         if left == 0:
