@@ -134,7 +134,7 @@ def lookup(
         python_path,
     ).frame(broadcast_limit)
     if direct:
-        names = [*(given.names if makes_pairs else ()), *files.names]
+        names = [*([given.names[i] for i in given.on] if makes_pairs else []), *files.names]
         return found.toDF(*names) if names else found.drop(*found.columns)
     return _joined(given, found, files, how)
 
