@@ -18,7 +18,7 @@ from pageseek.spark.packing import parallelism_of, range_of, task_count
 from pageseek.spark.plan_schema import empty_frame
 from pageseek.spark.settings import Settings
 from pageseek.spark.shipping import Task, shipped
-from pageseek.spark.types import spark_schema, wire_type
+from pageseek.spark.types import spark_schema, wire_field, wire_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,9 +203,11 @@ class _Keys(NamedTuple):
         if not isinstance(self.given, pa.Table):
             made: DataFrame = self.given
             return made
+        wire = pa.schema([wire_field(field, "keys") for field in self.given.schema])
+        table, schema = self.given.cast(wire), spark_schema(wire, "keys", self.spark)
         if Settings(self.spark).major < 4:
-            return self.spark.createDataFrame(self.given.to_pandas())
-        return self.spark.createDataFrame(self.given)
+            return self.spark.createDataFrame(table.to_pandas(), schema)
+        return self.spark.createDataFrame(table, schema)
 
     def present(self) -> DataFrame:
         """The columns that equal those of the files, as `k0` and so on, without nulls."""

@@ -171,7 +171,7 @@ def table_of(keys: Any, names: Sequence[str]) -> pa.Table | None:
         return pa.Table.from_batches([keys])
     if isinstance(keys, (pa.Array, pa.ChunkedArray, np.ndarray)) and len(names) == 1:
         return pa.table({names[0]: keys})
-    if type(keys).__module__.startswith("pandas."):
+    if type(keys).__module__.split(".")[0] == "pandas":
         frame = keys.to_frame(names[0]) if hasattr(keys, "to_frame") else keys
         return pa.Table.from_pandas(frame, preserve_index=False)
     if isinstance(keys, (list, tuple, set, frozenset, range)):
