@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -283,3 +284,86 @@ def test_a_file_that_changes_is_noticed(spark: Any, tmp_path: Path, limit: int) 
     pq.write_table(pa.table({"k": [1, 3, 4, 5]}), path)
     with pytest.raises(Exception, match=r"FileChangedError.*a\.parquet"):
         found.count()
+
+
+# -- many keys ----------------------------------------------------------------------------------
+
+WORKER_BYTES = 700 << 20  # resident: Python, pyarrow and pageseek take 150 MB of it
+
+
+class Workers(threading.Thread):
+    """Watches the memory of the Python workers of this session."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most, self.over = 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.over.is_set():
+            self.most = max([self.most, *map(resident, workers())])
+            time.sleep(0.02)
+
+    def __enter__(self) -> Workers:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.join()
+
+
+def workers() -> Iterator[Path]:
+    for process in Path("/proc").iterdir():
+        try:
+            command = (process / "cmdline").read_bytes() if process.name.isdecimal() else b""
+        except OSError:  # it has ended
+            continue
+        if b"pyspark.daemon" in command and command.startswith(os.fsencode(sys.executable)):
+            yield process
+
+
+def resident(process: Path) -> int:
+    try:
+        return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def many_rows(directory: Path, files: int, rows: int, in_order: bool) -> None:
+    """Files whose k are 0, 3, 6 and so on: sorted over all files, or scattered."""
+    k = np.arange(files * rows, dtype=np.int64) * 3
+    if not in_order:
+        np.random.default_rng(5).shuffle(k)
+    for i in range(files):
+        mine = k[i * rows : (i + 1) * rows]
+        table = pa.table({"k": mine, "v": mine % 1000})
+        pq.write_table(
+            table, directory / f"{i}.parquet", row_group_size=rows // 2, write_page_index=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("keys", "in_order"),
+    [
+        (60_000, True),
+        pytest.param(3_000_000, True, marks=pytest.mark.slow),
+        pytest.param(3_000_000, False, marks=pytest.mark.slow),
+    ],
+)
+def test_many_keys_are_shuffled_within_the_budget(
+    spark: Any, tmp_path: Path, keys: int, in_order: bool
+) -> None:
+    """Every second key is there, and every key comes twice."""
+    many_rows(tmp_path, 8, keys // 16, in_order)
+    half = spark.range(keys // 2).selectExpr("if(id % 2 = 0, id div 2 * 3, -id) k")
+    both = half.union(half)
+    with Workers() as seen:
+        found = lookup(spark, tmp_path, both, "k", broadcast_limit=keys // 3, tasks=4)
+        answer = found.selectExpr("count(*)", "sum(k)", "sum(v)", "count(distinct k)").collect()[0]
+        semi = lookup(spark, tmp_path, both, "k", how="semi", broadcast_limit=keys // 3, tasks=4)
+        once = semi.selectExpr("count(*)", "sum(k)").collect()[0]
+    k = np.arange(keys // 4, dtype=np.int64) * 3
+    assert tuple(answer) == (2 * len(k), 2 * k.sum(), 2 * (k % 1000).sum(), len(k))
+    assert tuple(once) == (len(k), k.sum())
+    assert 0 < seen.most < WORKER_BYTES
+    print(f"{keys:,} keys, in order: {in_order}: {seen.most >> 20} MB")
