@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 How = Literal["inner", "left", "semi"]
 BROADCAST_LIMIT = 1_000_000
 BROADCAST_BYTES = 64 << 20  # of keys: over Connect a message has at most 128 MB
+_MOST_LIMIT = (1 << 31) - 2  # of Spark's limit, which is an int
 # The Arrow types of keys
 _KEY_TYPES = {
     "BooleanType": pa.bool_(),
@@ -144,8 +145,8 @@ def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]
     if isinstance(on, str):
         return [(on, on)]
     made = list(on.items()) if isinstance(on, Mapping) else [(name, name) for name in on]
-    if not made:
-        raise ValueError(f"on={on!r}: at least one column")
+    if not made or len({key for key, _ in made}) < len(made):
+        raise ValueError(f"on={on!r}: at least one column, and each once")
     return made
 
 
@@ -231,7 +232,7 @@ class _Keys(NamedTuple):
                 self._may_be_large() and not self._is_small(frame)
             ):
                 return None
-            found = frame.limit(limit + 1).toArrow()
+            found = frame.limit(min(limit, _MOST_LIMIT) + 1).toArrow()
         if found.num_rows > limit or found.nbytes > BROADCAST_BYTES:
             return None
         return without_nulls(found.cast(pa.schema(list(zip(names, self.kinds, strict=True)))))
@@ -302,7 +303,7 @@ def _check(key: str, kind: SparkType, name: str, files: Files) -> None:
 def _key_type(kind: SparkType, name: str) -> pa.DataType:
     """The Arrow type of keys of a type of Spark."""
     if type(kind).__name__ == "DecimalType":
-        return pa.decimal128(kind.precision, kind.scale)  # type: ignore[attr-defined]
+        return pa.decimal128(kind.precision, kind.scale)
     found = _KEY_TYPES.get(type(kind).__name__)
     if found is None or getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY":
         raise UnsupportedError(

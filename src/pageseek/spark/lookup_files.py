@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.api import scan
-from pageseek.base.errors import UnsupportedError
+from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.predicate import expression as ex
 from pageseek.spark.calendar_marks import Modes, check_filter, first_of, has_calendar
-from pageseek.spark.lookup_keys import PLAIN, form_of, whole
+from pageseek.spark.lookup_keys import form_of, whole
 from pageseek.spark.lookup_task import Probe
 from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
@@ -97,7 +97,17 @@ class Files:
         output = tuple(pair[0] for pair in pairs)
         selected = every.select(*dict.fromkeys((*own, *output)))
         kinds = [known.kind((name,)) for name in own]
-        wire = plan_wire(selected.limit(0).plan(), every.sources)
+        empty = selected.limit(0).plan()
+        wire = plan_wire(empty, every.sources)
+        for one in (*own, *output):
+            if one not in wire.names:
+                raise PredicateError(
+                    f"{one!r} is a field of a struct: name columns of the top level"
+                )
+        forms = [
+            form_of(kind, empty.schema.field(one).type)
+            for kind, one in zip(kinds, own, strict=True)
+        ]
         name = every.sources[0].path if every.sources else "a table without files"
         return cls(
             selected,
@@ -107,7 +117,7 @@ class Files:
             output,
             tuple(pair[1] for pair in pairs),
             made,
-            tuple(PLAIN if kind is None else form_of(kind) for kind in kinds),
+            tuple(forms),
             wire,
             spark_schema(wire, name, spark),
             name,

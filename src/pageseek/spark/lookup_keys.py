@@ -13,25 +13,29 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pageseek.format.types import BYTES_KINDS, K_U64, L_ENUM, logical_of
+from pageseek.format.types import L_ENUM, logical_of
 from pageseek.predicate import expression as ex
 from pageseek.spark.names import Kind
 
 Indexes = npt.NDArray[np.int64]
 # How the values of a column are written in a condition. NANOSECONDS: only the range of the keys is a condition.
-PLAIN, ENUM, UNSIGNED, INT96_INSTANT, NANOSECONDS = range(5)
+PLAIN, ENUM, UNSIGNED, INT96_INSTANT, NANOSECONDS, INT96_NANOSECONDS = range(6)
 _MOST_UNSIGNED = (1 << 64) - 1
 
 
-def form_of(kind: Kind) -> int:
-    """How keys are compared with a column of the files."""
-    made = kind.leaf_type.storage
-    if kind.leaf_type.kind in BYTES_KINDS and logical_of(kind.leaf.element)[0] == L_ENUM:
-        return ENUM if pa.types.is_binary(made) or pa.types.is_large_binary(made) else PLAIN
-    if kind.leaf_type.kind == K_U64:
+def form_of(kind: Kind | None, made: pa.DataType) -> int:
+    """How keys are compared with a column of the files. `made`: its type in the scan, which has the values of all files."""
+    t = pa.types
+    if t.is_timestamp(made) and made.unit == "ns":
+        return INT96_NANOSECONDS if kind is not None and kind.is_int96 else NANOSECONDS
+    if t.is_uint64(made):
         return UNSIGNED
-    if pa.types.is_timestamp(made) and made.unit == "ns":
-        return NANOSECONDS
+    if kind is None:
+        return PLAIN
+    if (t.is_binary(made) or t.is_large_binary(made)) and logical_of(kind.leaf.element)[
+        0
+    ] == L_ENUM:
+        return ENUM
     return INT96_INSTANT if kind.is_int96 else PLAIN
 
 
@@ -40,7 +44,12 @@ def condition(name: str, form: int, keys: pa.Array) -> ex.Expression:
     column = ex.Column((name,))
     if not len(keys):
         return ex.Constant(False)
-    if form == NANOSECONDS:  # all nanoseconds of a microsecond become that microsecond
+    if form in (INT96_INSTANT, INT96_NANOSECONDS):  # which has no zone in this package
+        keys = keys.view(pa.int64()).view(pa.timestamp("us"))
+    if form in (
+        NANOSECONDS,
+        INT96_NANOSECONDS,
+    ):  # all nanoseconds of a microsecond become that microsecond
         ends = pc.min_max(keys)
         low, high = ends["min"], pa.scalar(ends["max"].value + 1, keys.type)
         return ex.And((ex.Compare(column, ">=", low), ex.Compare(column, "<", high)))
@@ -50,8 +59,6 @@ def condition(name: str, form: int, keys: pa.Array) -> ex.Expression:
         most = pa.scalar(_MOST_UNSIGNED, keys.type)
         inside = pc.and_(pc.greater_equal(keys, pa.scalar(0, keys.type)), pc.less_equal(keys, most))
         keys = keys.filter(inside).cast(pa.uint64())
-    elif form == INT96_INSTANT:
-        keys = keys.view(pa.int64()).view(pa.timestamp("us"))
     return ex.IsIn(column, pc.unique(keys))
 
 

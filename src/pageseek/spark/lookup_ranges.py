@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -134,16 +136,12 @@ def _parts(
 
 def _runs(pieces: Sequence[Piece], n: int) -> Iterator[list[Piece]]:
     """The pieces in at most `n` runs of nearly equal cost."""
-    weights = [p.group.cost + 1 for p in pieces]
-    share, done, run = sum(weights) / n, 0.0, []
-    for piece, weight in zip(pieces, weights, strict=True):
-        if run and int((done + weight / 2) / share) > int((done - 1e-9) / share if done else 0):
-            yield run
-            run = []
-        run.append(piece)
-        done += weight
-    if run:
-        yield run
+    costs = np.array([piece.group.cost + 1 for piece in pieces], np.float64)
+    middles = np.cumsum(costs) - costs / 2
+    shares = (middles * n / costs.sum()).astype(np.int64)
+    ends = [0, *(np.flatnonzero(np.diff(shares)) + 1).tolist(), len(pieces)]
+    for start, stop in pairwise(ends):
+        yield list(pieces[start:stop])
 
 
 def _part(plan: ScanPlan, pieces: Sequence[Piece]) -> ScanPlan:
