@@ -115,7 +115,7 @@ VALUES: dict[str, tuple[list[Any], pa.DataType]] = {
     "i32": ([-(2**31), -1, None, 0, 5, 2**31 - 1], pa.int32()),
     "i64": ([-(2**63), -1, None, 0, 2**33, 2**63 - 1], pa.int64()),
     "f32": ([NAN, -0.0, None, 0.0, -math.inf, 1.5], pa.float32()),
-    "f64": ([NAN, -0.0, None, 0.0, math.inf, 0.1], pa.float64()),
+    "f64": ([NAN, -0.0, None, 0.0, math.inf, -NAN], pa.float64()),
     "flag": ([True, None, None, True, True, True], pa.bool_()),
     "day": ([dt.date(1999, 1, i) for i in range(1, 6)] + [None], pa.date32()),
     "text": (["", "a", None, "é", "a" * 70 + "b", "a" * 70 + "c"], pa.string()),
