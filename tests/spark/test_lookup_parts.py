@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import lookup_task
+from pageseek.spark import lookup_keys, lookup_task
 from pageseek.spark.lookup_keys import PLAIN, KeyIndex
 from pageseek.spark.lookup_ranges import KeyRange, key_ranges, partition_ids, spark_hash
 from pageseek.spark.lookup_task import Probe, assign, pack, probe_partition
@@ -26,6 +26,14 @@ NAN = float("nan")
 def same(a: Any, b: Any) -> bool:
     """Equality as in a join of Spark."""
     return a is not None and b is not None and (a == b or (a != a and b != b))
+
+
+def pairs_of(index: KeyIndex, codes: Any) -> list[tuple[int, int]]:
+    return [
+        pair
+        for rows, keys in index.pairs(codes)
+        for pair in zip(rows.tolist(), keys.tolist(), strict=True)
+    ]
 
 
 def test_an_index_finds_the_pairs_that_a_loop_finds() -> None:
@@ -48,7 +56,7 @@ def test_an_index_finds_the_pairs_that_a_loop_finds() -> None:
         keys = keys.drop_null()
         index = KeyIndex([column.combine_chunks() for column in keys.columns])
         codes = index.codes([column.combine_chunks() for column in rows.columns])
-        found = set(zip(*(one.tolist() for one in index.pairs(codes)), strict=True))
+        found = set(pairs_of(index, codes))
         mine, theirs = (list(zip(*t.to_pydict().values(), strict=True)) for t in (rows, keys))
         wanted = {
             (i, j)
@@ -63,7 +71,20 @@ def test_an_index_without_keys_finds_nothing() -> None:
     index = KeyIndex([pa.array([], pa.int64()), pa.array([], pa.string())])
     codes = index.codes([pa.array([1, None]), pa.array(["a", "b"])])
     assert codes.tolist() == [-1, -1]
-    assert [one.tolist() for one in index.pairs(codes)] == [[], []]
+    assert pairs_of(index, codes) == []
+
+
+def test_pairs_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One key that occurs often, with many rows, makes more pairs than memory holds."""
+    monkeypatch.setattr(lookup_keys, "MOST_PAIRS", 10)
+    index = KeyIndex([pa.array([7] * 6 + [8])])
+    codes = index.codes([pa.array([8, 7, 7, 9, 7, 8, 8])])
+    pieces = [len(rows) for rows, _ in index.pairs(codes)]
+    assert sum(pieces) == 21
+    assert len(pieces) > 1
+    assert max(pieces) <= 10 + 6
+    wanted = {(row, key) for row in (1, 2, 4) for key in range(6)} | {(0, 6), (5, 6), (6, 6)}
+    assert set(pairs_of(index, codes)) == wanted
 
 
 def test_decimals_are_packed_as_they_are(tmp_path: Path) -> None:

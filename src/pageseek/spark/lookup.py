@@ -249,8 +249,8 @@ class _Keys(NamedTuple):
         size = lit(0)
         for i, kind in enumerate(self.kinds):
             if pa.types.is_string(kind) or pa.types.is_binary(kind):
-                size = size + octet_length(col(f"k{i}"))
-        found = frame.select(total(size.cast("bigint"))).collect()[0][0]
+                size = size + octet_length(col(f"k{i}")).cast("bigint")
+        found = frame.select(total(size)).collect()[0][0]
         return found is None or int(found) <= BROADCAST_BYTES
 
 

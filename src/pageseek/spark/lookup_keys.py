@@ -5,7 +5,8 @@ Keys are equal as in a join of Spark: a null equals nothing, NaN equals NaN, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from pageseek.spark.names import Kind
 Indexes = npt.NDArray[np.int64]
 # How the values of a column are written in a condition. NANOSECONDS: only the range of the keys is a condition.
 PLAIN, ENUM, UNSIGNED, INT96_INSTANT, NANOSECONDS, INT96_NANOSECONDS = range(6)
+MOST_PAIRS = 1 << 17
 _MOST_UNSIGNED = (1 << 64) - 1
 
 
@@ -149,14 +151,20 @@ class KeyIndex:
             codes = np.where(none, -1, places)
         return codes
 
-    def pairs(self, codes: Indexes) -> tuple[Indexes, Indexes]:
-        """Each row with each key that equals it: the places of the rows, and of the keys."""
+    def pairs(self, codes: Indexes) -> Iterator[tuple[Indexes, Indexes]]:
+        """Each row with each key that equals it: the places of the rows, and of the keys.
+
+        They come in pieces of about MOST_PAIRS, or of one row: many rows may have a key that occurs many times.
+        """
         rows = np.flatnonzero(codes >= 0)
-        found = codes[rows]
-        counts = self._counts[found]
-        before = np.cumsum(counts) - counts
-        within = np.arange(int(counts.sum())) - np.repeat(before, counts)
-        return np.repeat(rows, counts), self._order[np.repeat(self._starts[found], counts) + within]
+        counts = self._counts[codes[rows]]
+        piece = np.cumsum(counts) // MOST_PAIRS
+        ends = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(rows)]
+        for start, stop in pairwise(ends):
+            mine, times = rows[start:stop], counts[start:stop]
+            within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+            first = np.repeat(self._starts[codes[mine]], times)
+            yield np.repeat(mine, times), self._order[first + within]
 
 
 def _codes(column: pa.Array, values: pa.Array) -> Indexes:

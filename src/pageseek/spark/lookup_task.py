@@ -87,17 +87,18 @@ class Probe:
             if index is None:
                 index = KeyIndex([whole(column) for column in keys.columns])
             codes = index.codes([whole(table.column(name)) for name in self.on])
-            if self.with_keys:
-                rows, places = index.pairs(codes)
-            else:
-                rows, places = np.flatnonzero(codes >= 0), np.empty(0, np.int64)
-            if len(rows):
+            pairs = (
+                index.pairs(codes)
+                if self.with_keys
+                else iter([(np.flatnonzero(codes >= 0), codes)])
+            )
+            for rows, places in pairs:
                 yield from self._outgoing(table, rows, keys, places)
 
     def _outgoing(
         self, table: pa.Table, rows: np.ndarray, keys: pa.Table, places: np.ndarray
     ) -> Iterator[pa.RecordBatch]:
-        """Rows, and the keys of each, at most GATHERED_ROWS at a time: keys with many rows make many more."""
+        """Rows, and the key of each where keys come out, at most GATHERED_ROWS at a time."""
         for start in range(0, len(rows), GATHERED_ROWS):
             piece = slice(start, start + GATHERED_ROWS)
             columns = []
