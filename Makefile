@@ -10,13 +10,13 @@ BIN := $(VENV)/bin
 RUN := PYTHON=$(abspath $(BIN)/python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 .DEFAULT_GOAL := help
-.PHONY: help need venv install build demo check test lint format ctest fuzz wheel oracle bench-quick clean
+.PHONY: help need venv jar install build demo check test lint format ctest fuzz wheel oracle bench-quick clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 14
 
 need: ## check the requirements outside of Python; install them if possible
-	@PYTHON=$(PYTHON) bash tools/need.sh cc venv clang java
+	@PYTHON=$(PYTHON) bash tools/need.sh cc venv clang java jdk
 
 venv: $(VENV)/.dev ## the development environment, the package in it as editable
 
@@ -63,6 +63,10 @@ fuzz: ## FUZZ_SECONDS of libFuzzer for each target
 
 wheel: $(VENV)/.dev ## sdist, wheel from it, audits, smoke test in a clean environment
 	@$(RUN) bash tools/wheel.sh
+
+jar: $(VENV)/.dev ## compile the Java table for Spark into the jar that is committed
+	@bash tools/need.sh jdk
+	@$(BIN)/python tools/jar.py
 
 oracle: build ## answers against two other engines, on a sample of the conformance corpus
 	@$(BIN)/python proofs/oracle.py

@@ -60,6 +60,7 @@ def steps() -> list[Step]:
         Step("imports", script("lint-imports", "--no-cache"), tree),
         Step("codespell", script("codespell")),
         Step("workflow", script("check-jsonschema", *schema, workflow)),
+        Step("jar", [PYTHON, "tools/jar.py", "--check"]),
         Step("wheels", [PYTHON, "tools/wheels.py"]),
         Step("zizmor", script("zizmor", "--offline", "--quiet", *zizmor, workflow)),
     ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh WHAT ...: makes sure that the named things are on this machine. What is missing is
 # installed where that is possible (root, apt-get); else the remedy is printed, and the exit is 1.
-# WHAT: cc, venv (and headers, for the Python in $PYTHON), clang (with libFuzzer), java.
+# WHAT: cc, venv (and headers, for the Python in $PYTHON), clang (with libFuzzer), java, jdk.
 set -uo pipefail
 python=${PYTHON:-python3}
 status=0
@@ -28,6 +28,9 @@ has_headers() {
 sys.exit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))'
 }
 has_venv() { "$python" -c 'import ensurepip, venv' 2> /dev/null; }
+has_jdk() { # other releases compile to other bytes
+    [[ $(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p') == 17 ]]
+}
 has_java() { # Spark 4 needs 17; versions before 9 call themselves 1.x
     local major
     major=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
@@ -69,6 +72,10 @@ for what in "$@"; do
     java)
         has_java || installed openjdk-17-jre-headless
         has_java || missing "no Java 17 or later, which Spark needs: apt-get install openjdk-17-jre-headless, or any Java 17 or 21"
+        ;;
+    jdk)
+        has_jdk || installed openjdk-17-jdk-headless
+        has_jdk || missing "no JDK 17, which compiles src/pageseek/spark/shim: apt-get install openjdk-17-jdk-headless"
         ;;
     *) missing "unknown: $what" ;;
     esac

@@ -66,6 +66,7 @@ def check(found: dict[str, Any], directory: Path) -> None:
     sevenths = -(-FILES * ROWS // 7)
     assert found["lookups"] == [True] * 4 + [sevenths] * 4 + [3, 1]
     assert found["meanings"] == [1, 1, 3, 1, 1]
+    assert found["old"] == [True, True]
     assert found["parallelism"] >= 2
     assert found["range"] == 200
     assert sum(rows for _, rows in found["executors"]) == FILES * ROWS

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ import pyarrow as pa
 
 import pageseek as ps
 from pageseek.spark import lookup, read
-from pageseek.spark.packing import parallelism_of
+from pageseek.spark.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
+OLD = "t < timestamp '1500-03-02 00:00:00'"
 
 
 def who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,6 +107,29 @@ def lookups(spark: Any, directory: str) -> list[Any]:
     return found
 
 
+def old_times(spark: Any) -> list[Any]:
+    """Whether both readers agree on timestamps in the old calendar, without and with a filter."""
+    mode = "spark.sql.parquet.datetimeRebaseModeInWrite"
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    spark.conf.set(mode, "LEGACY")
+    with tempfile.TemporaryDirectory() as root:
+        path = f"{root}/old"
+        spark.sql("select timestamp '1500-03-01 01:02:03' as t").write.parquet(path)
+        wanted, *found = [
+            frame.selectExpr("unix_micros(t)").collect()[0][0]
+            for frame in (
+                spark.read.parquet(path),
+                read(spark, path),
+                read(spark, path, filter=OLD),
+            )
+        ]
+        found = [made == wanted for made in found]
+    for key in (mode, "spark.sql.session.timeZone", "spark.sql.parquet.outputTimestampType"):
+        spark.conf.unset(key)
+    return found
+
+
 def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     found: dict[str, Any] = {"session": type(spark).__module__}
     row = read(spark, directory, ["k", "s"], ps.col("k") == 4711).collect()
@@ -127,6 +152,7 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     ]
     found["lookups"] = lookups(spark, directory)
     found["meanings"] = meanings(spark, directory)
+    found["old"] = old_times(spark)
     found["parallelism"] = parallelism_of(spark)
     found["executors"] = [
         list(r)

@@ -384,19 +384,23 @@ def test_spark_is_told_of_about_the_bytes_that_come_out(spark: Any, lake: Path) 
 
 
 @pytest.mark.parametrize("limit", [100, 0])
-def test_old_dates_of_the_legacy_calendar_are_refused(
+def test_old_dates_and_times_are_found_as_spark_converts_them(
     spark: Any, tmp_path: Path, conf: Any, limit: int
 ) -> None:
-    conf("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
-    for name, dates in (("old", "1500-03-01, 2024-02-29"), ("new", "2024-02-29")):
-        days = ", ".join(f"date '{one}'" for one in dates.split(", "))
-        path = str(tmp_path / name)
-        spark.sql(f"select explode(array({days})) d, 1 x").coalesce(1).write.parquet(path)
-    early, late = [dt.date(1500, 3, 1)], [dt.date(2024, 2, 29)]
-    new, old = str(tmp_path / "new"), str(tmp_path / "old")
-    assert lookup(spark, new, late, "d", broadcast_limit=limit).count() == 1
-    assert lookup(spark, new, early, "d", broadcast_limit=limit).count() == 0
-    with pytest.raises(ps.UnsupportedError, match=r"column 'd' has.*spark\.read\.parquet"):
-        lookup(spark, old, early, "d", broadcast_limit=limit)
-    if limit:  # else the driver does not know the keys
-        assert lookup(spark, old, late, "d", broadcast_limit=limit).count() == 1
+    """One file has the legacy calendar, the other that of today."""
+    days = ("1500-02-28", "1500-03-01", "1582-10-04", "1582-10-15", "1899-12-31", "2024-02-29")
+    rows = ", ".join(f"named_struct('d', date '{d}', 't', timestamp '{d} 12:00:00')" for d in days)
+    conf("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    for mode in ("LEGACY", "CORRECTED"):
+        conf("spark.sql.parquet.datetimeRebaseModeInWrite", mode)
+        made = spark.sql(f"select inline(array({rows}))")
+        made.selectExpr("d", "t", f"'{mode}' mode").coalesce(1).write.mode("append").parquet(
+            str(tmp_path)
+        )
+    keys = spark.sql(f"select inline(array({rows}))").where("d != date '1582-10-15'")
+    for on in ("d", "t"):
+        mine = keys.select(on)
+        files = spark.read.parquet(str(tmp_path)).select(on, "mode")
+        found = lookup(spark, tmp_path, mine, on, ["mode"], broadcast_limit=limit).collect()
+        assert in_order(found) == in_order(mine.join(files, on).collect())
+        assert len(found) == 10

@@ -190,7 +190,7 @@ def test_chunks_of_keys_give_each_row_once(
     keys = pa.table({"k": [-0.0, 0.0, 0.0, 1.0, 1.0, 2.5, NAN, NAN]})
     monkeypatch.setattr(lookup_task, "MOST_KEYS", 2)
     plan = ps.scan(path, nan="spark").plan()
-    probe = Probe(("k",), (PLAIN,), ("row",), with_keys, None, plan.schema, None)
+    probe = Probe(("k",), (PLAIN,), ("row",), with_keys, None, plan.schema)
     sent = pickle.dumps((probe, keys.schema))
     batches = probe_partition(in_chunks(keys, size), ps.__version__, sent, [(4, pack(plan))])
     found = pa.Table.from_batches(batches).columns[-1].to_pylist()
@@ -207,7 +207,7 @@ def test_few_pages_are_read_for_few_keys(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"k": range(10_000)}), path, write_page_index=True, data_page_size=512, write_batch_size=64
     )  # fmt: skip
-    probe = Probe(("k",), (PLAIN,), ("k",), False, None, pa.schema([("k", pa.int64())]), None)
+    probe = Probe(("k",), (PLAIN,), ("k",), False, None, pa.schema([("k", pa.int64())]))
     keys = pa.table({"k": [5, 7777]})
     plan = lookup_task._pruned(ps.scan(path).plan(), probe.condition(keys))
     assert 0 < plan.num_rows < 1000

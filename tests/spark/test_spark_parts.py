@@ -18,7 +18,7 @@ import pageseek as ps
 from pageseek.format.columns import output
 from pageseek.format.types import Options
 from pageseek.spark import reader
-from pageseek.spark.packing import TASKS_PER_CORE, task_count, work
+from pageseek.spark.sizing import TASKS_PER_CORE, task_count, work
 from pageseek.spark.task import make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
 from support.opened import open_metadata
@@ -156,7 +156,7 @@ def test_the_task_yields_the_parts_of_its_ids(table_path: Path):
     plan = ps.scan(table_path).plan()
     wire = pa.schema({"k": pa.int64(), "u": pa.int64()})
     parts = [pack(part, wire) for part in plan.split(4)]
-    task = make_task(parts, ps.__version__, None)
+    task = make_task(parts, None)
     ids = pa.RecordBatch.from_pydict({"id": [3, 1]})
     one = list(task(iter([ids])))
     two = [b for part in (3, 1) for b in run(parts[part], ps.__version__)]
@@ -199,7 +199,7 @@ def test_small_plans_get_one_task_and_do_not_ask_for_cores(table_path: Path):
     def never() -> int:
         raise AssertionError("asked")
 
-    assert task_count(ps.scan(table_path).plan(), never) == 1
+    assert task_count(ps.scan(table_path).plan(), 1000, never) == 1
 
 
 def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path: Path):
@@ -210,9 +210,9 @@ def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path:
     for mega in (64, 320, 1 << 20):
         groups = tuple(replace(g, cost=mega * 100_000) for g in file.groups)
         big = replace(plan, files=(replace(file, groups=groups),))
-        tasks = task_count(big, lambda: 2)
+        tasks = task_count(big, big.num_rows, lambda: 2)
         assert 1 <= tasks <= TASKS_PER_CORE * 2
-        assert work(big) / tasks >= 0.25
+        assert work(big, big.num_rows) / tasks >= 0.25
 
 
 def test_a_task_computes_on_the_core_that_spark_gave_it(

@@ -8,7 +8,17 @@
 | `lookup_keys` | keys as conditions, and as an index |
 | `lookup_ranges` | which task gets which row groups and keys |
 | `lookup_task` | what of a lookup runs in an executor |
-| `packing` | how many tasks a plan is worth, and how large Spark takes it to be |
+| `load` | `load`: a table that prunes by what comes later |
+| `shim` | this table in Java, and how it is loaded |
+| `planner` | what it asks Python: predicates, columns, limits, joins, parts |
+| `catalyst` | Spark's predicates as expressions |
+| `binding` | conditions, bound to the columns of a source |
+| `aggregates` | aggregations that the metadata answer, or tasks in parts |
+| `expected` | how many rows a filter may leave |
+| `local` | small scans that the driver reads |
+| `native` | where Spark's own reader is quicker |
+| `metrics` | `report`: what the tasks have read |
+| `sizing` | a plan as parts: how many tasks it is worth, and how large Spark takes it to be |
 | `settings` | what of the session's settings matters |
 | `dialect` | Spark's SQL |
 | `names` | columns as the session finds them |
@@ -23,7 +33,9 @@
 pyspark is imported only when a function is called.
 """
 
+from pageseek.spark.load import load
 from pageseek.spark.lookup import lookup
+from pageseek.spark.metrics import report
 from pageseek.spark.reader import read
 
-__all__ = ["lookup", "read"]
+__all__ = ["load", "lookup", "read", "report"]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.base.version import __version__
+from pageseek.spark.expected import expected_rows
 from pageseek.spark.lookup_files import Files
 from pageseek.spark.lookup_keys import table_of, without_nulls
 from pageseek.spark.lookup_ranges import key_ranges, partition_ids
 from pageseek.spark.lookup_task import Probe, pack, pack_keys
-from pageseek.spark.packing import parallelism_of, range_of, task_count
 from pageseek.spark.plan_schema import empty_frame
 from pageseek.spark.settings import Settings
 from pageseek.spark.shipping import Task, shipped
+from pageseek.spark.sizing import calendars_of, parallelism_of, range_of, task_count
 from pageseek.spark.types import spark_schema, wire_field, wire_type
 
 if TYPE_CHECKING:
@@ -331,21 +333,25 @@ class _Lookup(NamedTuple):
         return self._shuffled() if table is None else self._broadcast(table)
 
     def _broadcast(self, table: pa.Table) -> DataFrame:
-        plan = self.files.plan(table)
+        files = self.files
+        plan = files.scan.filter(self.probe.condition(table)).plan()
         if not plan.files:
             return empty_frame(self.spark, self._schema())
-        parts = plan.split(self._most_tasks(plan))
+        parts = plan.split(self._most_tasks(plan, expected_rows(plan, files.columns)))
         ids, step = range_of(self.spark, plan, len(parts))
         packed = tuple(map(pack, parts))
-        task = self._task("probe_parts", pickle.dumps(self.probe), pack_keys(table), packed, step)
+        task = self._task(
+            "probe_parts", pickle.dumps(self._probe(plan)), pack_keys(table), packed, step
+        )
         return ids.mapInArrow(task, self._schema())
 
     def _shuffled(self) -> DataFrame:
         from pyspark.sql.functions import lit
         from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
-        plan, schema, files = self.files.whole_plan(), self._schema(), self.files
-        most = self._most_tasks(plan)
+        files, schema = self.files, self._schema()
+        plan = files.scan.plan()
+        most = self._most_tasks(plan, plan.num_rows)
         parts = key_ranges(plan, files.columns, files.on, files.wire, most) if plan.files else []
         if not parts:
             return empty_frame(self.spark, schema)
@@ -358,15 +364,18 @@ class _Lookup(NamedTuple):
         # Spark takes the output to be as large as the input: a column of nulls makes rows as wide as those that come out
         padded = sent.select("*", lit(None).cast(ArrayType(schema)).alias("width"))
         names = [f"k{i}" for i in range(len(self.keys.on))]
-        about = self.probe, pa.schema(list(zip(names, self.keys.kinds, strict=True)))
+        about = self._probe(plan), pa.schema(list(zip(names, self.keys.kinds, strict=True)))
         packed = tuple((number, pack(part)) for number, (_, part) in zip(ids, parts, strict=True))
         task = self._task("probe_partition", pickle.dumps(about), packed)
         return padded.mapInArrow(task, schema)
 
-    def _most_tasks(self, plan: ScanPlan) -> int:
+    def _probe(self, plan: ScanPlan) -> Probe:
+        return replace(self.probe, calendars=calendars_of(self.spark, plan, self.files.wire))
+
+    def _most_tasks(self, plan: ScanPlan, expected: int) -> int:
         if self.tasks is not None:
             return self.tasks
-        return task_count(plan, lambda: parallelism_of(self.spark))
+        return task_count(plan, expected, lambda: parallelism_of(self.spark))
 
     def _task(self, name: str, *arguments: Any) -> Task:
         module = "pageseek.spark.lookup_task"

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pageseek.format.types import L_ENUM, logical_of
 from pageseek.predicate import expression as ex
+from pageseek.spark.calendar_marks import first_of, has_calendar
 from pageseek.spark.names import Kind
 
 Indexes = npt.NDArray[np.int64]
@@ -43,11 +44,34 @@ def form_of(kind: Kind | None, made: pa.DataType) -> int:
 
 def condition(name: str, form: int, keys: pa.Array) -> ex.Expression:
     """A condition that is TRUE for every row whose value is among the keys, which have no nulls."""
-    column = ex.Column((name,))
     if not len(keys):
         return ex.Constant(False)
+    column, early = ex.Column((name,)), None
+    if has_calendar(keys.type):
+        early = first_plain(keys.type)
+        if pc.min(keys).value < early.value:  # any old value of the files may become such a key
+            keys = keys.filter(pc.greater_equal(keys, early))
+        else:
+            early = None
     if form in (INT96_INSTANT, INT96_NANOSECONDS):  # which has no zone in this package
         keys = keys.view(pa.int64()).view(pa.timestamp("us"))
+        early = None if early is None else pa.scalar(early.value, pa.timestamp("us"))
+    test = _among(column, form, keys) if len(keys) else None
+    if early is None:
+        assert test is not None
+        return test
+    old = ex.Compare(column, "<", early)
+    return old if test is None else ex.Or((old, test))
+
+
+def first_plain(kind: pa.DataType) -> pa.Scalar:
+    """The first date, or instant, that no old value of files becomes when its calendar is converted (calendar_marks.py)."""
+    later = 0 if pa.types.is_date(kind) else 86_400 * 10**6
+    return pa.scalar(first_of(kind) + later, kind)
+
+
+def _among(column: ex.Column, form: int, keys: pa.Array) -> ex.Expression:
+    """A condition that is TRUE for every row whose value, as it is stored, is among the keys."""
     if form in (
         NANOSECONDS,
         INT96_NANOSECONDS,

@@ -17,7 +17,8 @@ from pageseek.format.bounds import ChunkValues
 from pageseek.scan.aggregate_bounds import declared
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.scan_plan import ScanPlan
-from pageseek.spark.lookup_keys import ordered
+from pageseek.spark.calendar_marks import has_calendar
+from pageseek.spark.lookup_keys import first_plain, ordered
 from pageseek.spark.names import Columns
 from pageseek.spark.types import to_wire
 
@@ -87,6 +88,8 @@ def _pieces(plan: ScanPlan, columns: Columns, name: str, field: pa.Field) -> Ite
             )
             if pa.types.is_floating(field.type) and values.nan_count != 0:
                 high = None
+            if has_calendar(field.type) and low is not None and low < first_plain(field.type).value:
+                low = None  # what old values become is not known here
             yield Piece(i, group, low, high)
 
 

@@ -18,7 +18,7 @@ from pageseek.dataset.file_cache import cache
 from pageseek.predicate.expression import And, Expression, flatten
 from pageseek.scan.prepare import make_plan
 from pageseek.scan.scan_plan import ScanPlan
-from pageseek.spark.calendar_marks import Modes
+from pageseek.spark.calendar_marks import Calendars
 from pageseek.spark.lookup_keys import (
     KeyIndex,
     comparable,
@@ -29,7 +29,7 @@ from pageseek.spark.lookup_keys import (
 )
 from pageseek.spark.lookup_ranges import KeyRange
 from pageseek.spark.shipping import check_version
-from pageseek.spark.task import plan_batches
+from pageseek.spark.task import acknowledge_at_once, execute, new_report
 from pageseek.storage import Sources
 
 MOST_KEYS = 1_000_000  # that a task holds at a time, with the rows of its files that have them
@@ -58,8 +58,8 @@ class Probe:
         A further condition on the rows.
     wire : pyarrow.Schema
         The wire types of the scan's columns.
-    modes : Modes, optional
-        What the session says of old calendars, where a column may have one.
+    calendars : Calendars, optional
+        How old dates and times are converted, where a column may have some.
     """
 
     on: tuple[str, ...]
@@ -68,7 +68,7 @@ class Probe:
     with_keys: bool
     filter: Expression | None
     wire: pa.Schema
-    modes: Modes | None
+    calendars: Calendars | None = None
 
     def condition(self, keys: pa.Table) -> Expression:
         """The filter of the files: it is TRUE for all rows that have a key, and may be for others."""
@@ -83,7 +83,7 @@ class Probe:
     def batches(self, plan: ScanPlan, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """The rows of a plan, which was made with the condition, that have a key. The keys have no nulls."""
         index: KeyIndex | None = None
-        for table in _gathered(plan_batches(plan, self.wire, self.modes)):
+        for table in _gathered(execute(plan, self.wire, self.calendars, new_report())):
             if index is None:
                 index = KeyIndex([whole(column) for column in keys.columns])
             codes = index.codes([whole(table.column(name)) for name in self.on])
@@ -161,16 +161,18 @@ def probe_parts(
     step: int,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the parts whose numbers are every `step`-th id."""
+    acknowledge_at_once()
     check_version(version)
+    # Spark throws a worker away whose input was not read to its end
+    ids = [i for batch in batches for i in batch.column(0).to_pylist()]
+    if not ids:
+        return
     how: Probe = pickle.loads(probe)
-    table: pa.Table | None = None
-    for batch in batches:
-        for i in batch.column(0).to_pylist():
-            if table is None:
-                table = pa.ipc.open_stream(keys).read_all()
-            plan = _unpacked(parts[i // step])
-            request = replace(plan.request, filter=how.condition(table))
-            yield from how.batches(replace(plan, request=request), table)
+    table = pa.ipc.open_stream(keys).read_all()
+    for i in ids:
+        plan = _unpacked(parts[i // step])
+        request = replace(plan.request, filter=how.condition(table))
+        yield from how.batches(replace(plan, request=request), table)
 
 
 # -- keys that are shuffled -----------------------------------------------------------------------
@@ -183,6 +185,7 @@ def assign(
 
     `sent`: the ranges and the ids, pickled.
     """
+    acknowledge_at_once()
     check_version(version)
     ranges: Sequence[KeyRange]
     ranges, ids = pickle.loads(sent)
@@ -207,6 +210,7 @@ def probe_partition(
 
     `sent`: the probe and the schema of the keys, pickled. `parts`: the row groups of each id, not pruned by keys yet.
     """
+    acknowledge_at_once()
     check_version(version)
     probe: Probe
     probe, schema = pickle.loads(sent)

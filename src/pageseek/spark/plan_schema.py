@@ -10,12 +10,13 @@ import pyarrow as pa
 from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
 from pageseek.scan.bound_request import BoundRequest
-from pageseek.spark.types import wire_field, wire_schema
+from pageseek.scan.scan import Scan
+from pageseek.spark.types import spark_schema, wire_field, wire_schema
 from pageseek.storage import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from pageseek.scan.scan_plan import ScanPlan
 
@@ -50,9 +51,54 @@ def plan_wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
     return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema])
 
 
-def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A DataFrame without rows and without a Python task: `createDataFrame` would start workers for it."""
-    from pyspark.sql.functions import lit
+def paths_of(wanted: StructType, whole: StructType) -> list[str]:
+    """The columns, and fields of structs, that a pruned schema has."""
+    made: list[str] = []
+    for field in wanted:
+        below = _below(field.dataType, whole[field.name].dataType)
+        made += [field.name] if below is None else [f"{field.name}.{path}" for path in below]
+    return made
 
-    nothing = spark.range(0, 0, 1, 1)
-    return nothing.select(*[lit(None).cast(f.dataType).alias(f.name) for f in schema])
+
+def _below(wanted: DataType, whole: DataType) -> list[str] | None:
+    """The paths below a field that are wanted; None is all of it."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    while isinstance(whole, ArrayType) and isinstance(wanted, ArrayType):
+        wanted, whole = wanted.elementType, whole.elementType
+    if wanted == whole or not (isinstance(whole, StructType) and isinstance(wanted, StructType)):
+        return None
+    if any("." in name for name in whole.names):  # a path could not name it
+        return None
+    made: list[str] = []
+    for field in wanted:
+        below = _below(field.dataType, whole[field.name].dataType)
+        made += [field.name] if below is None else [f"{field.name}.{path}" for path in below]
+    return made
+
+
+def schema_of(plan: ScanPlan, scan: Scan, spark: SparkSession) -> tuple[pa.Schema, StructType]:
+    """The wire types of a plan's columns, and the schema of its DataFrame."""
+    wire = plan_wire(plan, scan.sources)
+    return wire, spark_schema(wire, name_of(scan), spark)
+
+
+def name_of(scan: Scan) -> str:
+    """What errors call the source of a scan."""
+    return scan.sources[0].path if scan.sources else "a table without files"
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A DataFrame without rows and without a task, whose costs hardly depend on the number of columns.
+
+    A Connect client sends the schema alone. `createDataFrame` of a Classic session starts Python workers, unless the list of
+    rows is one of the JVM.
+    """
+    if "connect" in type(spark).__module__:
+        return spark.createDataFrame([], schema)
+    from pyspark.sql import DataFrame
+
+    session, jvm = spark._jsparkSession, spark._jvm
+    assert jvm is not None
+    java_schema = session.parseDataType(schema.json())
+    return DataFrame(session.createDataFrame(jvm.java.util.ArrayList(), java_schema), spark)

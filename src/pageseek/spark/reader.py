@@ -9,18 +9,33 @@ import pyarrow as pa
 
 from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
-from pageseek.base.version import __version__
-from pageseek.spark.calendar_marks import Modes, check_filter, has_calendar
-from pageseek.spark.meaning import spark_filter
-from pageseek.spark.names import Columns
-from pageseek.spark.packing import parallelism_of, range_of, task_count
-from pageseek.spark.plan_schema import empty_frame, plan_wire, renamed
+from pageseek.scan.scan import Scan
+from pageseek.spark.binding import Binding
+from pageseek.spark.expected import expected_rows
+from pageseek.spark.folders import inference
+from pageseek.spark.plan_schema import empty_frame, renamed, schema_of
 from pageseek.spark.settings import Settings
-from pageseek.spark.task import ROWS, make_task, pack
-from pageseek.spark.types import spark_schema
+from pageseek.spark.sizing import parts_of, range_of
+from pageseek.spark.task import ROWS, make_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# What scans have here unless the caller says otherwise: Spark runs a task on each core.
+OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
+
+
+def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
+    """A scan of files that executors can read, with the options that hold in Spark."""
+    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
+        raise UnsupportedError(
+            "bytes in memory cannot be read by executors: write them to a file that all nodes see"
+        )
+    given = options.pop("partitioning", None)
+    if given is not False:
+        types = None if given is True else given
+        given = inference(Settings(spark), types)
+    return scan(source, partitioning=given, **{**OPTIONS, **options})
 
 
 def read(
@@ -81,39 +96,25 @@ def read(
     """
     if tasks is not None and tasks < 1:
         raise ValueError(f"tasks={tasks}: at least 1")
-    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
-        raise UnsupportedError(
-            "bytes in memory cannot be read by executors: write them to a file that all nodes see"
-        )
-    wanted = {"nan": "spark", "int96_unit": "us", "threads": 1, **options}
     if isinstance(columns, str):
         raise TypeError(f"columns={columns!r}: a list of names")
-    settings = Settings(spark)
-    made = scan(source, limit=limit, **wanted)
-    known = Columns(made, settings)
-    condition = spark_filter(filter, known, settings)
-    if condition is not None:
-        check_filter(condition, known, settings)
-        made = made.filter(condition)
-    asked = None if columns is None else [known.output(name) for name in columns]
+    made = opened(spark, source, limit=limit, **options)
+    binding = Binding(spark, made)
+    made = made.filter(binding.condition(filter))
+    asked = None if columns is None else [binding.columns.output(name) for name in columns]
     if asked is not None:
         made = made.select(*asked)
-    plan, name = made.plan(), made.sources[0].path if made.sources else "a table without files"
-    wire = plan_wire(plan, made.sources)
-    schema = spark_schema(wire, name, spark)
+    plan = made.plan()
+    wire, schema = schema_of(plan, made, spark)
     if columns is not None and asked is not None:
         schema = renamed(schema, dict(zip(asked, columns, strict=True)))
     if not plan.files:
         return empty_frame(spark, schema)
-    if tasks is None:
-        tasks = task_count(plan, lambda: parallelism_of(spark))
-    modes = Modes.of(settings) if any(has_calendar(field.type) for field in wire) else None
-    parts = [pack(part, wire, modes) for part in plan.split(tasks)]
+    parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
     source_ids, step = range_of(spark, plan, len(parts))
-    task = make_task(parts, __version__, python_path, step)
-    frame = source_ids.mapInArrow(task, schema)
+    frame = source_ids.mapInArrow(make_task(parts, python_path, step), schema)
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)
     return frame.drop(ROWS) if schema.names == [ROWS] else frame

@@ -1,17 +1,21 @@
-"""The number of tasks of a plan, and the size that Spark takes it to have."""
+"""A plan as parts for tasks: how many it is worth, and the size that Spark takes it to have."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.calendar_marks import Calendars
+from pageseek.spark.settings import Settings
+from pageseek.spark.task import pack
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from pageseek.scan.scan_plan import ScanPlan
 
 TASK_SECONDS = 0.25  # work worth a task: one more costs about 0.04 s of scheduling and piping
 BYTES_PER_SECOND = 128e6  # fetched and decompressed: 32 MB a task
@@ -21,18 +25,18 @@ UNKNOWN_PARALLELISM = 8
 ROW_BYTES, TEXT_BYTES = 8, 20  # what Spark assumes if it has no statistics
 
 
-def work(plan: ScanPlan) -> float:
-    """About the seconds that one core needs for a plan."""
-    values = plan.num_rows * max(len(plan.schema), 1)
+def work(plan: ScanPlan, expected: int) -> float:
+    """About the seconds that one core needs for a plan that is expected to give so many rows."""
+    values = expected * max(len(plan.schema), 1)
     return plan.cost / BYTES_PER_SECOND + values / VALUES_PER_SECOND
 
 
-def task_count(plan: ScanPlan, parallelism: Callable[[], int]) -> int:
+def task_count(plan: ScanPlan, expected: int, parallelism: Callable[[], int]) -> int:
     """The number of tasks: each has TASK_SECONDS of work, and there are at most TASKS_PER_CORE for a core.
 
     `parallelism` returns the number of cores. It is not called if one task is enough.
     """
-    worth = int(work(plan) / TASK_SECONDS)
+    worth = int(work(plan, expected) / TASK_SECONDS)
     return 1 if worth < 2 else min(worth, TASKS_PER_CORE * max(parallelism(), 1))
 
 
@@ -99,3 +103,28 @@ def parallelism_of(spark: SparkSession) -> int:
         return int(executors) * int(cores)
     local = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master)
     return int(local[1]) if local else UNKNOWN_PARALLELISM
+
+
+def parts_of(
+    spark: SparkSession, plan: ScanPlan, wire: pa.Schema, tasks: int | None, expected: int
+) -> list[bytes]:
+    """A plan for `expected` rows as parts, as tasks take them: at most `tasks`, or as many as the work is worth."""
+    if not plan.files:
+        return []
+    if tasks is None:
+        tasks = task_count(plan, expected, lambda: parallelism_of(spark))
+    calendars = calendars_of(spark, plan, wire)
+    return [pack(part, wire, calendars) for part in plan.split(tasks)]
+
+
+def calendars_of(spark: SparkSession, plan: ScanPlan, wire: pa.Schema) -> Calendars | None:
+    """How old dates and times of a plan are converted; None where no column has any."""
+    return Calendars.of(plan, wire, Settings(spark))
+
+
+def framed(parts: Sequence[bytes]) -> bytearray:
+    """Pieces of bytes as the Java side takes them: their number, then the length and the bytes of each."""
+    made = bytearray(struct.pack(">i", len(parts)))
+    for part in parts:
+        made += struct.pack(">i", len(part)) + part
+    return made

@@ -1,0 +1,112 @@
+"""Spark's own reader over the files that a plan leaves, where most of their rows are wanted.
+
+Rows that Python reads cross a pipe and are copied; where little is ruled out, that costs more than Spark's vectorised
+reader, which lives in the JVM. It is taken only where it gives the same rows of the same types.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pageseek.base.errors import PageseekError
+from pageseek.format.chunks import CODECS
+from pageseek.format.schema import Leaf
+from pageseek.format.types import (
+    INT96,
+    L_BSON,
+    L_DATE,
+    L_DECIMAL,
+    L_ENUM,
+    L_INTEGER,
+    L_JSON,
+    L_STRING,
+    L_TIMESTAMP,
+    logical_of,
+)
+from pageseek.scan.scan import Scan
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.expected import expected_rows
+from pageseek.spark.names import Columns
+from pageseek.spark.types import wire_type
+from pageseek.storage import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+MANY_VALUES = 200_000  # below it takes no time worth mentioning
+PART = 0.3  # of the rows that pages leave: of these one costs Spark's reader so much of what it costs a task
+_CODECS = frozenset(("uncompressed", "snappy", "gzip", "zstd", "lz4_raw"))
+_ENCODINGS = sum(1 << n for n in (0, 2, 3, 4, 5, 6, 7, 8))  # of parquet.thrift, that Spark decodes
+_LOGICAL = frozenset(
+    (0, L_STRING, L_ENUM, L_DECIMAL, L_DATE, L_TIMESTAMP, L_INTEGER, L_JSON, L_BSON)
+)
+_UNITS = (1, 2)  # milliseconds and microseconds
+_SAMPLE = 4  # files that are looked at
+
+
+def is_native(scan: Scan, plan: ScanPlan, columns: Columns, width: int) -> bool:
+    """Whether Spark's reader is to read a plan of `width` columns.
+
+    It decodes all rows of the pages that are left; a task sends the rows that are expected to pass.
+    """
+    expected = expected_rows(plan, columns)
+    if expected * max(width, 1) <= MANY_VALUES or expected <= PART * plan.num_rows:
+        return False
+    return _can_read(scan, plan, columns)
+
+
+def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
+    """Whether Spark's reader gives the rows of a plan that this package gives."""
+    request = scan._request
+    if (
+        scan._sources.paths is None
+        or request.take is not None
+        or request.selected is not None
+        or request.row_number is not None
+        or request.limit is not None
+        or (request.dataset_schema is not None and request.dataset_schema.given is not None)
+        or scan._sources.in_folders
+    ):
+        return False
+    step = max(len(plan.files) // _SAMPLE, 1)
+    return all(_is_plain(file.source, columns) for file in plan.files[::step][:_SAMPLE])
+
+
+def _is_plain(source: Source, columns: Columns) -> bool:
+    options = columns.request.options
+    try:
+        file = columns.open(source)
+        for leaf in file.schema_tree.leaves:
+            made, stored = file.leaf_type(leaf, options), file.schema_tree.parquet_leaf_type(leaf)
+            if leaf.element.type != INT96 and not _is_same(leaf, made.type, stored.type):
+                return False
+            for chunk in file.chunks(leaf):
+                if CODECS[chunk.codec] not in _CODECS or chunk.encodings & ~_ENCODINGS:
+                    return False
+    except (PageseekError, IndexError):
+        return False
+    return True
+
+
+def _is_same(leaf: Leaf, made: pa.DataType, stored: pa.DataType) -> bool:
+    """Whether Spark, which does not look at a stored Arrow schema, has the type that this package has."""
+    kind, _, unit = logical_of(leaf.element)
+    if kind not in _LOGICAL or (kind == L_TIMESTAMP and unit not in _UNITS):
+        return False
+    return wire_type(made) == wire_type(stored)
+
+
+def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:
+    """The files of a plan as the Java side takes them: path, bytes, and milliseconds of the last change.
+
+    `push`: whether Spark's reader may prune by the filters.
+    """
+    files = []
+    for file in plan.files:
+        found = os.stat(file.source.path)
+        files.append([os.path.abspath(file.source.path), found.st_size, found.st_mtime_ns // 10**6])
+    return json.dumps({"schema": schema.json(), "files": files, "push": push})

@@ -1,0 +1,118 @@
+"""A table of Spark's DataSource V2 interfaces, in Java, whose scans Python plans and reads.
+
+The classes lie beside this file in `pageseek-spark.jar`, which `make jar` builds. They are loaded into the driver's JVM
+when they are first needed, by a class loader of their own; executors need none of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+JAR = Path(__file__).with_name("pageseek-spark.jar")
+_TABLE = "io.pageseek.spark.PageseekTable"
+
+
+class Answers(Protocol):
+    """What the classes call: an object of Python that answers questions, passed as a function of two arguments."""
+
+    def apply(self, question: str, about: str) -> Any:
+        """The answer to a question: a text, a number, bytes, an object of Java, or another one that answers."""
+
+
+class Proxy:
+    """An object of Python that the JVM sees as a `java.util.function.BiFunction`."""
+
+    class Java:
+        """The interface, by the convention of py4j."""
+
+        implements = ("java.util.function.BiFunction",)
+
+    def apply(self, question: str, about: str) -> Any:
+        """Answer by the method of this name."""
+        return getattr(self, "on_" + question)(about)
+
+    def toString(self) -> str:  # noqa: N802 (Java's names)
+        """Its name in Java's messages."""
+        return type(self).__name__
+
+    def hashCode(self) -> int:  # noqa: N802
+        """As Java wants it: 31 bits."""
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: object) -> bool:
+        """Whether Java has been given this object."""
+        return self is other
+
+
+def fits(spark: SparkSession) -> bool:
+    """Whether a session can have the table: it is Classic, and its release has what the classes are made of."""
+    if "connect" in type(spark).__module__ or int(spark.version.split(".")[0]) < 4:
+        return False
+    return _constructor(spark) is not None
+
+
+def table_frame(
+    spark: SparkSession, name: str, schema: StructType, planner: Answers, python: Any
+) -> DataFrame:
+    """A DataFrame of a table whose scans the planner plans.
+
+    `python`: the Python of the executors, as `python_of` gives it.
+    """
+    from pyspark.sql import DataFrame
+
+    jvm = spark._jvm
+    arguments = jvm.java.util.ArrayList()
+    session = spark._jsparkSession
+    for argument in (name, session.parseDataType(schema.json()), session, planner, python):
+        arguments.add(argument)
+    constructor = _constructor(spark)
+    assert constructor is not None
+    table = constructor.newInstance(arguments.toArray())
+    none = _singleton(jvm, "scala.None")
+    relations = _singleton(
+        jvm, "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
+    )
+    relation = relations.create(table, none, none)
+    datasets = _singleton(jvm, "org.apache.spark.sql.classic.Dataset")
+    return DataFrame(datasets.ofRows(session, relation), spark)
+
+
+def python_of(spark: SparkSession) -> Any:
+    """The Python of a session's executors: its command, environment, and the accumulators of the driver."""
+    from pyspark.sql.udf import _wrap_function
+
+    wrapped = _wrap_function(spark.sparkContext, Proxy)
+    package = spark._jvm.org.apache.spark.sql.execution.datasources.v2.python
+    return package.UserDefinedPythonDataSource(wrapped)
+
+
+def _singleton(jvm: Any, name: str) -> Any:
+    """An object of Scala."""
+    return getattr(getattr(jvm, name + "$"), "MODULE$")
+
+
+def _constructor(spark: SparkSession) -> Any:
+    return _loaded(spark.sparkContext._gateway, spark._jvm)
+
+
+@cache
+def _loaded(gateway: Any, jvm: Any) -> Any:
+    """The constructor of the table, in one JVM; None if this release of Spark lacks a class that it needs."""
+    from py4j.protocol import Py4JError
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    urls = gateway.new_array(jvm.java.net.URL, 1)
+    urls[0] = jvm.java.io.File(str(JAR)).toURI().toURL()
+    above = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    try:
+        ensure_callback_server_started(gateway)
+        found = jvm.java.net.URLClassLoader(urls, above).loadClass(_TABLE)
+        return found.getConstructors()[0]
+    except (Py4JError, OSError):
+        return None

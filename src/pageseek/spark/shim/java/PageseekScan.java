@@ -1,0 +1,120 @@
+package io.pageseek.spark;
+
+import java.util.Arrays;
+import org.apache.spark.sql.connector.expressions.FieldReference;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.v2.FileScan;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A scan by Python tasks. A join may add filters at run time; the tasks are made after that.
+ *
+ * <p>Where hardly anything is ruled out without these filters, Spark's own reader takes over if none comes.
+ */
+public final class PageseekScan extends PlannedScan implements Batch, SupportsRuntimeV2Filtering {
+  private final PageseekTable table;
+  private final FileScan other;
+  private Predicate[] runtime = new Predicate[0];
+  private boolean byOther;
+
+  /**
+   * @param other Spark's own scan of the same files, or null
+   */
+  PageseekScan(
+      PageseekTable table, Planned planned, StructType schema, String key, FileScan other) {
+    super(planned, schema, key);
+    this.table = table;
+    this.other = other != null && other.readSchema().equals(schema) ? other : null;
+  }
+
+  @Override
+  public Batch toBatch() {
+    return this;
+  }
+
+  @Override
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  /** The metrics of Spark's Python reader are needed as well: it reports them. */
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    CustomMetric[] own = super.supportedCustomMetrics();
+    CustomMetric[] python = table.python.createPythonMetrics();
+    CustomMetric[] made = Arrays.copyOf(own, own.length + python.length);
+    System.arraycopy(python, 0, made, own.length, python.length);
+    return made;
+  }
+
+  @Override
+  public NamedReference[] filterAttributes() {
+    String names = planned.text("filterable", "");
+    if (names.isEmpty()) {
+      return new NamedReference[0];
+    }
+    return Arrays.stream(names.split("\n"))
+        .map(FieldReference::column)
+        .toArray(NamedReference[]::new);
+  }
+
+  @Override
+  public void filter(Predicate[] predicates) {
+    runtime = predicates;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    byOther = other != null && planned.text("reader", Request.all(runtime).toString()).equals("native");
+    if (byOther) {
+      return other.toBatch().planInputPartitions();
+    }
+    byte[][] parts = planned.pieces("partitions", Request.all(runtime).toString());
+    InputPartition[] made = new InputPartition[parts.length];
+    for (int i = 0; i < made.length; i++) {
+      made[i] = new PythonInputPartition(i, parts[i]);
+    }
+    return made;
+  }
+
+  /** Spark calls it after the partitions are planned for the last time. */
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    if (byOther) {
+      return other.toBatch().createReaderFactory();
+    }
+    try {
+      return (PartitionReaderFactory)
+          NativeFiles.made(
+              PythonPartitionReaderFactory.class,
+              table.python,
+              planned.answer("function"),
+              schema);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("this release of Spark has another Python reader", e);
+    }
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof PageseekScan)) {
+      return false;
+    }
+    PageseekScan scan = (PageseekScan) other;
+    return table == scan.table && key.equals(scan.key) && Arrays.equals(runtime, scan.runtime);
+  }
+
+  @Override
+  public int hashCode() {
+    return key.hashCode();
+  }
+}

@@ -1,0 +1,133 @@
+package io.pageseek.spark;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.execution.datasources.v2.FileScan;
+import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** Collects what Spark pushes into a scan. Python says what of it is understood, and how the rest is read. */
+final class PageseekScanBuilder
+    implements ScanBuilder,
+        SupportsPushDownV2Filters,
+        SupportsPushDownRequiredColumns,
+        SupportsPushDownLimit,
+        SupportsPushDownAggregates {
+  private final PageseekTable table;
+  private StructType required;
+  private Predicate[] given = new Predicate[0];
+  private Predicate[] pushed = new Predicate[0];
+  private Aggregation aggregation;
+  private int limit = -1;
+
+  PageseekScanBuilder(PageseekTable table) {
+    this.table = table;
+    this.required = table.schema();
+  }
+
+  /** The answer of Python has a digit for each predicate: 1 where it is applied exactly. Spark applies the others. */
+  @Override
+  public Predicate[] pushPredicates(Predicate[] predicates) {
+    String applied = table.planner.text("accepts", Request.all(predicates).toString());
+    List<Predicate> yes = new ArrayList<>();
+    List<Predicate> no = new ArrayList<>();
+    for (int i = 0; i < predicates.length; i++) {
+      (applied.charAt(i) == '1' ? yes : no).add(predicates[i]);
+    }
+    given = predicates;
+    pushed = yes.toArray(new Predicate[0]);
+    return no.toArray(new Predicate[0]);
+  }
+
+  @Override
+  public Predicate[] pushedPredicates() {
+    return pushed;
+  }
+
+  @Override
+  public void pruneColumns(StructType schema) {
+    required = schema;
+  }
+
+  @Override
+  public boolean pushLimit(int rows) {
+    limit = rows;
+    return true;
+  }
+
+  /** Each task has the limit for itself, so that Spark applies it again. */
+  @Override
+  public boolean isPartiallyPushed() {
+    return true;
+  }
+
+  @Override
+  public boolean supportCompletePushDown(Aggregation wanted) {
+    return !answer(wanted, true).isEmpty();
+  }
+
+  @Override
+  public boolean pushAggregation(Aggregation wanted) {
+    String schema = answer(wanted, false);
+    if (schema.isEmpty()) {
+      return false;
+    }
+    aggregation = wanted;
+    required = (StructType) DataType.fromJson(schema);
+    return true;
+  }
+
+  /** The schema of an aggregation that Python computes, wholly or in parts; empty where it cannot. */
+  private String answer(Aggregation wanted, boolean whole) {
+    ObjectNode request = request();
+    request.set("aggregation", Request.aggregation(wanted));
+    request.put("whole", whole);
+    return table.planner.text("aggregates", request.toString());
+  }
+
+  private ObjectNode request() {
+    ObjectNode made = JsonNodeFactory.instance.objectNode();
+    made.set("predicates", Request.all(pushed));
+    made.set("given", Request.all(given));
+    made.put("limit", limit);
+    return made;
+  }
+
+  @Override
+  public Scan build() {
+    ObjectNode request = request();
+    request.put("schema", required.json());
+    if (aggregation != null) {
+      request.set("aggregation", Request.aggregation(aggregation));
+    }
+    String key = request.toString();
+    Planned planned = table.planner.planned("plan", key);
+    StructType schema = (StructType) DataType.fromJson(planned.text("schema", ""));
+    switch (planned.text("way", "")) {
+      case "local":
+        return new DriverScan(planned, schema, key);
+      case "native":
+        return nativeScan(planned);
+      case "either":
+        return new PageseekScan(table, planned, schema, key, nativeScan(planned));
+      default:
+        return new PageseekScan(table, planned, schema, key, null);
+    }
+  }
+
+  private FileScan nativeScan(Planned planned) {
+    return NativeFiles.scan(
+        table.session, planned.text("native", ""), required, PredicateUtils.toV1(given));
+  }
+}

@@ -1,0 +1,68 @@
+package io.pageseek.spark;
+
+import java.util.EnumSet;
+import java.util.Set;
+import java.util.function.BiFunction;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A source of Parquet files whose scans are planned by Python in the driver, and read by Python in the tasks.
+ *
+ * <p>The driver alone loads these classes. What executors get are Spark's own partition and reader factory.
+ */
+public final class PageseekTable implements Table, SupportsRead {
+  private final String name;
+  private final StructType schema;
+  final Object session;
+  final Planned planner;
+  final UserDefinedPythonDataSource python;
+
+  /**
+   * @param session the Spark session
+   * @param planner answers questions about scans: see the module planner in Python
+   * @param python carries the Python of the executors, its environment and its accumulator
+   */
+  public PageseekTable(
+      String name,
+      StructType schema,
+      Object session,
+      BiFunction<String, String, Object> planner,
+      UserDefinedPythonDataSource python) {
+    this.name = name;
+    this.schema = schema;
+    this.session = session;
+    this.planner = new Planned(planner);
+    this.python = python;
+  }
+
+  /** What names the last of its scans that was read; empty before the first. */
+  public String lastNumber() {
+    return planner.text("number", "");
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public StructType schema() {
+    return schema;
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new PageseekScanBuilder(this);
+  }
+}
