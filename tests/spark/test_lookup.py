@@ -181,18 +181,27 @@ def test_types_that_only_the_files_have(spark: Any, tmp_path: Path) -> None:
         "word": pa.array(["y", "z"]),
         "two": pa.array([b"cd", b"abc"]),
     }
-    wanted = {"u8": [0, 1], "u64": [1], "half": [1], "ns": [1], "word": [1], "two": [1]}
+    wanted = {
+        "u8": [0, 1],
+        "u64": [1],
+        "half": [1],
+        "ns": [1],
+        "word": [1],
+        "two": [1],
+        "int96": [1],
+    }
     for limit in (100, 0):
+        frames = []
         for name, values in keys.items():
             schema = "ns timestamp_ntz" if name == "ns" else None
             frame = spark.createDataFrame(pa.table({name: values}), schema)
-            found = lookup(spark, path, frame, name, ["row"], broadcast_limit=limit).collect()
-            assert sorted(row["row"] for row in found) == wanted[name], name
-        instants = spark.createDataFrame(
-            pa.table({"ns": pa.array([1, 0], pa.timestamp("us", "UTC"))})
-        )
-        found = lookup(spark, old, instants, "ns", ["row"], broadcast_limit=limit).collect()
-        assert [row["row"] for row in found] == [1]
+            found = lookup(spark, path, frame, name, ["row"], broadcast_limit=limit)
+            frames.append(found.selectExpr(f"'{name}' name", "row"))
+        instants = pa.table({"ns": pa.array([1, 0], pa.timestamp("us", "UTC"))})
+        found = lookup(spark, old, instants, "ns", ["row"], broadcast_limit=limit)
+        frames.append(found.selectExpr("'int96' name", "row"))
+        every = reduce(lambda a, b: a.union(b), frames).collect()
+        assert in_order(every) == in_order((name, row) for name in wanted for row in wanted[name])
 
 
 def test_names_are_those_of_a_join(spark: Any, lake: Path) -> None:
