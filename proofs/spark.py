@@ -41,6 +41,7 @@ def session() -> Any:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.filterPushdown": "false",  # with it, Spark loses rows for NaN
+        "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",  # as with this
         "spark.sql.timeType.enabled": "true",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.driver.memory": "3g",

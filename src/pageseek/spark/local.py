@@ -26,14 +26,20 @@ def is_small(expected: int, plan: ScanPlan) -> bool:
 
 
 def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> Any:
-    """Rows of the driver's JVM, as a list of Java, from the batches that a task would send."""
+    """Rows of the driver's JVM, as a list of Java, from the batches that a task would send.
+
+    The JVM takes buffers for those of Spark's Arrow types without a check, so that the types must be exactly these.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     jvm = spark._jvm
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
+    exact = pa.schema(to_arrow_schema(schema, timezone="UTC"))
     packed = jvm.java.util.ArrayList()
     for batch in batches:
         for start in range(0, batch.num_rows, _BATCH):
-            piece = batch.slice(start, _BATCH)
+            piece = batch.slice(start, _BATCH).cast(exact)
             packed.add(bytearray(piece.serialize().to_pybytes()))
     pieces = jvm.scala.jdk.javaapi.CollectionConverters.asScala(packed.iterator())
     frame = jvm.PythonSQLUtils.toDataFrame(pieces, schema.json(), spark._jsparkSession)

@@ -14,8 +14,8 @@ from pageseek.spark.binding import Binding
 from pageseek.spark.lookup_keys import form_of
 from pageseek.spark.lookup_task import Probe
 from pageseek.spark.names import Columns
+from pageseek.spark.opening import opened
 from pageseek.spark.plan_schema import name_of, schema_of
-from pageseek.spark.reader import opened
 from pageseek.spark.settings import Settings
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pageseek.base.errors import FileChangedError
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.aggregates import (
@@ -49,12 +50,15 @@ class Choices:
         Whether Spark's own reader may read what a plan leaves.
     python_path : str, optional
         A directory that tasks put on `sys.path`.
+    pinned : bool
+        Whether all queries have the versions of the files that there are now; else those of when they are planned.
     """
 
     tasks: int | None = None
     local: bool = True
     native: bool = True
     python_path: str | None = None
+    pinned: bool = False
 
 
 class TablePlanner(Proxy):
@@ -62,12 +66,32 @@ class TablePlanner(Proxy):
 
     def __init__(self, spark: SparkSession, scan: Scan, choices: Choices) -> None:
         self.spark, self.scan, self.choices = spark, scan, choices
-        self.wire, self.schema = schema_of(scan.plan(), scan, spark)
+        if scan._request.filter is not None:  # Spark's reader does not know it
+            self.choices = replace(choices, native=False)
+        plan = scan.plan()
+        self.wire, self.schema = schema_of(plan, scan, spark)
+        self._versions = {f.source: f.version for f in plan.files} if choices.pinned else {}
         self.last: Run | None = None
 
     def binding(self) -> Binding:
         """For the conditions of one scan."""
         return Binding(self.spark, self.scan)
+
+    def planned(self, scan: Scan) -> ScanPlan:
+        """The plan of a scan.
+
+        Raises
+        ------
+        FileChangedError
+            A file has another version than the queries of this table have.
+        """
+        plan = scan.plan()
+        for file in plan.files:
+            if self._versions.get(file.source, file.version) != file.version:
+                raise FileChangedError(
+                    f"{file.source.name}: the file changed after it was planned; call read again"
+                )
+        return plan
 
     def on_number(self, about: str) -> str:
         """What names the last run of its scans; empty before the first."""
@@ -129,7 +153,7 @@ class PlannedScan(Proxy):
             scan = scan.select(*self._aggregation.columns)
         if limit >= 0:
             scan = scan.limit(limit)
-        self._scan, self._plan = scan, scan.plan()
+        self._scan, self._plan = scan, table.planned(scan)
         self._wire, self._schema = schema_of(self._plan, scan, table.spark)
         self._sent = self._wire
         if self._aggregation is not None:
@@ -207,7 +231,7 @@ class PlannedScan(Proxy):
             scan = self._scan
             for one in json.loads(about):
                 scan = scan.filter(self._binding.pushed(one))
-            self._by_filters = {"[]": self._plan, about: scan.plan()}
+            self._by_filters = {"[]": self._plan, about: self._table.planned(scan)}
         return self._by_filters[about]
 
     def on_function(self, about: str) -> bytearray:
