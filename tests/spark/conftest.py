@@ -63,6 +63,8 @@ def check(found: dict[str, Any], directory: Path) -> None:
     assert found["point"] == [[4711, "row 4711"]]
     assert found["none"] == 0
     assert found["joins"] == ["SortMergeJoin", "SortMergeJoin", "BroadcastHashJoin"]
+    sevenths = -(-FILES * ROWS // 7)
+    assert found["lookups"] == [True] * 4 + [sevenths] * 4 + [3, 1]
     assert found["meanings"] == [1, 1, 3, 1, 1]
     assert found["old"] == [True, True]
     assert found["parallelism"] >= 2

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import pageseek as ps
-from pageseek.spark import read
+from pageseek.spark import lookup, read
 from pageseek.spark.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
@@ -88,6 +88,25 @@ def meanings(spark: Any, directory: str) -> list[Any]:
     return found
 
 
+def lookups(spark: Any, directory: str) -> list[Any]:
+    """Joins with keys that are sent and keys that are shuffled: whether they are Spark's, and their rows."""
+    keys = spark.range(0, 30000, 7).selectExpr("id k", "-id other", "cast(id as string) text")
+    files = spark.read.parquet(directory)
+    found = []
+    for how, limit in (("inner", 10**6), ("inner", 10), ("left", 10**6), ("left", 10)):
+        ours = lookup(spark, directory, keys, "k", ["s"], how, broadcast_limit=limit, tasks=3)
+        theirs = keys.join(files.select("k", "s"), "k", how)
+        found.append(sorted(map(repr, ours.collect())) == sorted(map(repr, theirs.collect())))
+    alone = keys.select("k")
+    for how, limit in (("inner", 10**6), ("inner", 10), ("semi", 10**6), ("semi", 10)):
+        found.append(
+            lookup(spark, directory, alone, "k", ["s"], how, broadcast_limit=limit).count()
+        )
+    found.append(lookup(spark, directory, [7, 8, -1], "k", how="left").count())
+    found.append(lookup(spark, directory, [("row 7", 7)], ["s", "k"], ["t"]).count())
+    return found
+
+
 def old_times(spark: Any) -> list[Any]:
     """Whether both readers agree on timestamps in the old calendar, without and with a filter."""
     mode = "spark.sql.parquet.datetimeRebaseModeInWrite"
@@ -131,6 +150,7 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
         join_of(spark, whole),
         join_of(spark, read(spark, directory, filter=ps.col("k") == 4711)),
     ]
+    found["lookups"] = lookups(spark, directory)
     found["meanings"] = meanings(spark, directory)
     found["old"] = old_times(spark)
     found["parallelism"] = parallelism_of(spark)

@@ -3,6 +3,11 @@
 | file | job |
 |---|---|
 | `reader` | `read`, on the driver |
+| `lookup` | `lookup`: the keys, and what Spark does with them |
+| `lookup_files` | the files of a lookup, and their plans |
+| `lookup_keys` | keys as conditions, and as an index |
+| `lookup_ranges` | which task gets which row groups and keys |
+| `lookup_task` | what of a lookup runs in an executor |
 | `load` | `load`: a table that prunes by what comes later |
 | `shim` | this table in Java, and how it is loaded |
 | `planner`, `planned_scan` | what it asks Python, of the table and of a scan |
@@ -28,13 +33,15 @@
 | `types` | from Parquet to Spark's types |
 | `variant` | Variants that are shredded into columns |
 | `plan_schema` | the schema of a plan's DataFrame |
-| `task` | what runs in an executor |
+| `shipping` | functions that are sent to executors |
+| `task` | what of a read runs in an executor |
 
 pyspark is imported only when a function is called.
 """
 
 from pageseek.spark.load import load
+from pageseek.spark.lookup import lookup
 from pageseek.spark.metrics import report
 from pageseek.spark.reader import read
 
-__all__ = ["load", "read", "report"]
+__all__ = ["load", "lookup", "read", "report"]

@@ -134,7 +134,7 @@ def has_plain_types(kind: DataType) -> bool:
     if isinstance(kind, s.MapType):
         return has_plain_types(kind.keyType) and has_plain_types(kind.valueType)
     if isinstance(kind, s.StringType):
-        return kind == s.StringType()
+        return bool(kind == s.StringType())
     times = s.DateType, s.TimestampType, s.TimestampNTZType
     return bool(isinstance(kind, (s.NumericType, s.BooleanType, s.BinaryType, *times)))
 

@@ -12,7 +12,7 @@ from pageseek.spark.opening import opened
 from pageseek.spark.plan_schema import empty_frame, schema_of
 from pageseek.spark.row_metadata import as_sent, as_wanted, quoted
 from pageseek.spark.shim import fits
-from pageseek.spark.sizing import ids_of, parts_of
+from pageseek.spark.sizing import parts_of, range_of
 from pageseek.spark.table import Choices
 from pageseek.spark.task import ROWS, make_task
 
@@ -117,10 +117,7 @@ def _of_tasks(
 ) -> DataFrame:
     """The rows of a plan by a function over Arrow batches."""
     sent = schema if schema.names else schema.add(ROWS, "void", True)
-    ids, step = ids_of(plan, len(parts))
-    source_ids = spark.range(0, ids, 1, len(parts))
-    if step > 1:
-        source_ids = source_ids.where(f"(id & {step - 1}) = 0")
+    source_ids, step = range_of(spark, plan, len(parts))
     frame = source_ids.mapInArrow(make_task(parts, python_path, step), as_sent(sent))
     limit = plan.request.limit
     if limit is not None and len(parts) > 1:
