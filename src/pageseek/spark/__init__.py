@@ -22,11 +22,17 @@
 | `types` | from Parquet to Spark's types |
 | `plan_schema` | the schema of a plan's DataFrame |
 | `task` | what runs in an executor |
+| `write` | `write`, on the driver |
+| `write_types`, `write_task` | the types of its files; what its tasks do |
+| `commit` | how its files appear once, and what becomes of dead writes |
+| `attach` | `attach_index`: indexes for many files, by tasks |
 
 pyspark is imported only when a function is called.
 """
 
+from pageseek.spark.attach import attach_index
 from pageseek.spark.load import load
 from pageseek.spark.reader import read
+from pageseek.spark.write import Written, write
 
 __all__ = ["load", "read"]

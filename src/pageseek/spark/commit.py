@@ -76,9 +76,8 @@ class Staging:
             _unlock(self._lock)
 
 
-def begin(folder: OutputFolder, stale_after: float) -> Staging:
-    """A new staging folder. Those of writes whose drivers have died are settled first."""
-    recover(folder, stale_after)
+def begin(folder: OutputFolder) -> Staging:
+    """A new staging folder."""
     job = f"{datetime.now(UTC).strftime(_TIME)}-{secrets.token_hex(8)}"
     staging = Staging(folder, job)
     if folder.far:
@@ -156,8 +155,8 @@ def _taken(folder: OutputFolder, staging: str, stale_after: float) -> Iterator[b
         except BlockingIOError:
             yield False
             return
-        except FileNotFoundError:  # another write is deleting it, or has died doing so
-            yield _age(staging) > ABANDONED
+        except FileNotFoundError:  # it had one from the first moment: its deletion has begun
+            yield True
             return
         if lock is not None:
             try:

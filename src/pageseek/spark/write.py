@@ -165,6 +165,9 @@ def write(
     if dynamic and not partitions:
         raise ValueError("dynamic=True replaces partitions: it goes with partition_by")
 
+    types, codec = arrow_schema(schema), _codec(compression, settings)
+    rows = _rows(df, schema, partitions, clusters, sorting, files)
+
     recover(folder, stale_after)
     if mode in ("error", "ignore") and visible(folder):
         if mode == "ignore":
@@ -172,28 +175,25 @@ def write(
         raise FileExistsError(
             f'{folder.name}: there are files in it; say mode="append", "overwrite" or "ignore"'
         )
-    with closing(begin(folder, stale_after)) as staging:
+    version = df.sparkSession.version
+    with closing(begin(folder)) as staging:
         spec = WriteSpec(
             folder=folder,
             staging=staging.name,
             job=staging.job,
-            schema=arrow_schema(schema),
+            schema=types,
             partition_by=partitions,
             layout=layout,
             sorting=_stated(sorting, schema),
-            compression=_codec(compression, settings),
-            metadata={
-                "org.apache.spark.version": df.sparkSession.version,
-                ROW_METADATA: schema.json(),
-            },
+            compression=codec,
+            metadata={"org.apache.spark.version": version, ROW_METADATA: schema.json()},
             bloom=bloom,
             indexes=dict(index or {}),
             group_rows=group_rows,
             file_rows=file_rows,
         )
-        rows = _rows(df, schema, partitions, clusters, sorting, files)
-        reports = [tuple(row) for row in _run(rows, spec, python_path)]
-        return _publish(staging, spec, reports, mode, dynamic)
+        found = rows.mapInArrow(make_task(spec, python_path), REPORT_DDL).collect()
+        return _publish(staging, spec, [tuple(row) for row in found], mode, dynamic)
 
 
 def _check(
@@ -344,12 +344,9 @@ def _quoted(name: str) -> str:
 def _months(column: Column) -> Column:
     from pyspark.sql import functions as f
 
+    column = column.cast("interval year to month")
     years = f.extract(f.lit("YEAR"), column)
     return (years * 12 + f.extract(f.lit("MONTH"), column)).cast("int")
-
-
-def _run(rows: DataFrame, spec: WriteSpec, python_path: str | None) -> list[Any]:
-    return rows.mapInArrow(make_task(spec, python_path), REPORT_DDL).collect()
 
 
 def _publish(

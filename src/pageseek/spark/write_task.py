@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import mmap
 import os
 import pickle
 import secrets
@@ -268,7 +269,7 @@ class StagedFile:
     def _flush(self) -> None:
         if not self._held:
             return
-        table = pa.Table.from_batches(self._held, self._spec.schema)
+        table = pa.Table.from_batches(self._held, self._spec.schema).combine_chunks()  # pages end with chunks
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         self._writer.write_table(table, row_group_size=table.num_rows)
 
@@ -297,8 +298,12 @@ class StagedFile:
 
 
 def _upload(path: str, folder: OutputFolder, staged: str) -> None:
-    with pa.memory_map(path) as file:
-        writer(folder.source(staged)).put(memoryview(file.read_buffer()), overwrite=True)
+    folder.make_for([staged])
+    with open(path, "rb") as file:
+        body = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    writer(folder.source(staged)).put(memoryview(body), overwrite=True)
+    with suppress(BufferError):  # a client may hold it a little longer
+        body.close()
     os.unlink(path)
 
 

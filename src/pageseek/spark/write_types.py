@@ -10,7 +10,7 @@ from pageseek.base.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 _FLAT = {
     "BooleanType": pa.bool_(), "ByteType": pa.int8(), "ShortType": pa.int16(), "IntegerType": pa.int32(),
@@ -21,9 +21,6 @@ _FLAT = {
     # without a mark in the file: what they are is said by Spark's own metadata
     "DayTimeIntervalType": pa.int64(), "YearMonthIntervalType": pa.int32(),
 }  # fmt: skip
-_VARIANT = pa.struct(
-    [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]
-)
 
 
 def is_months(kind: SparkType) -> bool:
@@ -39,33 +36,32 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     UnsupportedError
         Spark's own writer has no Parquet type for a column, or Arrow cannot send it.
     """
-    return pa.schema([pa.field(f.name, _top(f.dataType, f.name), f.nullable) for f in schema])
+    return pa.schema([pa.field(f.name, _top(f.dataType, f.name, f.nullable), f.nullable) for f in schema])
 
 
-def _top(kind: SparkType, name: str) -> pa.DataType:
-    return _FLAT["YearMonthIntervalType"] if is_months(kind) else _arrow(kind, name)
+def _top(kind: SparkType, name: str, nullable: bool) -> pa.DataType:
+    return _FLAT["YearMonthIntervalType"] if is_months(kind) else _arrow(kind, name, nullable)
 
 
-def _arrow(kind: SparkType, name: str) -> pa.DataType:
+def _arrow(kind: SparkType, name: str, nullable: bool) -> pa.DataType:
+    """`nullable`: whether it, or a struct around it, may be null. Arrow's writer takes no required field below one that may be."""
     from pyspark.sql import types as s
 
     if isinstance(kind, s.UserDefinedType):
-        return _arrow(kind.sqlType(), name)
+        return _arrow(kind.sqlType(), name, nullable)
     if isinstance(kind, s.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, s.ArrayType):
-        element = _arrow(kind.elementType, f"{name}.element")
+        element = _arrow(kind.elementType, f"{name}.element", kind.containsNull)
         return pa.list_(pa.field("element", element, kind.containsNull))
     if isinstance(kind, s.MapType):
-        key = pa.field("key", _arrow(kind.keyType, f"{name}.key"), False)
-        value = _arrow(kind.valueType, f"{name}.value")
+        key = pa.field("key", _arrow(kind.keyType, f"{name}.key", False), False)
+        value = _arrow(kind.valueType, f"{name}.value", kind.valueContainsNull)
         return pa.map_(key, pa.field("value", value, kind.valueContainsNull))
     if isinstance(kind, s.StructType) and kind.fields:
-        return pa.struct(
-            [pa.field(f.name, _arrow(f.dataType, f"{name}.{f.name}"), f.nullable) for f in kind]
-        )
+        return pa.struct([_field(f, f"{name}.{f.name}", nullable) for f in kind])
     if type(kind).__name__ == "VariantType":
-        return _VARIANT
+        return pa.struct([pa.field(part, pa.binary(), nullable) for part in ("value", "metadata")])
     found = None if is_months(kind) else _FLAT.get(type(kind).__name__)
     if found is None:
         raise UnsupportedError(
@@ -74,21 +70,15 @@ def _arrow(kind: SparkType, name: str) -> pa.DataType:
     return found
 
 
+def _field(field: StructField, path: str, nullable: bool) -> pa.Field:
+    nullable = nullable or field.nullable
+    return pa.field(field.name, _arrow(field.dataType, path, nullable), nullable)
+
+
 def converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of Spark's in the types of the file."""
     columns = [
-        array if array.type == kind else _cast(array, kind)
+        array if array.type == kind else array.cast(kind)
         for array, kind in zip(batch.columns, schema.types, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_struct(kind) and array.null_count and any(not f.nullable for f in kind):
-        # a required field below a null: a cast would look at what is under it
-        children = [
-            _cast(array.field(i), field.type) if array.field(i).type != field.type else array.field(i)
-            for i, field in enumerate(kind)
-        ]
-        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
-    return array.cast(kind)

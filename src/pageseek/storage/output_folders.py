@@ -44,11 +44,16 @@ class OutputFolder:
             found += [name if inner == "." else f"{inner}/{name}" for name in files]
         return sorted(found)
 
+    def make_for(self, names: Iterable[str]) -> None:
+        """Make the folders of files that are to come, where that is needed."""
+        for name in names:
+            os.makedirs(os.path.dirname(self.source(name).path), exist_ok=True)
+
     def put(self, name: str, body: bytes) -> None:
         """Write a small file; it is on disk when this returns."""
         path = self.source(name).path
         temporary = f"{path}.tmp"
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self.make_for([name])
         with open(temporary, "wb") as out:
             out.write(body)
             out.flush()
@@ -65,8 +70,7 @@ class OutputFolder:
         """Rename files of the folder. Missing folders are made."""
         paths = {self.source(one).path: self.source(to).path for one, to in names.items()}
         folders = {os.path.dirname(path) for path in paths.values()}
-        for folder in folders:
-            os.makedirs(folder, exist_ok=True)
+        self.make_for(names.values())
         for one, to in paths.items():
             os.rename(one, to)
         for folder in self._up(folders):
@@ -131,7 +135,13 @@ class StoreFolder(OutputFolder):
             path[len(root) :] for path in bare if path.startswith(root) and path[-1] != "/"
         )
 
+    def make_for(self, names: Iterable[str]) -> None:
+        for folder in {self.source(name).path.rpartition("/")[0] for name in names} - {""}:
+            make = partial(self._files.make_folder, folder)
+            Place(self._files, folder, self._retry_policy).ask(make, "to be made")
+
     def put(self, name: str, body: bytes) -> None:
+        self.make_for([name])
         writer(self.source(name)).put(memoryview(body), overwrite=True)
 
     def get(self, name: str) -> bytes:
@@ -143,6 +153,7 @@ class StoreFolder(OutputFolder):
             store.close()
 
     def move(self, names: Mapping[str, str]) -> None:
+        self.make_for(names.values())
         self._each([partial(self._move, one, to) for one, to in names.items()])
 
     def _move(self, one: str, to: str) -> None:
