@@ -29,7 +29,8 @@ def folder(tmp_path: Path) -> Path:
 
 def kinds(folder: Path) -> set[tuple[str, ...]]:
     return {
-        tuple(sorted({e.kind for e in ps.index.list(str(path))})) for path in folder.rglob("*.parquet")
+        tuple(sorted({e.kind for e in ps.index.list(str(path))}))
+        for path in folder.rglob("*.parquet")
     }
 
 
@@ -43,7 +44,9 @@ def test_every_file_gets_its_indexes_and_a_second_run_leaves_them(spark: Any, fo
     sizes = [os.path.getsize(path) for path in made["file"].to_pylist()]
     assert made["bytes_after"].to_pylist() == sizes
     assert ps.read_table(folder).sort_by("k").equals(before)
-    assert spark.read.parquet(str(folder)).where("k = 1500").count() == before["k"].to_pylist().count(1500)
+    assert spark.read.parquet(str(folder)).where("k = 1500").count() == before[
+        "k"
+    ].to_pylist().count(1500)
     again = attach_index(spark, folder, bloom=["s"], distinct=["c", "k"], verify=True)
     assert again["status"].to_pylist() == ["attached"] * 6
     assert again["added"].to_pylist() == ["distinct(k)"] * 6

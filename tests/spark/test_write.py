@@ -55,14 +55,21 @@ def test_types_and_values_read_back_as_those_that_spark_writes(
     frame = spark.range(0, 10, 1, 2).selectExpr(*COLUMNS, *MONTHS)
     write(frame, tmp_path / "ours")
     frame.write.parquet(str(tmp_path / "own"))
-    ours, own = spark.read.parquet(str(tmp_path / "ours")), spark.read.parquet(str(tmp_path / "own"))
+    ours, own = (
+        spark.read.parquet(str(tmp_path / "ours")),
+        spark.read.parquet(str(tmp_path / "own")),
+    )
     assert ours.schema == own.schema
     texts = [f"cast({name} as string) {name}" for name in ("ym", "yy", "mm")]
     plain = [name for name in own.columns if name not in ("ym", "yy", "mm")]
     assert rows(ours.selectExpr(*plain, *texts)) == rows(own.selectExpr(*plain, *texts))
     one, other = (pq.ParquetFile(data(tmp_path / name)[0]) for name in ("ours", "own"))
     said = [
-        re.sub('"nullable": (true|false)', "", json.dumps(json.loads(file.metadata.metadata[METADATA]), sort_keys=True))
+        re.sub(
+            '"nullable": (true|false)',
+            "",
+            json.dumps(json.loads(file.metadata.metadata[METADATA]), sort_keys=True),
+        )
         for file in (one, other)
     ]  # Spark's optimizer proves some columns to have no nulls
     assert said[0] == said[1]
@@ -99,7 +106,19 @@ def test_types_without_a_form_in_parquet_are_refused_before_anything_is_written(
 
 
 def test_folders_of_partitions_are_named_as_spark_names_them(spark: Any, tmp_path: Path):
-    texts = ["plain", "a/b", "k=v", "100%", "x:y*?", "[{^}]", "", "é ü", "tab\t", '"\'#\\', "a\x7fb"]
+    texts = [
+        "plain",
+        "a/b",
+        "k=v",
+        "100%",
+        "x:y*?",
+        "[{^}]",
+        "",
+        "é ü",
+        "tab\t",
+        "\"'#\\",
+        "a\x7fb",
+    ]
     frame = spark.createDataFrame(
         [(i, t, i / 2, None if i == 1 else i) for i, t in enumerate([*texts, None])],
         "id int, `t x` string, d double, n int",
@@ -178,7 +197,7 @@ def test_a_lookup_reads_one_page_of_one_file(spark: Any, tmp_path: Path):
         (0, False, True)
     ]  # fmt: skip
     with ps.open(files[1]) as file:
-        assert set(np.diff(file.offset_index(0, "k").first_row)) == {1000}
+        assert set(np.diff(file.offset_index(0, "k").first_row)[:-1]) == {1000}
     found = ps.scan(str(tmp_path)).filter(ps.col("k") == 4711).explain(analyze=True).to_dict()
     assert found["leaves"]["k"]["pages"]["read"] == found["leaves"]["s"]["pages"]["read"] == 1
     absent = ps.scan(str(tmp_path)).filter("h = 'absent'").explain(analyze=True).to_dict()
@@ -217,17 +236,22 @@ def test_a_failing_task_leaves_nothing(spark: Any, tmp_path: Path):
 
 def test_bad_requests_are_refused_before_a_task_runs(spark: Any, tmp_path: Path):
     frame = spark.range(3)
-    for wrong in ({"layout": "fast"}, {"mode": "upsert"}, {"files": 0}, {"sort_by": [("id", "up")]}):
+    for wrong in (
+        {"layout": "fast"},
+        {"mode": "upsert"},
+        {"files": 0},
+        {"sort_by": [("id", "up")]},
+    ):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             write(frame, tmp_path / "x", **wrong)
     for name in ("sort_by", "cluster_by", "partition_by", "bloom"):
-        with pytest.raises(PredicateError, match="no such column|no column 'z'"):
+        with pytest.raises(PredicateError, match=r"no such column|no column 'z'"):
             write(frame, tmp_path / "x", **{name: ["z"]})
     with pytest.raises(PredicateError, match="all columns"):
         write(frame, tmp_path / "x", partition_by="ID")
     with pytest.raises(PredicateError, match="one name"):
         write(frame.selectExpr("id", "id"), tmp_path / "x")
-    with pytest.raises(UnsupportedError, match="codec|compression"):
+    with pytest.raises(UnsupportedError, match="compression"):
         write(frame, tmp_path / "x", compression="lzo")
     assert not (tmp_path / "x").exists()
     (tmp_path / "t" / "_delta_log").mkdir(parents=True)

@@ -35,4 +35,4 @@ from pageseek.spark.load import load
 from pageseek.spark.reader import read
 from pageseek.spark.write import Written, write
 
-__all__ = ["load", "read"]
+__all__ = ["Written", "attach_index", "load", "read", "write"]

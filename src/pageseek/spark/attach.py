@@ -33,9 +33,7 @@ REPORT = pa.schema(
         ("bytes_after", pa.int64()), ("seconds", pa.float64()), ("error", pa.string()),
     ]
 )  # fmt: skip
-REPORT_DDL = (
-    "file string, status string, added string, bytes_before bigint, bytes_after bigint, seconds double, error string"
-)
+REPORT_DDL = "file string, status string, added string, bytes_before bigint, bytes_after bigint, seconds double, error string"
 
 
 def attach_index(
@@ -100,7 +98,9 @@ def attach_index(
             "pageseek.index.attach(file, table=...) for each of its files"
         )
     if any(file.data is not None for file in named.files):
-        raise UnsupportedError("bytes in memory cannot be changed by executors: write them to a file")
+        raise UnsupportedError(
+            "bytes in memory cannot be changed by executors: write them to a file"
+        )
     if not named.files:
         return REPORT.empty_table()
     how = {
@@ -184,10 +184,12 @@ def _attached(file: Source, how: Mapping[str, Any], verify: bool) -> dict[str, A
     try:
         wrong = verify and not verified(file).ok
         try:
-            done = attach(file, in_place=True, threads=1, **{**how, "replace": how["replace"] or wrong})
+            done = attach(
+                file, in_place=True, threads=1, **{**how, "replace": how["replace"] or wrong}
+            )
         except FileChangedError:  # another attempt of this task has been quicker
             done = attach(file, in_place=True, threads=1, **how)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the other files go on, whatever it is
         said = f"{type(error).__name__}: {error}"
         row |= {"status": "failed", "error": said if file.name in said else f"{file.name}: {said}"}
     else:

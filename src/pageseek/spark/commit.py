@@ -11,6 +11,7 @@ A staging folder has, in the order in which they come:
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import secrets
@@ -27,10 +28,8 @@ from pageseek.storage.output_folders import OutputFolder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+# file locks, which Windows has not
+fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
 
 STAGING = "_pageseek-staging-"
 OWNER, MANIFEST, PUBLISHED, SUCCESS = "owner", "manifest.json", "published", "_SUCCESS"
@@ -119,7 +118,9 @@ def stagings(folder: OutputFolder) -> list[str]:
 def visible(folder: OutputFolder) -> list[str]:
     """The files in a folder that are not in staging folders."""
     return [
-        name for name in folder.names() if not name.partition("/")[0].lstrip(".").startswith(STAGING)
+        name
+        for name in folder.names()
+        if not name.partition("/")[0].lstrip(".").startswith(STAGING)
     ]
 
 
@@ -141,7 +142,9 @@ def settle_write(folder: OutputFolder, staging: str) -> None:
 def _finish(folder: OutputFolder, staging: str, manifest: Mapping[str, Any]) -> None:
     folder.delete(manifest["old"])
     folder.put(SUCCESS, b"")
-    folder.delete([f"{staging}/{MANIFEST}"])  # with it, and without the mark, files would be taken back
+    folder.delete(
+        [f"{staging}/{MANIFEST}"]
+    )  # with it, and without the mark, files would be taken back
     folder.drop(staging)
 
 

@@ -225,9 +225,7 @@ class Columns:
         self._case_sensitive = case_sensitive
         seen = {self._folded(name) for name in names}
         if len(seen) < len(names):
-            raise PredicateError(
-                f"two columns have one name, among {', '.join(names)}: rename one"
-            )
+            raise PredicateError(f"two columns have one name, among {', '.join(names)}: rename one")
 
     def _folded(self, name: str) -> str:
         return name if self._case_sensitive else name.lower()
@@ -282,7 +280,10 @@ def _stated(
         if field is None:  # a partition has one value
             continue
         kind = field.dataType
-        own = isinstance(kind, StringType) and getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+        own = (
+            isinstance(kind, StringType)
+            and getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+        )
         if own or not hasattr(kind, "typeName") or kind.typeName() in ("struct", "array", "map"):
             break
         made.append((name, down))

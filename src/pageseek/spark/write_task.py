@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -204,8 +205,7 @@ class Attempt:
             shutil.rmtree(self._temporary, ignore_errors=True)
         rows = self._rows or [(self._partition, self._attempt, None, None, 0, 0)]
         columns = [
-            pa.array(c, kind)
-            for c, kind in zip(zip(*rows, strict=True), REPORT.types, strict=True)
+            pa.array(c, kind) for c, kind in zip(zip(*rows, strict=True), REPORT.types, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=REPORT)
 
@@ -269,7 +269,7 @@ class StagedFile:
     def _flush(self) -> None:
         if not self._held:
             return
-        table = pa.Table.from_batches(self._held, self._spec.schema).combine_chunks()  # pages end with chunks
+        table = pa.Table.from_batches(self._held, self._spec.schema)
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         self._writer.write_table(table, row_group_size=table.num_rows)
 
@@ -315,7 +315,7 @@ def _runs(values: Sequence[pa.Array]) -> list[tuple[int, int]]:
         codes = np.asarray(array.dictionary_encode(null_encoding="encode").indices)
         change |= codes[1:] != codes[:-1]
     ends = [0, *(np.flatnonzero(change) + 1).tolist(), rows]
-    return [(a, b) for a, b in zip(ends, ends[1:], strict=False) if b > a]
+    return [(a, b) for a, b in pairwise(ends) if b > a]
 
 
 def _first_leaves(schema: pa.Schema) -> dict[str, int]:

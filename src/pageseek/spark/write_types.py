@@ -36,7 +36,9 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     UnsupportedError
         Spark's own writer has no Parquet type for a column, or Arrow cannot send it.
     """
-    return pa.schema([pa.field(f.name, _top(f.dataType, f.name, f.nullable), f.nullable) for f in schema])
+    return pa.schema(
+        [pa.field(f.name, _top(f.dataType, f.name, f.nullable), f.nullable) for f in schema]
+    )
 
 
 def _top(kind: SparkType, name: str, nullable: bool) -> pa.DataType:
