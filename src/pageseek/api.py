@@ -14,6 +14,7 @@ from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
 from pageseek.dataset.file_cache import CacheInfo as CacheInfo
 from pageseek.dataset.file_cache import cache
+from pageseek.dataset.partitions import Inference
 from pageseek.dataset.sources import files_of, open_metadata, with_schema
 from pageseek.format.parquet_file import ParquetFile as ParquetFile
 from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
@@ -44,7 +45,7 @@ def scan(
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
-    partitioning: Types | bool | None = None,
+    partitioning: Types | Inference | bool | None = None,
     schema: pa.Schema | None = None,
     table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -18,10 +19,11 @@ from typing import Any
 import pyarrow as pa
 
 import pageseek as ps
-from pageseek.spark import read
+from pageseek.spark import attach_index, read, write
 from pageseek.spark.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
+OLD = "t < timestamp '1500-03-02 00:00:00'"
 
 
 def who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -86,6 +88,29 @@ def meanings(spark: Any, directory: str) -> list[Any]:
     return found
 
 
+def old_times(spark: Any) -> list[Any]:
+    """Whether both readers agree on timestamps in the old calendar, without and with a filter."""
+    mode = "spark.sql.parquet.datetimeRebaseModeInWrite"
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    spark.conf.set(mode, "LEGACY")
+    with tempfile.TemporaryDirectory() as root:
+        path = f"{root}/old"
+        spark.sql("select timestamp '1500-03-01 01:02:03' as t").write.parquet(path)
+        wanted, *found = [
+            frame.selectExpr("unix_micros(t)").collect()[0][0]
+            for frame in (
+                spark.read.parquet(path),
+                read(spark, path),
+                read(spark, path, filter=OLD),
+            )
+        ]
+        found = [made == wanted for made in found]
+    for key in (mode, "spark.sql.session.timeZone", "spark.sql.parquet.outputTimestampType"):
+        spark.conf.unset(key)
+    return found
+
+
 def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     found: dict[str, Any] = {"session": type(spark).__module__}
     row = read(spark, directory, ["k", "s"], ps.col("k") == 4711).collect()
@@ -107,6 +132,7 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
         join_of(spark, read(spark, directory, filter=ps.col("k") == 4711)),
     ]
     found["meanings"] = meanings(spark, directory)
+    found["old"] = old_times(spark)
     found["parallelism"] = parallelism_of(spark)
     found["executors"] = [
         list(r)
@@ -115,6 +141,14 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
         .sum("rows")
         .collect()
     ]
+    folder = f"{directory}-written"
+    done = write(read(spark, directory), folder, cluster_by="k", files=2, bloom=["s"])
+    again = write(read(spark, directory, ["k"]), folder, mode="ignore")
+    made = attach_index(spark, folder, distinct=["d"], tasks=2)
+    found["written"] = [
+        done.rows, len(done.files), len(again.files), spark.read.parquet(folder).count(), made["status"].to_pylist(),
+        read(spark, folder, ["k"], ps.col("k") == 4711).count(),
+    ]  # fmt: skip
     victim = sorted(os.listdir(directory))[0]
     stale = read(spark, os.path.join(directory, victim))
     os.utime(os.path.join(directory, victim), (1, 1))

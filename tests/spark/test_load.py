@@ -4,97 +4,28 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.spark import load
+from pageseek.spark import load, native
+from support.spark_sql import FILES, ROWS, predicate, write_folder
 
 pytestmark = pytest.mark.spark
-
-FILES, ROWS = 3, 4000
-COLUMNS = {
-    "k": ("0", "17", "5000", "11999", "-3"),
-    "small": ("0", "3", "6"),
-    "f": ("0.5f", "float('nan')", "3.25f", "-0.0f"),
-    "x": ("1.5", "double('nan')", "100.25", "1e300"),
-    "d": ("1.25", "-7.00", "99.99"),
-    "s": ("'row 12'", "'row 7'", "''", "'röw'"),
-    "c": ("'a'", "'b'", "'zz'"),
-    "day": ("date '1970-01-20'", "date '2000-01-01'"),
-    "t": ("timestamp '1970-01-01 01:00:00'", "timestamp '1970-01-02'"),
-    "n": ("timestamp_ntz '1970-01-01 01:00:00'",),
-    "b": ("true", "false"),
-    "raw": ("X'00ff'", "X'61'"),
-    "st.a": ("3", "4000"),
-    "st.s": ("'5'",),
-}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     made = tmp_path_factory.mktemp("load")
-    for i in range(FILES):
-        k = np.arange(i * ROWS, (i + 1) * ROWS)
-        some = k % 7 == 3
-        start = datetime(1970, 1, 1, tzinfo=UTC)
-        times = [start + timedelta(seconds=37 * int(n)) for n in k]
-
-        def nulled(values: Any, kind: pa.DataType | None = None, some: Any = some) -> pa.Array:
-            return pa.array([None if no else v for v, no in zip(values, some, strict=True)], kind)
-
-        floats = np.where(k % 11 == 0, np.nan, (k % 64) / 4.0 - 1)
-        table = pa.table(
-            {
-                "k": k,
-                "small": nulled((k % 7).tolist(), pa.int8()),
-                "f": pa.array(floats.astype("f4")),
-                "x": nulled(floats.tolist()),
-                "d": nulled(
-                    [Decimal(int(n) % 2000 - 700).scaleb(-2) for n in k], pa.decimal128(9, 2)
-                ),
-                "s": nulled([f"row {n % 900}" for n in k]),
-                "c": pa.array(["abcdef"[n % 6] for n in k]),
-                "day": nulled((k % 900).tolist(), pa.int32()).cast(pa.date32()),
-                "t": nulled(times, pa.timestamp("us", "UTC")),
-                "n": pa.array([t.replace(tzinfo=None) for t in times], pa.timestamp("us")),
-                "b": nulled((k % 2 == 0).tolist()),
-                "raw": pa.array([bytes([n % 256, 255 - n % 256]) for n in k]),
-                "st": [None if n % 13 == 0 else {"a": int(n), "s": str(n % 50)} for n in k],
-                "list": [[int(n), None] if n % 3 else None for n in k],
-            }
-        )
-        pq.write_table(
-            table, made / f"{i}.parquet", row_group_size=ROWS // 2, write_page_index=True,
-            data_page_size=2048, write_batch_size=100,
-        )  # fmt: skip
+    write_folder(made)
     return str(made)
 
 
 def rows(frame: Any) -> list[str]:
     return sorted(map(str, frame.collect()))
-
-
-def predicate(rng: random.Random, depth: int = 2) -> str:
-    if depth and rng.random() < 0.5:
-        one, other = predicate(rng, depth - 1), predicate(rng, depth - 1)
-        return rng.choice((f"({one} and {other})", f"({one} or {other})", f"not ({one})"))
-    column = rng.choice(list(COLUMNS))
-    value, other = rng.choice(COLUMNS[column]), rng.choice(COLUMNS[column])
-    kinds = [f"{column} {op} {value}" for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")]
-    kinds += [f"{column} in ({value}, {other})", f"{column} is null", f"{column} is not null"]
-    kinds += [f"{column} between {value} and {other}", f"{column} in ({value}, null)"]
-    if column in ("s", "c", "st.s"):
-        kinds += [f"{column} like '{p}'" for p in ("row 1%", "%2", "%w%", r"a\\%", "_")]
-        kinds += [f"upper({column}) = 'A'", f"length({column}) > 5"]
-    if column in ("k", "small", "st.a"):
-        kinds += [f"{column} + 1 > {value}", f"{column} = 3.5", f"{column} < '17'", "k > st.a"]
-    return rng.choice(kinds)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +36,14 @@ def test_random_predicates_have_the_rows_of_sparks_reader(
 ):
     conf("spark.sql.session.timeZone", zone)
     conf("spark.sql.ansi.enabled", ansi)
-    conf("spark.sql.parquet.filterPushdown", "false")  # with it, Spark loses rows for NaN
+    # with these, Spark loses rows for NaN
+    conf("spark.sql.parquet.filterPushdown", "false")
+    conf("spark.sql.inMemoryColumnarStorage.partitionPruning", "false")
     rng = random.Random(f"{zone} 11")
-    ours, own = load(spark, folder), spark.read.parquet(folder)
+    ours, own = load(spark, folder), spark.read.parquet(folder).cache()
     tasks = load(spark, folder, local=False, native=False)
     compared = 0
-    for _ in range(24):
+    for _ in range(10):
         condition = predicate(rng)
         try:
             expected = rows(own.where(condition).select("k", "st.a", "s"))
@@ -119,4 +52,186 @@ def test_random_predicates_have_the_rows_of_sparks_reader(
         frame = rng.choice((ours, ours, tasks))
         assert rows(frame.where(condition).select("k", "st.a", "s")) == expected, condition
         compared += 1
-    assert compared >= 12
+    own.unpersist()
+    assert compared >= 5
+
+
+def way(frame: Any) -> str:
+    """Who reads a DataFrame, by its physical plan."""
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    if "LocalTableScan" in plan:
+        return "driver"
+    return "native" if "ParquetScan" in plan else "tasks"
+
+
+def test_little_is_read_by_the_driver_without_a_job(spark: Any, folder: str):
+    frame = load(spark, folder).where("k = 4711").select("d", "s")
+    assert way(frame) == "driver"
+    assert way(load(spark, folder, local=False).where("k = 4711")) == "tasks"
+    context = spark.sparkContext
+    jobs = context.statusTracker().getJobIdsForGroup
+    context.setJobGroup("ours", "")
+    assert [row.s for row in frame.collect()] == ["row 211"]
+    context.setJobGroup("others", "")
+    assert spark.range(3).count() == 3
+    assert len(jobs("others")) > 0  # the tracker has seen all that came before
+    assert len(jobs("ours")) == 0
+
+
+def test_most_rows_of_the_files_are_read_by_sparks_reader(spark: Any, folder: str, eager: None):
+    frame, own = load(spark, folder), spark.read.parquet(folder)
+    assert way(frame) == "native"
+    assert rows(frame) == rows(own)
+    some = frame.where("k >= 4000")
+    assert way(some) == "native"
+    assert len(some._jdf.queryExecution().optimizedPlan().toString()) > 0
+    assert rows(some) == rows(own.where("k >= 4000"))
+    assert "InMemoryFileIndex(2 paths)" in some._jdf.queryExecution().executedPlan().toString()
+    assert way(load(spark, folder, native=False)) == "tasks"
+
+
+def test_sparks_reader_gets_no_file_that_it_reads_otherwise(spark: Any, tmp_path: Path):
+    many = 200_000
+    pq.write_table(
+        pa.table({"k": pa.array(range(many), pa.int64()), "t": pa.array([0] * many, pa.duration("us"))}),
+        tmp_path / "a.parquet",
+    )  # fmt: skip
+    frame = load(spark, str(tmp_path))
+    assert way(frame) == "tasks"
+    assert frame.schema["t"].dataType.typeName() == "daytimeinterval"
+    assert frame.where("k < 200").count() == 200
+
+
+def test_nan_is_found_although_sparks_reader_would_prune_it(spark: Any, folder: str, eager: None):
+    frame = load(spark, folder).where("f >= float('nan') or k > 100")
+    assert way(frame) == "native"
+    assert frame.count() == ROWS * FILES - 101 + len([k for k in range(101) if k % 11 == 0])
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_rows_without_columns_are_counted(spark: Any, folder: str, local: bool):
+    frame = load(spark, folder, local=local, native=False)
+    assert frame.where("k = 7").select().collect() == [()]
+    assert frame.where("k < 0").select().collect() == []
+    assert frame.limit(5).groupBy().count().collect()[0][0] == 5
+    assert frame.where("k < 9").limit(5).groupBy().count().collect()[0][0] == 5
+    assert frame.where("k > 8 and upper(s) = 'ROW 9'").count() == len(
+        [k for k in range(9, 12000, 900) if k % 7 != 3]
+    )
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's reader is taken for few rows, too."""
+    monkeypatch.setattr(native, "MANY_VALUES", 1000)
+
+
+AGGREGATES = [
+    "count(*)",
+    "count(*), count(small), min(k), max(k), min(s), max(day), min(t), max(d)",
+    "count(x), sum(small), sum(d), max(b)",
+    "sum(k), avg(small)",
+    "count(distinct c)",
+    "max(f), min(x)",
+    "max(st.a), count(list)",
+]
+
+
+@pytest.mark.parametrize("columns", AGGREGATES)
+@pytest.mark.parametrize("by", ["", "c, small"])
+def test_aggregates_are_sparks(spark: Any, folder: str, columns: str, by: str):
+    for name, frame in (
+        ("ours", load(spark, folder, native=False)),
+        ("own", spark.read.parquet(folder)),
+    ):
+        frame.createOrReplaceTempView(f"aggregated_{name}")
+    found = {}
+    for name in ("ours", "own"):
+        said = f"select {by + ', ' if by else ''}{columns} from aggregated_{name} where k >= 100 and k < 9000"
+        found[name] = rows(spark.sql(said + (f" group by {by}" if by else "")))
+    assert found["ours"] == found["own"]
+
+
+def test_counts_and_extremes_known_from_metadata_need_no_task(spark: Any, folder: str):
+    frame = load(spark, folder)
+    counted = frame.groupBy().count()
+    assert way(counted) == "driver"
+    assert counted.collect()[0][0] == FILES * ROWS
+    extremes = frame.where("k >= 10").selectExpr("min(k)", "max(day)")
+    assert way(frame.selectExpr("min(k)", "max(s)")) == "driver"
+    assert extremes.collect()[0][0] == 10
+
+
+def test_a_join_with_few_keys_reads_their_pages(spark: Any, folder: str):
+    from pyspark.sql.functions import broadcast
+
+    from pageseek.spark import report
+
+    keys = spark.range(0, 10).selectExpr("id * 3 as k").where("k % 2 = 1 and k < 50")
+    for frame in (load(spark, folder), load(spark, folder, native=False)):
+        joined = frame.join(broadcast(keys), "k")
+        assert sorted(row.k for row in joined.collect()) == [3, 9, 15, 21, 27]
+        read = report(joined).to_dict()
+        assert read["files"]["read"] == 1
+        assert read["rows"]["read"] <= 1500
+    whole = load(spark, folder).join(spark.range(0, 12_000).withColumnRenamed("id", "k"), "k")
+    assert whole.count() == FILES * ROWS
+
+
+def test_where_after_load_reads_the_pages_of_the_same_scan(spark: Any, folder: str):
+    import pageseek as ps
+    from pageseek.spark import report
+
+    condition = "k between 100 and 900 and c = 'b'"
+    wanted = (
+        ps.scan(folder + "/*.parquet", nan="spark", threads=1)
+        .filter(condition)
+        .select("k", "s", "c")
+    )
+    expected = wanted.explain(analyze=True).to_dict()
+    for local in (True, False):
+        frame = load(spark, folder, local=local).where(condition).select("k", "s", "c")
+        assert len(frame.collect()) == expected["rows"]["out"]
+        found = report(frame).to_dict()
+        for unit in ("files", "row_groups", "pages"):
+            assert found[unit]["read"] == expected[unit]["read"], unit
+        assert found["bytes"]["data"] == expected["bytes"]["data"]
+
+
+def test_a_report_says_that_it_is_incomplete_or_that_nothing_was_read(spark: Any, folder: str):
+    from pageseek.spark import report
+
+    frame = load(spark, folder, local=False, native=False, tasks=4).select("k")
+    assert "no action has read this yet" in str(report(frame))
+    assert len(frame.take(1)) == 1
+    frame.collect()
+    assert report(frame).to_dict()["rows"]["read"] == FILES * ROWS
+    with pytest.raises(Exception, match="no scan of"):
+        report(spark.range(3))
+
+
+def test_a_changed_file_is_planned_anew_and_a_planned_query_refuses_it(spark: Any, tmp_path: Path):
+    import os
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": list(range(5000))}), path)
+    frame = load(spark, str(tmp_path), local=False, native=False)
+    assert len(frame.collect()) == 5000
+    pq.write_table(pa.table({"k": list(range(7000))}), path)
+    os.utime(path, (1, 1))
+    assert frame.where("k >= 0").count() == 7000
+    with pytest.raises(Exception, match="FileChangedError"):
+        frame.collect()
+
+
+def test_nested_columns_are_pruned(spark: Any, folder: str):
+    from pageseek.spark import report
+
+    frame = load(spark, folder, native=False).where("k < 3000").select("st.a")
+    frame.collect()
+    assert set(report(frame).to_dict()["leaves"]) == {"k", "st.a"}
+
+
+def test_memory_is_refused(spark: Any):
+    with pytest.raises(Exception, match="bytes in memory"):
+        load(spark, b"PAR1")

@@ -17,7 +17,7 @@ import pytest
 import pageseek as ps
 from pageseek.format.columns import output
 from pageseek.format.types import Options
-from pageseek.spark import reader
+from pageseek.spark import opening, reader
 from pageseek.spark.sizing import TASKS_PER_CORE, task_count, work
 from pageseek.spark.task import make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
@@ -224,11 +224,11 @@ def test_a_task_computes_on_the_core_that_spark_gave_it(
     def planned(_, **options):
         raise Planned(options["threads"])
 
-    monkeypatch.setattr(reader, "scan", planned)
+    monkeypatch.setattr(opening, "scan", planned)
     with pytest.raises(Planned, match="1"):
-        reader.read(None, str(table_path))
+        reader.read(None, str(table_path), partitioning=False)
     with pytest.raises(Planned, match="3"):
-        reader.read(None, str(table_path), threads=3)
+        reader.read(None, str(table_path), partitioning=False, threads=3)
 
 
 def test_parts_of_a_split_are_never_empty(table_path: Path):

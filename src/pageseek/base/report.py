@@ -180,6 +180,8 @@ class Report:
     chunks: dict[ChunkKey, ChunkReport] | None = field(default_factory=dict)
     executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
     notes: list[str] = field(default_factory=list)
+    # the time zones that files with old dates and times of Spark name; None: one names none
+    old_zones: set[str | None] = field(default_factory=set)
     not_asked: dict[str, NotAsked] = field(default_factory=dict)  # by mechanism
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
     # is called after each step

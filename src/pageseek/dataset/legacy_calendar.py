@@ -15,6 +15,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96, LeafType
 
 VERSION = b"org.apache.spark.version"
+TIME_ZONE = b"org.apache.spark.timeZone"
 DATETIME, OF_INT96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
 
 
@@ -27,6 +28,12 @@ def legacy_values(pairs: Mapping[bytes, bytes | None]) -> tuple[bool, bool] | No
         return None
     # compared as texts, as Spark does
     return version < b"3.0.0" or DATETIME in pairs, version < b"3.1.0" or OF_INT96 in pairs
+
+
+def zone_of(pairs: Mapping[bytes, bytes | None]) -> str | None:
+    """The time zone that a file of Spark names; None: it names none, as before version 3.0."""
+    zone = pairs.get(TIME_ZONE)
+    return None if zone is None else zone.decode(errors="replace")
 
 
 def calendar_note(file: FileMetadata, leaves: Iterable[tuple[Leaf, LeafType]]) -> str | None:

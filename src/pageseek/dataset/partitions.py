@@ -8,8 +8,9 @@ and Spark reads a time in the zone of its session.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -22,7 +23,18 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source], pa.Schema]:
+class Inference(NamedTuple):
+    """Another way to infer types. `typed`: from the texts of a column to its type, and the value of each; `given`: types that
+    stay.
+    """
+
+    given: Types | None
+    typed: Callable[[Sequence[str]], tuple[pa.DataType, Sequence[Any]]]
+
+
+def typed(
+    sources: Sequence[Source], given: Types | None, inference: Inference | None = None
+) -> tuple[list[Source], pa.Schema]:
     """The sources with typed values of their folders, and the columns of these values.
 
     Parameters
@@ -58,7 +70,14 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
         seen: dict[str | None, Source] = {}  # each value -> the first file that has it
         for source in sources:
             seen.setdefault(source.partitions[i][1], source)
-        kind = types.get(name) or _inferred([text for text in seen if text is not None])
+        texts = [text for text in seen if text is not None]
+        if inference is not None and name not in types:
+            kind, values = inference.typed(texts)
+            fields.append(pa.field(name, kind))
+            known_values: dict[str | None, Any] = dict(zip(texts, values, strict=True))
+            scalars.append({text: pa.scalar(known_values.get(text), kind) for text in seen})
+            continue
+        kind = types.get(name) or _inferred(texts)
         fields.append(pa.field(name, kind))
         scalars.append(
             {text: _scalar(text, kind, name, source.name) for text, source in seen.items()}

@@ -13,7 +13,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
 from pageseek.dataset.dataset_schema import DatasetSchema
-from pageseek.dataset.partitions import by_name, typed
+from pageseek.dataset.partitions import Inference, by_name, typed
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Origin, RetryPolicy, Source, Types, resolve
 from pageseek.storage.resolve import DEFAULT_RETRY
@@ -96,12 +96,15 @@ def open_metadata(
 
 
 def with_schema(
-    found: Found, partitioning: Types | bool | None, schema: pa.Schema | None
+    found: Found, partitioning: Types | Inference | bool | None, schema: pa.Schema | None
 ) -> tuple[Sequence[Source], DatasetSchema | None]:
     """The files with the typed values of their folders, and the schema of all; None: there is one file.
 
     `partitioning`, `schema`: the types of the columns of folders, and of all columns, as a caller gives them.
     """
+    inference = partitioning if isinstance(partitioning, Inference) else None
+    if inference is not None:
+        partitioning = inference.given
     if (lake := found.table) is not None:
         if partitioning is not None or schema is not None:
             raise ValueError(
@@ -125,7 +128,7 @@ def with_schema(
         if schema is not None:
             given = {field.name: field.type for field in schema if field.name in names}
             types = {**by_name(types), **given}
-        files, folders = typed(files, types)
+        files, folders = typed(files, types, inference)
     if len(files) == 1 and not folders and schema is None:
         return files, None
     return files, DatasetSchema(folders or pa.schema([]), schema)

@@ -8,7 +8,7 @@ from typing import Self
 import pyarrow as pa
 
 from pageseek.base.report import Report
-from pageseek.dataset.legacy_calendar import calendar_note
+from pageseek.dataset.legacy_calendar import calendar_note, zone_of
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.plan import FilePlan
@@ -110,6 +110,7 @@ def prepare(
             note = calendar_note(scan.file, scan.bound_request.leaves.read())
             if note is not None:
                 report.note(note)
+                report.old_zones.add(zone_of(scan.file.key_value_metadata))
         remote = plan.source.far and held < MOST_OPEN
         if scan is None or not (
             alone or (remote and (full < MOST_OPEN_WITH_BYTES or not scan.bound_request.kept))

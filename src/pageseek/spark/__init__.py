@@ -12,6 +12,7 @@
 | `expected` | how many rows a filter may leave |
 | `local` | small scans that the driver reads |
 | `native` | where Spark's own reader is quicker |
+| `metrics` | `report`: what the tasks have read |
 | `sizing` | a plan as parts: how many tasks it is worth, and how large Spark takes it to be |
 | `settings` | what of the session's settings matters |
 | `dialect` | Spark's SQL |
@@ -32,7 +33,8 @@ pyspark is imported only when a function is called.
 
 from pageseek.spark.attach import attach_index
 from pageseek.spark.load import load
+from pageseek.spark.metrics import report
 from pageseek.spark.reader import read
 from pageseek.spark.write import Written, write
 
-__all__ = ["Written", "attach_index", "load", "read", "write"]
+__all__ = ["Written", "attach_index", "load", "read", "report", "write"]

@@ -14,6 +14,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.calendar_marks import may_be_old
 from pageseek.spark.local import BYTES
 from pageseek.spark.names import Columns
 
@@ -127,6 +128,13 @@ def answers(scan: Scan, aggregation: Aggregation) -> bool:
     except PageseekError:
         return False
     return report.bytes["data"] <= BYTES
+
+
+def is_of_today(scan: Scan, aggregation: Aggregation) -> bool:
+    """Whether the least and greatest dates and times are the same in Spark's old calendar, as later ones are."""
+    if not any(f.name in ("min", "max") for f in aggregation.functions):
+        return True
+    return not any(may_be_old(column) for column in aggregation.row(scan).columns)
 
 
 def has_few_groups(plan: ScanPlan, aggregation: Aggregation, columns: Columns) -> bool:

@@ -8,17 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
+from pageseek.predicate.expression import Compare, Expression, IsIn, IsNull, Not, StartsWith
 from pageseek.scan.scan import Scan
 from pageseek.spark import catalyst
-from pageseek.spark.calendar_marks import check_filter
+from pageseek.spark.calendar_marks import rebased_filter
 from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
 from pageseek.spark.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from pageseek.predicate.expression import Expression
 
 
 class Binding:
@@ -37,9 +36,7 @@ class Binding:
     def condition(self, given: Any) -> Expression | None:
         """A filter in any form that `read` takes, as an expression."""
         made = spark_filter(given, self.columns, self.settings)
-        if made is not None:
-            check_filter(made, self.columns, self.settings)
-        return made
+        return None if made is None else rebased_filter(made, self.columns, self.settings)
 
     def pushed(self, predicate: catalyst.Node) -> Expression | None:
         """A predicate that Spark pushes, as an expression; None where it is not applied here exactly."""
@@ -53,6 +50,16 @@ class Binding:
     def filtered(self, predicates: Iterable[catalyst.Node]) -> Scan:
         """The scan with those of the predicates that are applied here."""
         scan = self.scan
-        for one in predicates:
-            scan = scan.filter(self.pushed(one))
+        made = [one for one in map(self.pushed, predicates) if one is not None]
+        tested = {one.column.path for one in made if isinstance(one, (Compare, IsIn, StartsWith))}
+        for one in made:
+            if _not_null(one) not in tested:  # then the other test says so, too
+                scan = scan.filter(one)
         return scan
+
+
+def _not_null(e: Expression) -> tuple[str, ...] | None:
+    """The column that a condition says not to be null."""
+    if isinstance(e, Not) and isinstance(e.arg, IsNull):
+        return e.arg.column.path
+    return None

@@ -1,4 +1,4 @@
-"""Files whose dates and times Spark wrote in its old calendar. Such values are refused, not converted.
+"""Files whose dates and times Spark wrote in its old calendar: which they are, and their values and filters in today's.
 
 Until version 3.0 (3.1 for INT96) Spark counted days before 1582-10-15 by the Julian calendar, and instants before 1900
 by the offsets of that calendar's time zones. The footer of a file tells: by Spark's version, or by a key that later
@@ -9,8 +9,10 @@ are the same in both calendars. TIMESTAMP_NTZ is younger than the change.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeGuard
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +20,24 @@ import pyarrow.compute as pc
 
 from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.dataset.dataset_schema import tested_paths
-from pageseek.dataset.legacy_calendar import legacy_values
+from pageseek.dataset.legacy_calendar import legacy_values, zone_of
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96
 from pageseek.predicate import expression as ex
 from pageseek.predicate.literal import PER_SECOND, exact
 from pageseek.spark.names import Columns, Kind
+from pageseek.spark.rebase import DAYS, Shift, bounds, rebased
 from pageseek.spark.settings import Settings
+from pageseek.spark.zone_history import default_zone, shift_of
+
+if TYPE_CHECKING:
+    from pageseek.scan.scan_plan import ScanPlan
 
 FIRST_DAY = dt.date(1582, 10, 15).toordinal() - dt.date(1970, 1, 1).toordinal()
 FIRST_SECOND = -2_208_988_800  # 1900-01-01
+_DAY = 86_400
+_TURN_BACK = "; filter the DataFrame instead: read(...).where(...)"
 LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
 
 
@@ -55,48 +64,109 @@ class Modes(NamedTuple):
 
 def has_calendar(kind: pa.DataType) -> bool:
     """Whether a column of this wire type may hold values of the old calendar."""
-    t = pa.types
-    if t.is_nested(kind):
-        return any(has_calendar(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(t.is_date32(kind) or (t.is_timestamp(kind) and kind.tz is not None))
+    return _has_dates(kind) or _has_instants(kind)
 
 
 # -- values that are read -------------------------------------------------------------------------
 
 
-def check_values(column: str, file: FileMetadata, modes: Modes) -> None:
-    """Refuse a column that has values of the old calendar.
+class Calendars(NamedTuple):
+    """What a task needs to convert old values. `shifts`: of timestamps, by the zone that a file names; None: it names none."""
 
-    Raises
-    ------
-    UnsupportedError
-        Spark would convert the values of this file, or refuse them.
-    """
+    modes: Modes
+    shifts: Mapping[str | None, Shift]
+
+    @classmethod
+    def of(cls, plan: ScanPlan, wire: pa.Schema, settings: Settings) -> Calendars | None:
+        """Those of a plan; None if no column has dates or instants.
+
+        Spark is asked for a zone only if files of the plan have timestamps of it in the old calendar.
+        """
+        if not any(has_calendar(kind) for kind in wire.types):
+            return None
+        modes, zones = Modes.of(settings), set(plan.report.old_zones)
+        if LEGACY in modes:
+            zones.add(None)
+        if not any(_has_instants(kind) for kind in wire.types):
+            zones.clear()
+        return cls(modes, {zone: _shift(zone, settings) for zone in zones})
+
+    def rebased(self, column: str, array: pa.Array, file: FileMetadata) -> pa.Array:
+        """A column that `holds_old` values, in wire types, in the calendar of today.
+
+        Raises
+        ------
+        UnsupportedError
+            Nothing says by which calendar the values of this file are, or what its time zone was.
+        """
+        modes = self.modes.in_file(file.key_value_metadata)
+        if modes == Modes(CORRECTED, CORRECTED):
+            return array
+        mode, int96 = _mode_of_times(column, file, modes)
+        dates = _has_dates(array.type)
+        for one, is_int96, there in (
+            (modes.datetime, False, dates),
+            (mode, int96, _has_instants(array.type)),
+        ):
+            if one == EXCEPTION and there:
+                raise _unknown(file, column, is_int96)
+        times = None
+        if mode == LEGACY and _has_instants(array.type):
+            times = self.shifts.get(zone_of(file.key_value_metadata))
+            if times is None:
+                raise UnsupportedError(
+                    f"{file.name}: column {column!r} has timestamps before 1900 of Spark before 3.0, and their time zone was not "
+                    "known when the scan was planned: read this file with spark.read.parquet"
+                )
+        return rebased(array, DAYS if modes.datetime == LEGACY else None, times)
+
+
+def _shift(zone: str | None, settings: Settings) -> Shift:
+    return shift_of(default_zone(settings) if zone is None else zone, settings)
+
+
+def _mode_of_times(column: str, file: FileMetadata, modes: Modes) -> tuple[str, bool]:
+    """The mode of a column's timestamps, and whether they are INT96."""
     tree = file.schema_tree
     try:
         field = tree.field(tree.field_index(column))
         leaves = [tree.leaf(i) for i in range(field.first_leaf, field.stop_leaf)]
     except PageseekError:  # a table has another name for it
         leaves = tree.leaves
-    int96 = any(leaf.element.type == INT96 for leaf in leaves)
-    found = modes.in_file(file.key_value_metadata)
-    mode = found.int96 if int96 else found.datetime
-    if mode != CORRECTED:
-        raise _refused(file, column, int96, mode)
-
-
-def _refused(file: FileMetadata, column: str, int96: bool, mode: str) -> UnsupportedError:
-    setting = "int96RebaseModeInRead" if int96 else "datetimeRebaseModeInRead"
-    if mode == EXCEPTION:
-        return UnsupportedError(
-            f"{file.name}: column {column!r} has dates before 1582-10-15 or timestamps before 1900, and nothing says "
-            f"by which calendar: set spark.sql.parquet.{setting} to CORRECTED if it is the one of today"
+    int96 = [leaf.element.type == INT96 for leaf in leaves if _is_instant(leaf, file)]
+    if any(int96) and not all(int96) and modes.datetime != modes.int96:
+        raise UnsupportedError(
+            f"{file.name}: column {column!r} has timestamps before 1900, and some of its fields are INT96, which have another "
+            "calendar: read this file with spark.read.parquet"
         )
+    return (modes.int96, True) if any(int96) else (modes.datetime, False)
+
+
+def _is_instant(leaf: Leaf, file: FileMetadata) -> bool:
+    kind = file.schema_tree.parquet_leaf_type(leaf).storage
+    return leaf.element.type == INT96 or bool(pa.types.is_timestamp(kind) and kind.tz)
+
+
+def _unknown(file: FileMetadata, column: str, int96: bool) -> UnsupportedError:
     return UnsupportedError(
-        f"{file.name}: column {column!r} has, or may have, dates before 1582-10-15 or timestamps before 1900 in the calendar of "
-        "Spark before 3.0, which are not converted: read this file with spark.read.parquet, or write it anew with "
-        f"spark.sql.parquet.{setting.replace('InRead', 'InWrite')}=CORRECTED"
+        f"{file.name}: column {column!r} has dates before 1582-10-15 or timestamps before 1900, and nothing says "
+        f"by which calendar: set spark.sql.parquet.{'int96' if int96 else 'datetime'}RebaseModeInRead to CORRECTED if it is "
+        "the one of today, and to LEGACY if it is that of Spark before 3.0"
     )
+
+
+def _has_dates(kind: pa.DataType) -> bool:
+    return _has(kind, pa.types.is_date32)
+
+
+def _has_instants(kind: pa.DataType) -> bool:
+    return _has(kind, lambda leaf: pa.types.is_timestamp(leaf) and leaf.tz is not None)
+
+
+def _has(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has(kind.field(i).type, test) for i in range(kind.num_fields))
+    return test(kind)
 
 
 def holds_old(array: pa.Array) -> bool:
@@ -116,6 +186,19 @@ def holds_old(array: pa.Array) -> bool:
     return least is not None and least < first_of(kind)
 
 
+def may_be_old(values: pa.ChunkedArray) -> bool:
+    """Whether dates or times, in the types of files, are early enough that old ones may have become them, or become later."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        return _precede(values, kind, first_of(kind) + _DAY * PER_SECOND[kind.unit])
+    return bool(pa.types.is_date32(kind)) and _precede(values, kind, FIRST_DAY)
+
+
+def _precede(values: pa.ChunkedArray, kind: pa.DataType, first: int) -> bool:
+    whole = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    return any(n is not None and n < first for n in values.cast(whole).to_pylist())
+
+
 def first_of(kind: pa.DataType) -> int:
     """The first value of a type that is the same in both calendars."""
     if pa.types.is_date(kind):
@@ -126,56 +209,158 @@ def first_of(kind: pa.DataType) -> int:
 # -- values that are compared ---------------------------------------------------------------------
 
 
-def check_filter(condition: ex.Expression, columns: Columns, settings: Settings) -> None:
-    """Refuse a filter whose answer depends on values of the old calendar.
+def rebased_filter(condition: ex.Expression, columns: Columns, settings: Settings) -> ex.Expression:
+    """A filter for the values as files store them, whose answer is that for the converted values.
 
     A value before the switch-over stays before it when it is converted, so that its comparison with a later literal has
-    the same answer. Its comparison with an earlier literal, or with another column, may not. The statistics of the
-    files must then show that there are no such values.
+    the same answer. An earlier literal is replaced by the stored values that become it. One condition has to do for all
+    files, so that those that may have early values must have them in one calendar; their statistics tell which have none.
 
     Raises
     ------
     UnsupportedError
-        A file has, or may have, such values in a column of the filter.
+        Files have early values in several calendars, or nothing says in which; or such a column is compared with another.
     """
-    tested = set(_paths(condition, columns))
-    if not tested:
-        return
-    modes = Modes.of(settings)
-    for source, file in columns.files():
-        kept = modes.in_file(file.key_value_metadata)
-        if kept == Modes(CORRECTED, CORRECTED):
-            continue
-        names = columns.names_of(file, source)
-        for path, element in sorted(tested):
-            try:
-                leaf, leaf_type = names.element(path) if element else names(path)
-            except PredicateError:
-                continue
-            kind = Kind(leaf_type, leaf)
-            mode = kept.int96 if kind.is_int96 else kept.datetime
-            if leaf.index < 0 or mode == CORRECTED or not _is_calendar(kind):
-                continue
-            least = _least(file, leaf)
-            if least is None and mode == EXCEPTION:
-                continue  # nothing says that there are such values
-            stored = file.schema_tree.parquet_leaf_type(leaf).storage
-            if least is None or least < first_of(stored):
-                raise _refused(file, leaf.name, kind.is_int96, mode)
+    known: dict[tuple[tuple[str, ...], bool], Shift | None] = {}
 
+    def shift(path: tuple[str, ...], element: bool) -> Shift | None:
+        if (path, element) not in known:
+            known[path, element] = _shift_of_all(path, element, columns, settings)
+        return known[path, element]
 
-def _paths(condition: ex.Expression, columns: Columns) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The columns that are compared with a column or a value of the old calendar, and whether as elements of lists."""
-    for e in ex.walk(condition):
+    def of(e: ex.Expression) -> ex.Expression:
+        if isinstance(e, ex.AnyElement):
+            return ex.AnyElement(e.element, ex.rebuilt(e.test, of))
         if isinstance(e, (ex.CompareColumns, ex.ArrowFilter)):
             for path in tested_paths(e) or ():
-                if _is_calendar(columns.kind(path)):
-                    yield path, False
-        elif isinstance(e, (ex.Compare, ex.IsIn)) and _has_times(e):  # others need no look-up
-            element = isinstance(e.column, ex.Element)
-            kind = columns.kind(e.column.path, element)
-            if _is_calendar(kind) and _is_early(e, kind):
-                yield e.column.path, element
+                if _is_calendar(columns.kind(path)) and shift(path, False) is not None:
+                    raise UnsupportedError(
+                        f"filter {e!r}: column {'.'.join(path)!r} has, or may have, dates before 1582-10-15 or timestamps "
+                        f"before 1900 in the calendar of Spark before 3.0{_TURN_BACK}"
+                    )
+            return e
+        if not isinstance(e, (ex.Compare, ex.IsIn)) or not _has_times(e):  # others need no look-up
+            return e
+        element = isinstance(e.column, ex.Element)
+        kind = columns.kind(e.column.path, element)
+        if not _is_calendar(kind) or not _is_early(e, kind):
+            return e
+        added = shift(e.column.path, element)
+        return e if added is None else _for_stored(e, kind, added)
+
+    return ex.flatten(ex.rebuilt(condition, of))
+
+
+def _shift_of_all(
+    path: tuple[str, ...], element: bool, columns: Columns, settings: Settings
+) -> Shift | None:
+    """What is added to early values of a column in all files; None: nothing, or there are none."""
+    modes = Modes.of(settings)
+    found: dict[tuple[str, str | None], str] = {}  # mode and zone -> a file with them
+    is_date = False
+    for source, file in columns.files():
+        kept = modes.in_file(file.key_value_metadata)
+        names = columns.names_of(file, source)
+        try:
+            leaf, leaf_type = names.element(path) if element else names(path)
+        except PredicateError:
+            continue
+        kind = Kind(leaf_type, leaf)
+        if leaf.index < 0 or not _is_calendar(kind):
+            continue
+        is_date = not kind.is_instant
+        mode = kept.int96 if kind.is_int96 else kept.datetime
+        least = _least(file, leaf)
+        if least is None and mode == EXCEPTION:
+            continue  # nothing says that there are such values
+        if least is not None and least >= first_of(
+            file.schema_tree.parquet_leaf_type(leaf).storage
+        ):
+            continue
+        if mode == EXCEPTION:
+            raise _unknown(file, leaf.name, kind.is_int96)
+        zone = zone_of(file.key_value_metadata) if mode == LEGACY and not is_date else None
+        found.setdefault((mode, zone), file.name)
+    if len(found) > 1:
+        names_of_files = " and ".join(list(found.values())[:2])
+        raise UnsupportedError(
+            f"filter on {'.'.join(path)!r}: the early values of {names_of_files} are in different calendars{_TURN_BACK}"
+        )
+    for mode, zone in found:
+        if mode == LEGACY:
+            return DAYS if is_date else _shift(zone, settings)
+    return None
+
+
+def _for_stored(e: ex.Compare | ex.IsIn, kind: Kind, shift: Shift) -> ex.Expression:
+    """The condition on stored values that holds where that on converted ones does."""
+    if isinstance(e, ex.Compare):
+        wanted = _in_wire(e.value, kind)
+        if wanted is None:
+            return e
+        made = _stored(e.column, "=" if e.op == "!=" else e.op, wanted, kind, shift)
+        return ex.Not(made) if e.op == "!=" else made
+    values: list[Any] = []
+    for value in e.values:
+        wanted = _in_wire(value, kind)
+        if wanted is None or wanted.denominator > 1:  # null, and what equals no value
+            values.append(value)
+            continue
+        for low, high in _ranges(shift, "=", wanted, e.column):
+            assert low is not None and high is not None
+            values += [_literal(one, kind) for one in range(low, high)]
+    return ex.IsIn(e.column, tuple(values))
+
+
+def _stored(
+    column: ex.Column, op: str, wanted: Fraction, kind: Kind, shift: Shift
+) -> ex.Expression:
+    tests: list[ex.Expression] = []
+    for low, high in _ranges(shift, op, wanted, column):
+        ends = []
+        if low is not None:
+            ends.append(ex.Compare(column, ">=", _literal(low, kind)))
+        if high is not None:
+            ends.append(ex.Compare(column, "<", _literal(high, kind)))
+        tests.append(ends[0] if len(ends) == 1 else ex.And(tuple(ends)))
+    if not tests:  # FALSE, and NULL for a null
+        never = _literal(0, kind)
+        return ex.And((ex.Compare(column, "<", never), ex.Compare(column, ">", never)))
+    return tests[0] if len(tests) == 1 else ex.Or(tuple(tests))
+
+
+def _ranges(
+    shift: Shift, op: str, wanted: Fraction, column: ex.Column
+) -> list[tuple[int | None, int | None]]:
+    if wanted < shift.least:
+        raise UnsupportedError(
+            f"filter on {column.shown}: it compares with a value before 0001-01-04, which is not converted{_TURN_BACK}"
+        )
+    return list(shift.ranges(*bounds(op, wanted)))
+
+
+def _in_wire(value: Any, kind: Kind) -> Fraction | None:
+    """A literal in days or microseconds; None if it is null, or no number of them."""
+    try:
+        made = exact(value, kind.leaf_type, None)
+    except PredicateError:  # the plan raises it
+        return None
+    if (
+        made is None
+        or isinstance(made, bytes)
+        or (isinstance(made, float) and not math.isfinite(made))
+    ):
+        return None
+    stored = kind.leaf_type.storage
+    if pa.types.is_date(stored):
+        return Fraction(made)
+    return Fraction(made) * PER_SECOND["us"] / PER_SECOND[stored.unit]
+
+
+def _literal(value: int, kind: Kind) -> pa.Scalar:
+    if not kind.is_instant:
+        return pa.scalar(value, pa.date32())
+    return pa.scalar(value, pa.timestamp("us", None if kind.is_int96 else "UTC"))
 
 
 def _values(e: ex.Compare | ex.IsIn) -> Any:
@@ -194,8 +379,11 @@ def _is_calendar(kind: Kind | None) -> TypeGuard[Kind]:
 
 
 def _is_early(e: ex.Compare | ex.IsIn, kind: Kind) -> bool:
-    """Whether a literal lies before the switch-over."""
-    first = first_of(kind.leaf_type.storage)
+    """Whether a literal lies before the switch-over, or so soon behind it that an instant before it may become that one."""
+    stored = kind.leaf_type.storage
+    first = first_of(stored)
+    if kind.is_instant:
+        first += _DAY * PER_SECOND[stored.unit]
     for value in _values(e):
         try:
             made = exact(value, kind.leaf_type, None)

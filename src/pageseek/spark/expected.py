@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,8 @@ def _of_values(e: ex.Compare | ex.IsIn, file: FileMetadata) -> float:
     if bounds is None or value is None:
         return _OTHER
     low, high, whole = bounds
+    if not math.isfinite(value):
+        return _OTHER
     below = min(max((value - low) / max(high - low, 1.0 if whole else 1e-300), 0.0), 1.0)
     return below if e.op in ("<", "<=") else 1.0 - below
 
@@ -97,7 +100,7 @@ def _bounds(path: tuple[str, ...], file: FileMetadata) -> tuple[float, float, bo
     except PageseekError:
         return None
     low, high = _number(pc.min(_plain(lower))), _number(pc.max(_plain(upper)))
-    if low is None or high is None:
+    if low is None or high is None or not math.isfinite(high - low):
         return None
     return low, high, not pa.types.is_floating(lower.type)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
+from pageseek.spark.opening import opened
 from pageseek.spark.plan_schema import name_of
 from pageseek.spark.planner import Choices, TablePlanner
-from pageseek.spark.reader import opened
 from pageseek.spark.shim import fits, python_of, table_frame
 
 if TYPE_CHECKING:
@@ -66,10 +66,15 @@ def load(
             f"load needs a Classic session of Spark 4, and this is Spark {spark.version}"
             f"{' over Connect' if 'connect' in type(spark).__module__ else ''}: use pageseek.spark.read, and name columns and filter"
         )
-    made = opened(source, **options)
-    planner = TablePlanner(spark, made, Choices(tasks, local, native, python_path))
-    name = f"pageseek {shown(source, made)}"
-    return table_frame(spark, name, planner.schema, planner, python_of(spark))
+    made = opened(spark, source, **options)
+    return loaded(spark, made, Choices(tasks, local, native, python_path), shown(source, made))
+
+
+def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str = "") -> DataFrame:
+    """A DataFrame of a scan's rows, by a table. `name`: what plans call it."""
+    planner = TablePlanner(spark, scan, choices)
+    called = f"pageseek {name or name_of(scan)}"
+    return table_frame(spark, called, planner.schema, planner, python_of(spark))
 
 
 def shown(source: Any, scan: Scan) -> str:

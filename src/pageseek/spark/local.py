@@ -2,54 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
-from pageseek.spark.types import to_wire
+from pageseek.spark.task import ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-ROWS, BYTES = (
-    2000,
-    8 << 20,
-)  # rows that are expected, and bytes to read: a scan of more is read by tasks
+RESULT = 2000  # rows that are expected: more are read by tasks
 MOST_ROWS = 200_000  # that may pass, should the guess be wrong
+BYTES = 8 << 20  # to read
 _BATCH = 10_000
 
 
 def is_small(expected: int, plan: ScanPlan) -> bool:
     """Whether the driver reads a plan that is expected to give so many rows."""
-    return expected <= ROWS and plan.num_rows <= MOST_ROWS and plan.cost <= BYTES
+    return expected <= RESULT and plan.num_rows <= MOST_ROWS and plan.cost <= BYTES
 
 
-def wired(
-    batches: Iterable[pa.RecordBatch], wire: pa.Schema, source: str
-) -> Iterator[pa.RecordBatch]:
-    """Batches in wire types."""
-    for batch in batches:
-        yield to_wire(batch, wire, source)
+def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> Any:
+    """Rows of the driver's JVM, as a list of Java, from the batches that a task would send.
 
+    The JVM takes buffers for those of Spark's Arrow types without a check, so that the types must be exactly these.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
 
-def local_relation(
-    spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType
-) -> Any:
-    """A Java DataFrame over rows in the driver's JVM, from batches in wire types."""
     jvm = spark._jvm
+    if not schema.names:
+        schema = schema.add(ROWS, "void", True)
+    exact = pa.schema(to_arrow_schema(schema, timezone="UTC"))
     packed = jvm.java.util.ArrayList()
     for batch in batches:
         for start in range(0, batch.num_rows, _BATCH):
-            piece = batch.slice(start, _BATCH)
+            piece = batch.slice(start, _BATCH).cast(exact)
             packed.add(bytearray(piece.serialize().to_pybytes()))
     pieces = jvm.scala.jdk.javaapi.CollectionConverters.asScala(packed.iterator())
-    return jvm.PythonSQLUtils.toDataFrame(pieces, schema.json(), spark._jsparkSession)
-
-
-def rows_of(spark: SparkSession, frame: Any) -> Any:
-    """The internal rows of such a DataFrame, as a list of Java."""
+    frame = jvm.PythonSQLUtils.toDataFrame(pieces, schema.json(), spark._jsparkSession)
     data = frame.queryExecution().analyzed().data()
-    return spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(data)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(data)

@@ -89,8 +89,16 @@ def name_of(scan: Scan) -> str:
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A DataFrame without rows and without a Python task: `createDataFrame` would start workers for it."""
-    from pyspark.sql.functions import lit
+    """A DataFrame without rows and without a task, whose costs hardly depend on the number of columns.
 
-    nothing = spark.range(0, 0, 1, 1)
-    return nothing.select(*[lit(None).cast(f.dataType).alias(f.name) for f in schema])
+    A Connect client sends the schema alone. `createDataFrame` of a Classic session starts Python workers, unless the list of
+    rows is one of the JVM.
+    """
+    if "connect" in type(spark).__module__:
+        return spark.createDataFrame([], schema)
+    from pyspark.sql import DataFrame
+
+    session, jvm = spark._jsparkSession, spark._jvm
+    assert jvm is not None
+    java_schema = session.parseDataType(schema.json())
+    return DataFrame(session.createDataFrame(jvm.java.util.ArrayList(), java_schema), spark)

@@ -5,31 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from pageseek.api import scan
-from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
 from pageseek.spark.binding import Binding
 from pageseek.spark.expected import expected_rows
+from pageseek.spark.load import loaded
+from pageseek.spark.opening import opened
 from pageseek.spark.plan_schema import empty_frame, renamed, schema_of
+from pageseek.spark.planner import Choices
+from pageseek.spark.shim import fits
 from pageseek.spark.sizing import ids_of, parts_of
 from pageseek.spark.task import ROWS, make_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-# What scans have here unless the caller says otherwise: Spark runs a task on each core.
-OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
-
-
-def opened(source: Any, **options: Any) -> Scan:
-    """A scan of files that executors can read, with the options that hold in Spark."""
-    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
-        raise UnsupportedError(
-            "bytes in memory cannot be read by executors: write them to a file that all nodes see"
-        )
-    return scan(source, **{**OPTIONS, **options})
 
 
 def read(
@@ -92,12 +80,19 @@ def read(
         raise ValueError(f"tasks={tasks}: at least 1")
     if isinstance(columns, str):
         raise TypeError(f"columns={columns!r}: a list of names")
-    made = opened(source, limit=limit, **options)
+    made = opened(spark, source, **options)
     binding = Binding(spark, made)
     made = made.filter(binding.condition(filter))
     asked = None if columns is None else [binding.columns.output(name) for name in columns]
     if asked is not None:
         made = made.select(*asked)
+    if fits(spark):
+        choices = Choices(
+            tasks, local=tasks is None, native=tasks is None, python_path=python_path, pinned=True
+        )
+        return _table(spark, made, choices, columns, asked, limit)
+    if limit is not None:
+        made = made.limit(limit)
     plan = made.plan()
     wire, schema = schema_of(plan, made, spark)
     if columns is not None and asked is not None:
@@ -115,3 +110,19 @@ def read(
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)
     return frame.drop(ROWS) if schema.names == [ROWS] else frame
+
+
+def _table(
+    spark: SparkSession,
+    scan: Scan,
+    choices: Choices,
+    columns: Sequence[str] | None,
+    asked: Sequence[str] | None,
+    limit: int | None,
+) -> DataFrame:
+    """The rows of a scan by the table of `load`."""
+    frame = loaded(spark, scan, choices)
+    if columns is not None and asked is not None:
+        names = dict(zip(asked, columns, strict=True))
+        frame = frame.toDF(*[names.get(name, name) for name in frame.columns])
+    return frame if limit is None else frame.limit(limit)

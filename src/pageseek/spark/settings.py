@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +50,20 @@ class Settings:
         return self.get("spark.sql.session.timeZone", "")
 
     @cached_property
+    def version(self) -> str:
+        """Spark's version."""
+        return str(self._spark.version)
+
+    @property
     def major(self) -> int:
         """The first number of Spark's version."""
-        return int(self._spark.version.split(".")[0])
+        return int(self.version.split(".")[0])
+
+    def rows(self, query: str) -> list[Any]:
+        """The answer of Spark to a small query."""
+        return list(self._spark.sql(query).collect())
 
     def instant(self, text: str) -> dt.datetime:
         """The instant of a local time, computed by Spark: Java knows every zone that a session can have."""
-        row = self._spark.sql(f"select unix_micros(timestamp_ltz '{text}')").collect()[0]
+        row = self.rows(f"select unix_micros(timestamp_ltz '{text}')")[0]
         return _EPOCH + dt.timedelta(microseconds=row[0])

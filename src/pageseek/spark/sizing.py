@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
-from pageseek.spark.calendar_marks import Modes, has_calendar
+from pageseek.spark.calendar_marks import Calendars
 from pageseek.spark.settings import Settings
 from pageseek.spark.task import pack
 
@@ -106,10 +106,13 @@ def parts_of(
         return []
     if tasks is None:
         tasks = task_count(plan, expected, lambda: parallelism_of(spark))
-    modes = None
-    if any(has_calendar(field.type) for field in wire):
-        modes = Modes.of(Settings(spark))
-    return [pack(part, wire, modes) for part in plan.split(tasks)]
+    calendars = calendars_of(spark, plan, wire)
+    return [pack(part, wire, calendars) for part in plan.split(tasks)]
+
+
+def calendars_of(spark: SparkSession, plan: ScanPlan, wire: pa.Schema) -> Calendars | None:
+    """How old dates and times of a plan are converted; None where no column has any."""
+    return Calendars.of(plan, wire, Settings(spark))
 
 
 def framed(parts: Sequence[bytes]) -> bytearray:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
+import socket
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,7 +18,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import cache
-from pageseek.spark.calendar_marks import Modes, check_values, holds_old
+from pageseek.spark.calendar_marks import Calendars, holds_old
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
@@ -26,12 +30,12 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Summary = Task
 
 
-def pack(plan: ScanPlan, wire: pa.Schema, modes: Modes | None = None) -> bytes:
+def pack(plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None = None) -> bytes:
     """A part of a scan as bytes. It lacks the metadata of the schema, which no task needs."""
     lean = replace(
         plan, schema=pa.schema([pa.field(f.name, f.type, f.nullable) for f in plan.schema])
     )
-    return zlib.compress(pickle.dumps((lean, wire, modes), protocol=5), 1)
+    return zlib.compress(pickle.dumps((lean, wire, calendars), protocol=5), 1)
 
 
 def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) -> Task:
@@ -43,19 +47,25 @@ def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) ->
     packed = tuple(parts)
     read = part_reader(python_path)
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def mine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             ids = batch.column(0).to_pylist()
-            mine = pa.array([packed[i // step] for i in ids], pa.binary())
-            yield from read(iter([pa.RecordBatch.from_arrays([mine], ["part"])]))
+            found = pa.array([packed[i // step] for i in ids], pa.binary())
+            yield pa.RecordBatch.from_arrays([found], ["part"])
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from read(mine(batches))
 
     return task
 
 
-def part_reader(python_path: str | None, summary: Summary | None = None) -> Task:
+def part_reader(
+    python_path: str | None, summary: Summary | None = None, reports: Any = None
+) -> Task:
     """The function that reads parts: it gets them in the first column of its batches.
 
-    `summary`: what to make of the batches of a part. The tasks check that they have the version of the driver.
+    `summary`: what to make of the batches of a part. `reports`: an accumulator for the reports of parts. The tasks check that they
+    have the version of the driver.
     """
     version = __version__
 
@@ -65,38 +75,76 @@ def part_reader(python_path: str | None, summary: Summary | None = None) -> Task
         if python_path is not None and python_path not in sys.path:
             sys.path.insert(0, python_path)
         try:
-            from pageseek.spark.task import run
+            from pageseek.spark.metrics import key_of
+            from pageseek.spark.task import acknowledge_at_once, new_report, run
         except ImportError as error:
             raise ImportError(
                 f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install pageseek "
                 "on every node, or ship an environment that has it and name its Python in PYSPARK_PYTHON"
             ) from error
-        for batch in batches:
-            for part in batch.column(0).to_pylist():
-                read = run(part, version)
-                yield from read if summary is None else summary(read)
+        acknowledge_at_once()
+        # Spark throws a worker away whose input was not read to its end
+        parts = [part for batch in batches for part in batch.column(0).to_pylist()]
+        for part in parts:
+            report = new_report()
+            read = run(part, version, report)
+            yield from read if summary is None else summary(read)
+            if reports is not None:
+                reports.add({key_of(part): report})
 
     return task
 
 
-def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
-    """The batches of one part, in wire types."""
+def acknowledge_at_once() -> None:
+    """Have the kernel acknowledge what the JVM sends without delay.
+
+    The JVM sends the input in small pieces, and each waits until the one before is acknowledged (Nagle's algorithm). Linux
+    delays that by 40 ms. It may go back to delaying later, but the input of a task ends at once. Other platforms have no such
+    option, and Unix sockets need none.
+    """
+    option = getattr(socket, "TCP_QUICKACK", None)
+    if option is None or socket.getdefaulttimeout() is not None:  # which a second handle would get
+        return
+    with contextlib.suppress(OSError):  # a system that does not list open files
+        for number in map(int, os.listdir("/proc/self/fd")):
+            with contextlib.suppress(OSError):  # the list itself is closed by now
+                if stat.S_ISSOCK(os.fstat(number).st_mode):
+                    with socket.socket(fileno=os.dup(number)) as one:
+                        if one.family in (socket.AF_INET, socket.AF_INET6):
+                            one.setsockopt(socket.IPPROTO_TCP, option, 1)
+
+
+def new_report() -> Report:
+    """For what one part reads."""
+    return Report(analyzed=True)
+
+
+def run(part: bytes, version: str, report: Report | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of one part, in wire types. `report` is filled as they come."""
+    if report is None:
+        report = new_report()
     if version != __version__:
         raise PageseekError(
             f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
         )
-    plan: ScanPlan
-    plan, wire, modes = pickle.loads(zlib.decompress(part))
+    plan, wire, calendars = pickle.loads(zlib.decompress(part))
+    yield from execute(plan, wire, calendars, report)
+
+
+def execute(
+    plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None, report: Report
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a plan, as Spark takes them."""
     left = plan.request.limit
     for file in plan.files:
         if left == 0:
             return
         limited = replace(plan, files=(file,), request=replace(plan.request, limit=left))
         try:
-            for batch in limited.execute():
+            for batch in limited.execute(report):
                 if left is not None:
                     left -= batch.num_rows
-                yield _outgoing(batch, wire, file, plan, modes)
+                yield _outgoing(batch, wire, file, plan, calendars)
         except FileNotFoundError as error:
             error.add_note(
                 f"{file.source.name}: planned on the driver, and not to be seen from this executor: it was removed, "
@@ -110,19 +158,26 @@ def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
 
 
 def _outgoing(
-    batch: pa.RecordBatch, wire: pa.Schema, file: FilePlan, plan: ScanPlan, modes: Modes | None
+    batch: pa.RecordBatch,
+    wire: pa.Schema,
+    file: FilePlan,
+    plan: ScanPlan,
+    calendars: Calendars | None,
 ) -> pa.RecordBatch:
     if batch.num_columns == 0:  # the JVM refuses such a batch: a column of nulls has its rows
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
     made = to_wire(batch, wire, file.source.name)
-    if modes is not None:
-        _check_calendar(made, file, plan, modes)
-    return made
+    return made if calendars is None else _in_todays_calendar(made, file, plan, calendars)
 
 
-def _check_calendar(batch: pa.RecordBatch, file: FilePlan, plan: ScanPlan, modes: Modes) -> None:
+def _in_todays_calendar(
+    batch: pa.RecordBatch, file: FilePlan, plan: ScanPlan, calendars: Calendars
+) -> pa.RecordBatch:
     folders = {name for name, _ in file.source.partitions}
-    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+    columns = batch.columns
+    for i, (name, array) in enumerate(zip(batch.schema.names, columns, strict=True)):
         if name not in folders and holds_old(array):
             most = plan.request.limits.max_metadata_bytes
-            check_values(name, cache.open(file.source, Report(), most), modes)
+            opened = cache.open(file.source, Report(), most)
+            columns[i] = calendars.rebased(name, array, opened)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

@@ -6,7 +6,7 @@ from the wire type alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -230,23 +230,38 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _convert_nested(array: pa.Array, target: pa.DataType) -> pa.Array:
     """A nested array whose children are converted by themselves; a slice is rebuilt from its first row on."""
+    return _rebuilt(array, target, _convert)
+
+
+def on_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """An array in wire types with its leaves changed by a function that keeps their type."""
+
+    def below(part: pa.Array, target: pa.DataType) -> pa.Array:
+        return _rebuilt(part, target, below) if pa.types.is_nested(target) else change(part)
+
+    return below(array, array.type)
+
+
+def _rebuilt(
+    array: pa.Array, target: pa.DataType, convert: Callable[[pa.Array, pa.DataType], pa.Array]
+) -> pa.Array:
     t = pa.types
     missing = array.is_null() if array.null_count else None
     if t.is_struct(target):
-        children = [_convert(c, f.type) for c, f in zip(array.flatten(), target, strict=True)]
+        children = [convert(c, f.type) for c, f in zip(array.flatten(), target, strict=True)]
         if not children:
             return array.cast(target)
         return pa.StructArray.from_arrays(children, fields=list(target), mask=missing)
     if t.is_map(target):
         ends = np.asarray(array.offsets)
         first, size = int(ends[0]), int(ends[-1] - ends[0])
-        keys = _convert(array.keys.slice(first, size), target.key_type)
-        items = _convert(array.items.slice(first, size), target.item_type)
+        keys = convert(array.keys.slice(first, size), target.key_type)
+        items = convert(array.items.slice(first, size), target.item_type)
         offsets = pa.array(ends - first)
         return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=missing)
     sizes = np.asarray(pc.list_value_length(array).fill_null(0))
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-    values = _convert(array.flatten(), target.value_type)
+    values = convert(array.flatten(), target.value_type)
     return pa.ListArray.from_arrays(offsets, values, type=target, mask=missing)
 
 

@@ -10,10 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pageseek.base.errors import PageseekError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+_ERROR = "\0"  # begins a text that is an error
 JAR = Path(__file__).with_name("pageseek-spark.jar")
 _TABLE = "io.pageseek.spark.PageseekTable"
 
@@ -34,8 +37,11 @@ class Proxy:
         implements = ("java.util.function.BiFunction",)
 
     def apply(self, question: str, about: str) -> Any:
-        """Answer by the method of this name."""
-        return getattr(self, "on_" + question)(about)
+        """Answer by the method of this name. An error of this package is passed on as a text, without Python's stack."""
+        try:
+            return getattr(self, "on_" + question)(about)
+        except (PageseekError, OSError) as error:
+            return f"{_ERROR}{type(error).__name__}: {error}"
 
     def toString(self) -> str:  # noqa: N802 (Java's names)
         """Its name in Java's messages."""

@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.types.StructType;
 
 /** So little is left that the driver reads it: Spark makes a LocalTableScan of it, which needs no task. */
-final class DriverScan extends PlannedScan implements LocalScan {
+public final class DriverScan extends PlannedScan implements LocalScan {
   private InternalRow[] rows;
 
   DriverScan(Planned planned, StructType schema, String key) {

@@ -20,7 +20,7 @@ import org.apache.spark.sql.types.StructType;
  *
  * <p>Where hardly anything is ruled out without these filters, Spark's own reader takes over if none comes.
  */
-final class PageseekScan extends PlannedScan implements Batch, SupportsRuntimeV2Filtering {
+public final class PageseekScan extends PlannedScan implements Batch, SupportsRuntimeV2Filtering {
   private final PageseekTable table;
   private final FileScan other;
   private Predicate[] runtime = new Predicate[0];

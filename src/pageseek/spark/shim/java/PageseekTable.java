@@ -41,6 +41,11 @@ public final class PageseekTable implements Table, SupportsRead {
     this.python = python;
   }
 
+  /** What names the last of its scans that was read; empty before the first. */
+  public String lastNumber() {
+    return planner.text("number", "");
+  }
+
   @Override
   public String name() {
     return name;

@@ -5,6 +5,9 @@ import java.util.function.BiFunction;
 
 /** What Python answers. It lives in the driver, and is called through py4j, which knows only interfaces of the JDK. */
 final class Planned {
+  /** Begins a text that is an error. */
+  private static final String ERROR = "\0";
+
   private final BiFunction<String, String, Object> python;
 
   Planned(BiFunction<String, String, Object> python) {
@@ -12,20 +15,28 @@ final class Planned {
   }
 
   String text(String question, String about) {
-    return (String) python.apply(question, about);
+    return (String) answer(question, about);
   }
 
   long number(String question) {
-    return ((Number) python.apply(question, "")).longValue();
+    return ((Number) answer(question, "")).longValue();
   }
 
   Object answer(String question) {
-    return python.apply(question, "");
+    return answer(question, "");
+  }
+
+  private Object answer(String question, String about) {
+    Object answer = python.apply(question, about);
+    if (answer instanceof String && ((String) answer).startsWith(ERROR)) {
+      throw new IllegalArgumentException(((String) answer).substring(ERROR.length()));
+    }
+    return answer;
   }
 
   /** Pieces of bytes: their number, then the length and the bytes of each. */
   byte[][] pieces(String question, String about) {
-    ByteBuffer packed = ByteBuffer.wrap((byte[]) python.apply(question, about));
+    ByteBuffer packed = ByteBuffer.wrap((byte[]) answer(question, about));
     byte[][] made = new byte[packed.getInt()][];
     for (int i = 0; i < made.length; i++) {
       made[i] = new byte[packed.getInt()];
@@ -37,6 +48,6 @@ final class Planned {
   /** Another object of Python, made by this one. */
   @SuppressWarnings("unchecked")
   Planned planned(String question, String about) {
-    return new Planned((BiFunction<String, String, Object>) python.apply(question, about));
+    return new Planned((BiFunction<String, String, Object>) answer(question, about));
   }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomTaskMetr
 import org.apache.spark.sql.types.StructType;
 
 /** A scan that Python has planned. Two are equal if they are scans of one table with the same request. */
-abstract class PlannedScan implements Scan, SupportsReportStatistics {
+public abstract class PlannedScan implements Scan, SupportsReportStatistics {
   /** Names of metrics as Python knows them, and as the UI shows them. */
   private static final String[][] METRICS = {
     {"rows", "rows left by pruning"},
@@ -33,6 +33,11 @@ abstract class PlannedScan implements Scan, SupportsReportStatistics {
   @Override
   public StructType readSchema() {
     return schema;
+  }
+
+  /** What names this scan in reports. */
+  public final String number() {
+    return planned.text("number", "");
   }
 
   @Override

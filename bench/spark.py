@@ -1,0 +1,183 @@
+"""Spark's own reader and `pageseek.spark.load`, side by side in one session.
+
+    python -m pageseek.bench.spark [--folder F] [--rows 10000000] [--rounds 5] [--case NAME ...]
+
+Each case runs with a fresh DataFrame, as a script makes it, and again on the same DataFrame. Rounds alternate the two.
+The table has medians in milliseconds, and how much quicker pageseek is; below 1.0 it is slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+GROUP, PAGE = 1_000_000, 20_000  # rows
+MANY_FILES, IN_EACH = 500, 20_000
+WORDS = [f"category-{i:02d}" for i in range(12)]
+Case = Callable[[Any, dict[str, Any]], Any]
+
+
+def table(first: int, rows: int, every: int) -> pa.Table:
+    """Rows of a wide table: `id` ascends; `k`, `uid` and `payload` are in no order."""
+    rng = np.random.default_rng(first)
+    ids = np.arange(first, first + rows)
+    uids = [str(uuid.UUID(bytes=rng.bytes(16), version=4)) for _ in range(rows)]
+    head = np.char.add(
+        '{"event": "', np.char.add(rng.integers(0, 10**9, rows).astype(str), '", "text": "')
+    )
+    words = np.array([" ".join(rng.choice(WORDS, 22)) for _ in range(97)])
+    payload = np.char.add(np.char.add(head, words[rng.integers(0, 97, rows)]), '"}')
+    return pa.table(
+        {
+            "id": ids,
+            "ts": pa.array(1_700_000_000_000_000 + ids * 1000, pa.timestamp("us", "UTC")),
+            "dev": pa.array(rng.integers(0, 5000, rows), pa.int32()),
+            "k": pa.array(rng.integers(0, every, rows), pa.int32()),
+            "value": rng.normal(size=rows),
+            "category": pa.array(np.array(WORDS)[rng.integers(0, 12, rows)]),
+            "uid": uids,
+            "payload": payload,
+        }
+    )
+
+
+def make(folder: Path, rows: int) -> dict[str, Any]:
+    """The files, made once, and values that are in them."""
+    one, many = folder / f"wide-{rows}.parquet", folder / f"many-{MANY_FILES}"
+    options = {"write_page_index": True, "max_rows_per_page": PAGE, "compression": "zstd"}
+    options["use_dictionary"] = ["dev", "category"]
+    if not one.exists():
+        made = one.with_suffix(".tmp")
+        first = table(0, 1, 1_000_000)
+        bloom = {"bloom_filter_options": {"uid": {"ndv": min(rows, GROUP), "fpp": 0.01}}}
+        with pq.ParquetWriter(made, first.schema, **options, **bloom) as out:
+            for start in range(0, rows, GROUP):
+                out.write_table(table(start, min(GROUP, rows - start), 1_000_000))
+        made.rename(one)
+    if not many.exists():
+        made = many.with_suffix(".tmp")
+        made.mkdir(parents=True, exist_ok=True)
+        for i in range(MANY_FILES):
+            part = table(i * IN_EACH, IN_EACH, 1_000_000).drop(["payload"])
+            words = pa.array([WORDS[i % 12]] * IN_EACH)
+            part = part.set_column(5, "category", words)
+            pq.write_table(part, made / f"{i:03d}.parquet", **options)
+        made.rename(many)
+    file = pq.ParquetFile(one)
+    taken = file.read_row_group(file.num_row_groups // 2, columns=["uid"]).column("uid")
+    ks = np.random.default_rng(5).integers(0, 1_000_000, 100).tolist()
+    return {"one": str(one), "many": str(many), "rows": rows, "uid": taken[777].as_py(), "ks": ks}
+
+
+def _sink(frame: Any) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _collect(frame: Any) -> int:
+    return len(frame.collect())
+
+
+CASES: dict[str, tuple[str, Case, Callable[[Any], Any]]] = {
+    "point lookup": ("one", lambda f, v: f.where(f"id = {v['rows'] // 3}"), _collect),
+    "point lookup, 500 files": ("many", lambda f, v: f.where("id = 4711000"), _collect),
+    "0.1 % range": ("one", lambda f, v: f.where(f"id between {v['rows'] // 2} and {v['rows'] // 2 + v['rows'] // 1000}"), _collect),
+    "scattered rows, wide": ("one", lambda f, v: f.where(f"k in ({','.join(map(str, v['ks']))})"), _collect),
+    "unique string: there": ("one", lambda f, v: f.where(f"uid = '{v['uid']}'"), _collect),
+    "unique string: absent": ("one", lambda f, v: f.where(f"uid = '{v['uid'][:-1]}z'"), _collect),
+    "500 files, one category": ("many", lambda f, v: f.where("category = 'category-07' and dev = 17"), _collect),
+    "500 files, category aggregated": ("many", lambda f, v: f.where("category = 'category-07'").groupBy("dev").count(), _collect),
+    "count(*)": ("one", lambda f, v: f.groupBy().count(), _collect),
+    "group-by of two columns": ("one", lambda f, v: f.groupBy("category", "dev").count(), _collect),
+    "full scan to a sink": ("one", lambda f, v: f, _sink),
+    "range of 10 %, all columns": ("one", lambda f, v: f.where(f"id < {v['rows'] // 10}"), _sink),
+    "join with 100 keys": ("many", lambda f, v: f.join(v["keys"], "id"), _collect),
+}  # fmt: skip
+
+
+def run(spark: Any, values: dict[str, Any], names: Sequence[str], rounds: int) -> None:
+    """Print the table."""
+    from pyspark.sql.functions import broadcast
+
+    from pageseek.spark import load
+
+    values["keys"] = broadcast(spark.range(100).selectExpr("id * 90001 as id").where("id >= 0"))
+    openers = {
+        "spark": lambda path: spark.read.parquet(path),
+        "pageseek": lambda path: load(spark, path),
+    }
+    print("| case | Spark: fresh / reused | pageseek | quicker | read by |")
+    print("|---|---|---|---|---|")
+    for name in names:
+        source, case, act = CASES[name]
+        times: dict[tuple[str, str], list[float]] = {}
+        answers = {}
+        for number in range(rounds + 1):
+            for who in ("spark", "pageseek") if number % 2 else ("pageseek", "spark"):
+                start = time.perf_counter()
+                frame = case(openers[who](values[source]), values)
+                answers[who] = act(frame)
+                middle = time.perf_counter()
+                act(frame)
+                if number:  # the first round warms up
+                    end = time.perf_counter()
+                    times.setdefault((who, "fresh"), []).append(middle - start)
+                    times.setdefault((who, "reused"), []).append(end - middle)
+                if who == "pageseek":
+                    plan = frame._jdf.queryExecution().executedPlan().toString()
+                    ways = ("LocalTableScan", "driver"), ("ParquetScan", "Spark's reader")
+                    way = next((told for mark, told in ways if mark in plan), "tasks")
+        assert answers["spark"] == answers["pageseek"], (name, answers)
+        ms = {key: statistics.median(found) * 1000 for key, found in times.items()}
+        ratios = [ms["spark", kind] / ms["pageseek", kind] for kind in ("fresh", "reused")]
+        print(
+            f"| {name} | {ms['spark', 'fresh']:.0f} / {ms['spark', 'reused']:.0f} | "
+            f"{ms['pageseek', 'fresh']:.0f} / {ms['pageseek', 'reused']:.0f} | "
+            f"{ratios[0]:.2f} / {ratios[1]:.2f} | {way} |",
+            flush=True,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the files where they are missing, and run the cases."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, default=Path("bench-data"))
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--case", action="append", choices=list(CASES))
+    parser.add_argument("--master", default="local[2]")
+    given = parser.parse_args(arguments)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    values = make(given.folder, given.rows)
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master(given.master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.memory", "4g")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    spark.range(10).mapInArrow(lambda batches: batches, "id long").count()  # workers are up
+    run(spark, values, given.case or list(CASES), given.rounds)
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""What queries read: the reports of their tasks, brought back to the driver by an accumulator."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.report import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NUMBERS = itertools.count(1)
+_RUNS: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
+_OWN = "io.pageseek.spark."
+
+
+class Gathering:
+    """Joins the reports of parts, as an AccumulatorParam. A part that was read again counts once."""
+
+    def zero(self, value: dict[bytes, Report]) -> dict[bytes, Report]:
+        """No reports."""
+        return {}
+
+    def addInPlace(  # noqa: N802 (the name that pyspark calls)
+        self, one: dict[bytes, Report], other: dict[bytes, Report]
+    ) -> dict[bytes, Report]:
+        """The reports of both."""
+        return {**one, **other}
+
+
+def key_of(part: bytes) -> bytes:
+    """What names a part in reports."""
+    return hashlib.blake2b(part, digest_size=8).digest()
+
+
+@dataclass(eq=False)
+class Run:
+    """One scan of a query, as far as it was read.
+
+    Attributes
+    ----------
+    planned : Report
+        What its plan says.
+    way : str
+        By whom it is read: local, tasks or native.
+    parts : frozenset of bytes, optional
+        The parts that its last action read or reads; None before the first.
+    """
+
+    planned: Report
+    way: str = "tasks"
+    parts: frozenset[bytes] | None = None
+    number: str = field(default_factory=lambda: str(next(_NUMBERS)))
+    _local: Report | None = None
+    _accumulator: Any = None
+
+    def __post_init__(self) -> None:
+        _RUNS[self.number] = self
+
+    def accumulator(self, spark: SparkSession) -> Any:
+        """For the tasks of all its actions."""
+        if self._accumulator is None:
+            from pyspark.accumulators import _accumulatorRegistry
+
+            self._accumulator = spark.sparkContext.accumulator({}, Gathering())
+            weakref.finalize(self, _accumulatorRegistry.pop, self._accumulator.aid, None)
+        return self._accumulator
+
+    def begin(self, parts: list[bytes]) -> None:
+        """An action begins to read these parts."""
+        self.parts = frozenset(map(key_of, parts))
+
+    def by_driver(self, report: Report) -> None:
+        """The driver has read all."""
+        self.parts, self._local = frozenset(), report
+
+    def report(self) -> Report:
+        """What the plan says, and what tasks have read so far."""
+        if self.way == "native":
+            self.planned.note(
+                "Spark's own reader reads what is left; what it read is not counted here"
+            )
+            return self.planned
+        if self._local is not None:
+            return self._local
+        if self.parts is None:
+            self.planned.note("no action has read this yet")
+            return self.planned
+        found = {} if self._accumulator is None else self._accumulator.value
+        reports = [found[key] for key in sorted(self.parts) if key in found]
+        made = joined(self.planned, reports)
+        if len(reports) < len(self.parts):
+            made.note(
+                f"incomplete: {len(reports)} of {len(self.parts)} tasks have reported; others were stopped early, "
+                "failed, or go on"
+            )
+        return made
+
+
+def joined(planned: Report, reports: list[Report]) -> Report:
+    """The report of a plan with what its parts have read."""
+    made = planned.to_execute()
+    chunks = made.chunks = made.chunks or {}
+    for lane, part in enumerate(reports):
+        for key, chunk in (part.chunks or {}).items():
+            found = chunks.get(key)
+            if found is None:
+                chunks[key] = chunk
+            else:
+                found.add(chunk)
+                found.limited += chunk.limited
+                found.beyond += chunk.beyond
+        made.executed |= part.executed
+        made.join(part, lane)
+    return made.finish()
+
+
+def report(frame: DataFrame) -> Report:
+    """What the last action on a DataFrame of `load` read, file by file and page by page: print it, or `.to_dict()`.
+
+    Call it after an action. It has what the tasks have reported by then: if an action was stopped early, as by `show`, it
+    says so. An action that Spark plans anew, such as `count()`, is found as long as it was the last one on the
+    same `load`.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Made from `load`, with any `.where`, `.select`, joins and so on. If it is made of several, they are
+        reported together.
+
+    Returns
+    -------
+    pageseek.Report
+
+    Raises
+    ------
+    UnsupportedError
+        There is no scan of `load` in the DataFrame, or the session is one of Connect.
+    """
+    runs = list(_runs_of(frame))
+    if not runs:
+        raise UnsupportedError(
+            "report: this DataFrame has no scan of pageseek.spark.load in a Classic session"
+        )
+    reports = [run.report() for run in runs]
+    return reports[0] if len(reports) == 1 else joined(reports[0], reports[1:])
+
+
+def _runs_of(frame: DataFrame) -> Iterator[Run]:
+    if not hasattr(frame, "_jdf"):
+        return
+    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
+    for i in range(leaves.size()):
+        leaf = leaves.apply(i)
+        if not leaf.getClass().getSimpleName().startswith("DataSourceV2ScanRelation"):
+            continue
+        table = leaf.relation().table()
+        if not table.getClass().getName().startswith(_OWN):
+            continue
+        scan = leaf.scan()
+        own = scan.getClass().getName().startswith(_OWN)
+        run = _RUNS.get(scan.number()) if own else None
+        if run is None or run.parts is None:
+            run = _RUNS.get(table.lastNumber()) or run
+        if run is not None:
+            yield run

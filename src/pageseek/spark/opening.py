@@ -1,0 +1,32 @@
+"""Scans with the options that hold in Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.api import scan
+from pageseek.base.errors import UnsupportedError
+from pageseek.scan.scan import Scan
+from pageseek.spark.folders import inference
+from pageseek.spark.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What scans have here unless the caller says otherwise: Spark runs a task on each core.
+OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
+
+
+def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
+    """A scan of files that executors can read, with the options that hold in Spark."""
+    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
+        raise UnsupportedError(
+            "bytes in memory cannot be read by executors: write them to a file that all nodes see"
+        )
+    given = options.pop("partitioning", None)
+    if given is not False:
+        types = None if given is True else given
+        given = inference(Settings(spark), types)
+    return scan(source, partitioning=given, **{**OPTIONS, **options})

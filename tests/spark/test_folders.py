@@ -1,0 +1,99 @@
+"""Types and values of folders, compared with Spark's own reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.spark import load, read
+from pageseek.spark.folders import inference
+from pageseek.spark.settings import Settings
+
+pytestmark = pytest.mark.spark
+ALONE = (
+    "1", "-1", "01", "1.5", "1.50", " 1.5", "1e5", "1d", "1.5f", "NaN", "nan", "-Infinity", "inf", ".5", "5.", "1_0",
+    "99999999999", "99999999999999999999", "1" * 38, "1" * 39, "1e400", "true", "2024-01-01", "2024-1-1", "2024-01",
+    "2024-02-30", "2024-01-01 12:00:00", "2024-01-01 12:00:00.1", "2024-01-01 12:00:00.123", "2024-01-01T12:00:00",
+    "2024-01-01 12:00", "2024-01-01 24:00:00", "10000-01-01", "0001-01-01", "a b", "1 ", "null",
+)  # fmt: skip
+TOGETHER = (
+    ("1", "99999999999"), ("1", "1.5"), ("99999999999", "1.5"), ("1", "99999999999999999999"),
+    ("99999999999", "99999999999999999999"), ("99999999999999999999", "1.5"), ("2024-01-01", "2024-01-01 12:00:00"),
+    ("2024-01-01", "1"), ("1.50", "a"), ("1", "01"), ("1", "__HIVE_DEFAULT_PARTITION__"), ("NaN", "1"), ("01", "a"),
+    ("1.5", "__HIVE_DEFAULT_PARTITION__"), ("1e5", "100000"), ("2024-01-01 12:00:00", "1"),
+)  # fmt: skip
+
+
+def folders(root: Path, columns: dict[str, list[str]]) -> str:
+    for i in range(max(map(len, columns.values()))):
+        folder = root
+        for name, texts in columns.items():
+            folder /= f"{name}={quote(texts[i % len(texts)], safe=' ')}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"a": [i]}), folder / "0.parquet")
+    return str(root)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_types_and_values_are_those_of_spark(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None], zone: str
+) -> None:
+    conf("spark.sql.session.timeZone", zone)
+    columns = {f"c{i}": [text] for i, text in enumerate(ALONE)}
+    columns |= {f"t{i}": list(texts) for i, texts in enumerate(TOGETHER)}
+    for part in (list(columns)[:30], list(columns)[30:]):  # a path has a greatest length
+        path = folders(tmp_path / part[0], {name: columns[name] for name in part})
+        native = spark.read.parquet(path)
+        ours = read(spark, path)
+        assert ours.dtypes == native.dtypes
+        texts = [f"cast({name} as string) {name}" for name in native.columns]
+        wanted = sorted(map(repr, native.selectExpr(*texts).collect()))
+        assert sorted(map(repr, ours.selectExpr(*texts).collect())) == wanted
+        assert sorted(map(repr, load(spark, path).selectExpr(*texts).collect())) == wanted
+
+
+def test_filters_on_folders(spark: Any, tmp_path: Path, conf: Callable[[str, str], None]) -> None:
+    conf("spark.sql.session.timeZone", "America/New_York")
+    columns = {
+        "x": ["1.5", "NaN", "2.50"],
+        "t": ["2024-01-01 12:00:00", "2024-06-01 12:00:00"],
+        "n": ["99999999999999999999"],
+    }
+    path = folders(tmp_path, columns)
+    native = spark.read.parquet(path)
+    for condition in (
+        "x = 1.5", "x > 2", "t = timestamp '2024-01-01 12:00:00'", "t < '2024-03-01'", "n > 5", "t >= date '2024-06-01'",
+    ):  # fmt: skip
+        wanted = sorted(native.where(condition).select("a").collect())
+        assert sorted(read(spark, path, ["a"], condition).collect()) == wanted, condition
+        assert sorted(load(spark, path).where(condition).select("a").collect()) == wanted, condition
+
+
+def test_settings_of_inference(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None]
+) -> None:
+    path = folders(tmp_path, {"k": ["1", "2"], "t": ["2024-01-01 12:00:00"], "h": ["12:30:00.5"]})
+    conf("spark.sql.timeType.enabled", "true")
+    conf("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    for enabled in ("true", "false"):
+        conf("spark.sql.sources.partitionColumnTypeInference.enabled", enabled)
+        native = spark.read.parquet(path)
+        assert read(spark, path).dtypes == native.dtypes
+        assert sorted(read(spark, path).collect()) == sorted(native.collect())
+    given = read(spark, path, partitioning={"k": pa.int64()})
+    assert given.dtypes[1] == ("k", "bigint")
+    assert read(spark, path, partitioning=False).columns == ["a"]
+
+
+def test_the_folders_are_known_to_the_package_as_before(spark: Any, tmp_path: Path) -> None:
+    path = folders(tmp_path, {"k": ["1.5"]})
+    assert ps.scan(path).schema.field("k").type == pa.string()
+    found = inference(Settings(spark), None)
+    assert ps.scan(path, partitioning=found).to_table()["k"].to_pylist() == [1.5]
