@@ -102,6 +102,17 @@ def test_sparks_reader_gets_no_file_that_it_reads_otherwise(spark: Any, tmp_path
     assert frame.where("k < 200").count() == 200
 
 
+def test_files_whose_types_differ_are_no_work_for_sparks_reader(
+    spark: Any, tmp_path: Path, eager: None
+):
+    for i, kind in enumerate((pa.int32(), pa.int64())):
+        values = pa.array(range(i * 3000, (i + 1) * 3000), kind)
+        pq.write_table(pa.table({"k": values}), tmp_path / f"{i}.parquet")
+    frame = load(spark, str(tmp_path))
+    assert way(frame) == "tasks"
+    assert sorted(row.k for row in frame.collect()) == list(range(6000))
+
+
 def test_nan_is_found_although_sparks_reader_would_prune_it(spark: Any, folder: str, eager: None):
     frame = load(spark, folder).where("f >= float('nan') or k > 100")
     assert way(frame) == "native"

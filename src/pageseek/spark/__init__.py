@@ -19,8 +19,13 @@
 | `names` | columns as the session finds them |
 | `meaning` | a filter with the meaning that Spark gives it |
 | `zone` | local times of the session |
-| `calendar_marks` | values of an older calendar |
+| `calendar_marks` | which files have values of an older calendar; filters on them |
+| `rebase` | these values in the calendar of today |
+| `zone_history` | what Spark adds to old timestamps of a zone |
+| `folders` | the types and values of folders |
+| `row_metadata` | types that Spark tells in the footers of its files |
 | `types` | from Parquet to Spark's types |
+| `variant` | Variants that are shredded into columns |
 | `plan_schema` | the schema of a plan's DataFrame |
 | `task` | what runs in an executor |
 | `write` | `write`, on the driver |

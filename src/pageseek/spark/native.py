@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import PageseekError
 from pageseek.format.chunks import CODECS
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
     INT96,
@@ -32,7 +33,6 @@ from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.expected import expected_rows
 from pageseek.spark.names import Columns
 from pageseek.spark.types import wire_type
-from pageseek.storage import Source
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -45,7 +45,7 @@ _LOGICAL = frozenset(
     (0, L_STRING, L_ENUM, L_DECIMAL, L_DATE, L_TIMESTAMP, L_INTEGER, L_JSON, L_BSON)
 )
 _UNITS = (1, 2)  # milliseconds and microseconds
-_SAMPLE = 4  # files that are looked at
+_SAMPLE = 4  # files of one schema whose codecs and encodings are looked at
 
 
 def is_native(scan: Scan, plan: ScanPlan, columns: Columns, width: int) -> bool:
@@ -72,24 +72,47 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         or scan._sources.in_folders
     ):
         return False
-    step = max(len(plan.files) // _SAMPLE, 1)
-    return all(_is_plain(file.source, columns) for file in plan.files[::step][:_SAMPLE])
-
-
-def _is_plain(source: Source, columns: Columns) -> bool:
-    options = columns.request.options
+    kinds: dict[tuple[bytes, ...], list[FileMetadata]] = {}
     try:
-        file = columns.open(source)
-        for leaf in file.schema_tree.leaves:
-            made, stored = file.leaf_type(leaf, options), file.schema_tree.parquet_leaf_type(leaf)
-            if leaf.element.type != INT96 and not _is_same(leaf, made.type, stored.type):
-                return False
-            for chunk in file.chunks(leaf):
-                if CODECS[chunk.codec] not in _CODECS or chunk.encodings & ~_ENCODINGS:
-                    return False
+        for one in plan.files:
+            file = columns.open(one.source)
+            kinds.setdefault(file.schema_key[:3], []).append(file)
+    except PageseekError:
+        return False
+    types: dict[tuple[str, ...], pa.DataType] = {}
+    for files in kinds.values():
+        step = max(len(files) // _SAMPLE, 1)
+        if not _has_same_types(files[0], types, columns):
+            return False
+        if not all(map(_is_decoded, files[::step][:_SAMPLE])):
+            return False
+    return len({".".join(path).lower() for path in types}) == len(types)
+
+
+def _has_same_types(
+    file: FileMetadata, types: dict[tuple[str, ...], pa.DataType], columns: Columns
+) -> bool:
+    """Whether a file has the types that Spark has for it, and those of the files before, which are in `types`."""
+    options = columns.request.options
+    for leaf in file.schema_tree.leaves:
+        made, stored = file.leaf_type(leaf, options), file.schema_tree.parquet_leaf_type(leaf)
+        if leaf.element.type != INT96 and not _is_same(leaf, made.type, stored.type):
+            return False
+        if types.setdefault(leaf.path, stored.type) != stored.type:
+            return False
+    return True
+
+
+def _is_decoded(file: FileMetadata) -> bool:
+    """Whether Spark has all codecs and encodings of a file."""
+    try:
+        return all(
+            CODECS[chunk.codec] in _CODECS and not chunk.encodings & ~_ENCODINGS
+            for leaf in file.schema_tree.leaves
+            for chunk in file.chunks(leaf)
+        )
     except (PageseekError, IndexError):
         return False
-    return True
 
 
 def _is_same(leaf: Leaf, made: pa.DataType, stored: pa.DataType) -> bool:
