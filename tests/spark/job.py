@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import pageseek as ps
-from pageseek.spark import lookup, read
+from pageseek.spark import attach_index, lookup, read, write
 from pageseek.spark.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
@@ -161,6 +161,14 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
         .sum("rows")
         .collect()
     ]
+    folder = f"{directory}-written"
+    done = write(read(spark, directory), folder, cluster_by="k", files=2, bloom=["s"])
+    again = write(read(spark, directory, ["k"]), folder, mode="ignore")
+    made = attach_index(spark, folder, distinct=["d"], tasks=2)
+    found["written"] = [
+        done.rows, len(done.files), len(again.files), spark.read.parquet(folder).count(), made["status"].to_pylist(),
+        read(spark, folder, ["k"], ps.col("k") == 4711).count(),
+    ]  # fmt: skip
     victim = sorted(os.listdir(directory))[0]
     stale = read(spark, os.path.join(directory, victim))
     os.utime(os.path.join(directory, victim), (1, 1))

@@ -25,9 +25,8 @@ def test_the_examples_run(page: str, spark: Any, tmp_path: Path) -> None:
         made = pa.table({"id": ids, "price": [n / 7 for n in ids], "more": ids})
         pq.write_table(made, folder / f"{i}.parquet")
     space = {"spark": spark, "ps": ps}
-    code = (
-        EXAMPLES[page].replace('"sales/"', f'"{folder}"').replace('"/lake/events"', f'"{folder}"')
-    )
+    code = EXAMPLES[page].replace('"/lake/found"', f'"{tmp_path / "found"}"')
+    code = code.replace('"sales/"', f'"{folder}"').replace('"/lake/events"', f'"{folder}"')
     exec(compile(code, page, "exec"), space)
     frames = [space[name] for name in ("df", "frame", "found") if name in space]
     assert frames

@@ -35,13 +35,19 @@
 | `plan_schema` | the schema of a plan's DataFrame |
 | `shipping` | functions that are sent to executors |
 | `task` | what of a read runs in an executor |
+| `write` | `write`, on the driver |
+| `write_types`, `write_task` | the types of its files; what its tasks do |
+| `commit` | how its files appear once, and what becomes of dead writes |
+| `attach` | `attach_index`: indexes for many files, by tasks |
 
 pyspark is imported only when a function is called.
 """
 
+from pageseek.spark.attach import attach_index
 from pageseek.spark.load import load
 from pageseek.spark.lookup import lookup
 from pageseek.spark.metrics import report
 from pageseek.spark.reader import read
+from pageseek.spark.write import Written, write
 
-__all__ = ["load", "lookup", "read", "report"]
+__all__ = ["Written", "attach_index", "load", "lookup", "read", "report", "write"]
