@@ -63,10 +63,14 @@ def check(found: dict[str, Any], directory: Path) -> None:
     assert found["point"] == [[4711, "row 4711"]]
     assert found["none"] == 0
     assert found["joins"] == ["SortMergeJoin", "SortMergeJoin", "BroadcastHashJoin"]
+    sevenths = -(-FILES * ROWS // 7)
+    assert found["lookups"] == [True] * 4 + [sevenths] * 4 + [3, 1]
     assert found["meanings"] == [1, 1, 3, 1, 1]
     assert found["old"] == [True, True]
     assert found["parallelism"] >= 2
     assert found["range"] == 200
+    rows = FILES * ROWS
+    assert found["written"] == [rows, 2, 0, rows, ["attached"] * 2, 1]
     assert sum(rows for _, rows in found["executors"]) == FILES * ROWS
     assert "FileChangedError" in found["changed"]
     assert str(directory / "0.parquet") in found["changed"]

@@ -20,7 +20,7 @@ import pyarrow as pa
 from far_queries import compared
 
 import pageseek as ps
-from pageseek.spark import read
+from pageseek.spark import attach_index, lookup, read, write
 from pageseek.spark.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
@@ -89,6 +89,25 @@ def meanings(spark: Any, directory: str) -> list[Any]:
     return found
 
 
+def lookups(spark: Any, directory: str) -> list[Any]:
+    """Joins with keys that are sent and keys that are shuffled: whether they are Spark's, and their rows."""
+    keys = spark.range(0, 30000, 7).selectExpr("id k", "-id other", "cast(id as string) text")
+    files = spark.read.parquet(directory)
+    found = []
+    for how, limit in (("inner", 10**6), ("inner", 10), ("left", 10**6), ("left", 10)):
+        ours = lookup(spark, directory, keys, "k", ["s"], how, broadcast_limit=limit, tasks=3)
+        theirs = keys.join(files.select("k", "s"), "k", how)
+        found.append(sorted(map(repr, ours.collect())) == sorted(map(repr, theirs.collect())))
+    alone = keys.select("k")
+    for how, limit in (("inner", 10**6), ("inner", 10), ("semi", 10**6), ("semi", 10)):
+        found.append(
+            lookup(spark, directory, alone, "k", ["s"], how, broadcast_limit=limit).count()
+        )
+    found.append(lookup(spark, directory, [7, 8, -1], "k", how="left").count())
+    found.append(lookup(spark, directory, [("row 7", 7)], ["s", "k"], ["t"]).count())
+    return found
+
+
 def old_times(spark: Any) -> list[Any]:
     """Whether both readers agree on timestamps in the old calendar, without and with a filter."""
     mode = "spark.sql.parquet.datetimeRebaseModeInWrite"
@@ -132,6 +151,7 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
         join_of(spark, whole),
         join_of(spark, read(spark, directory, filter=ps.col("k") == 4711)),
     ]
+    found["lookups"] = lookups(spark, directory)
     found["meanings"] = meanings(spark, directory)
     found["old"] = old_times(spark)
     found["parallelism"] = parallelism_of(spark)
@@ -144,6 +164,14 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     ]
     if kind == "remote":
         found["far"] = compared(spark, tempfile.mkdtemp(dir=directory, prefix="_"))
+    folder = f"{directory}-written"
+    done = write(read(spark, directory), folder, cluster_by="k", files=2, bloom=["s"])
+    again = write(read(spark, directory, ["k"]), folder, mode="ignore")
+    made = attach_index(spark, folder, distinct=["d"], tasks=2)
+    found["written"] = [
+        done.rows, len(done.files), len(again.files), spark.read.parquet(folder).count(), made["status"].to_pylist(),
+        read(spark, folder, ["k"], ps.col("k") == 4711).count(),
+    ]  # fmt: skip
     victim = sorted(os.listdir(directory))[0]
     stale = read(spark, os.path.join(directory, victim))
     os.utime(os.path.join(directory, victim), (1, 1))

@@ -224,13 +224,19 @@ def test_who_wrote_a_file_decides(spark: Any, tmp_path: Path, conf: Any) -> None
         assert _plain(read(spark, paths[name])) == _plain(spark.read.parquet(paths[name]))
 
 
-def test_a_zone_that_was_not_known_is_refused_by_the_task(spark: Any, write: Write) -> None:
-    from pageseek.spark.calendar_marks import Calendars, Modes
-    from pageseek.spark.task import pack, run
+def test_a_session_that_does_not_tell_the_history_of_zones(
+    spark: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.errors import PySparkException
 
-    path = next(Path(write(OLD, zone="America/Los_Angeles")).glob("*.parquet"))
-    plan = ps.scan(path).select("t").plan()
-    wire = pa.schema([("t", pa.timestamp("us", "UTC"))])
-    part = pack(plan, wire, Calendars(Modes("CORRECTED", "CORRECTED"), {}))
-    with pytest.raises(ps.UnsupportedError, match=r"column 't'.*spark\.read\.parquet"):
-        list(run(part, ps.__version__))
+    def refuse(self: Settings, query: str) -> list[Any]:
+        raise PySparkException("no reflection here")
+
+    path = write(OLD, NEW, zone="America/Denver")
+    monkeypatch.setattr(Settings, "rows", refuse)
+    assert read(spark, path, ["d"]).count() == 3
+    assert read(spark, path, ["t"], "id = 1").count() == 1
+    with pytest.raises(Exception, match=r"(?s)UnsupportedError.*column 't'.*spark\.read\.parquet"):
+        read(spark, path, ["t"]).collect()
+    with pytest.raises(ps.UnsupportedError, match=r"this session does not tell it"):
+        read(spark, path, ["t"], f"t = timestamp '{OLD} 00:00:00'")

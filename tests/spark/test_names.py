@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import read
+from pageseek.spark import load, read
+from pageseek.spark.plan_schema import empty_frame
 
 pytestmark = pytest.mark.spark
 
@@ -41,3 +42,52 @@ def test_names_of_folders_and_of_later_files(spark: Any, tmp_path: Path) -> None
     assert found.columns == ["K", "DAY"]
     assert sorted(row["K"] for row in found.collect()) == [3, 4]
     assert read(spark, str(tmp_path), ["k"], "day < timestamp '2024-01-01 00:00:01'").count() == 2
+
+
+def test_files_that_spell_a_column_in_another_case(spark: Any, tmp_path: Path, conf: Any) -> None:
+    for i, names in enumerate(
+        (["id", "Name", "x"], ["ID", "name", "X"], ["x", "Id", "NAME"], ["id", "other"])
+    ):
+        columns = {name: [i * 10 + n for n in range(5)] for name in names}
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    path = str(tmp_path)
+    theirs = spark.read.parquet(path)
+    for ours in (
+        read(spark, path),
+        load(spark, path),
+        load(spark, path, local=False, native=False),
+    ):
+        assert ours.columns[:3] == theirs.columns == ["id", "Name", "x"]
+        assert sorted(map(repr, ours.select("id", "Name", "x").collect())) == sorted(
+            map(repr, theirs.collect())
+        )
+    for condition in ("ID > 12", "name in (3, 13, 23, 33)", "x is null", "x = id and NAME >= 12"):
+        wanted = sorted(map(repr, theirs.where(condition).select("id", "x").collect()))
+        assert sorted(map(repr, read(spark, path, ["id", "x"], condition).collect())) == wanted
+        found = load(spark, path).where(condition).select("id", "x")
+        assert sorted(map(repr, found.collect())) == wanted, condition
+    assert load(spark, path).groupBy().max("x").collect() == theirs.groupBy().max("x").collect()
+    conf("spark.sql.caseSensitive", "true")
+    assert read(spark, path).columns == [
+        "id",
+        "Name",
+        "x",
+        "ID",
+        "name",
+        "X",
+        "Id",
+        "NAME",
+        "other",
+    ]
+
+
+def test_an_empty_frame_has_any_number_of_columns_and_no_task(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "wide.parquet")
+    pq.write_table(pa.table({f"c{i}": [i] for i in range(3000)}), path)
+    schema = spark.read.parquet(path).schema
+    assert read(spark, path, filter="c7 = 8").schema == schema
+    assert read(spark, path, [], "c7 = 8").count() == 0
+    made = empty_frame(spark, schema)
+    assert made.schema == schema
+    assert made.collect() == []
+    assert "LocalRelation <empty>" in made._jdf.queryExecution().optimizedPlan().toString()

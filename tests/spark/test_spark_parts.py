@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import pickle
+import socket
 import subprocess
 import sys
 import zlib
@@ -19,7 +21,7 @@ from pageseek.format.columns import output
 from pageseek.format.types import Options
 from pageseek.spark import opening, reader
 from pageseek.spark.sizing import TASKS_PER_CORE, task_count, work
-from pageseek.spark.task import make_task, pack, run
+from pageseek.spark.task import acknowledge_at_once, make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
 from support.opened import open_metadata
 
@@ -162,6 +164,32 @@ def test_the_task_yields_the_parts_of_its_ids(table_path: Path):
     two = [b for part in (3, 1) for b in run(parts[part], ps.__version__)]
     assert pa.Table.from_batches(one).equals(pa.Table.from_batches(two))
     assert list(task(iter([]))) == []
+
+
+def test_a_task_reads_its_input_to_the_end_first(table_path: Path):
+    plan = ps.scan(table_path, limit=1).plan()
+    parts = [pack(plan, pa.schema({"k": pa.int64(), "u": pa.int64()}))]
+    ids = iter([pa.RecordBatch.from_pydict({"id": [0]})] * 3)
+    assert next(make_task(parts, None)(ids)).num_rows == 1
+    assert list(ids) == []
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="an option of Linux")
+def test_the_sockets_of_a_worker_acknowledge_at_once():
+    option = socket.IPPROTO_TCP, socket.TCP_QUICKACK
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as one,
+        server.accept()[0] as other,
+    ):
+        other.setblocking(False)
+        for end in (one, other):
+            end.setsockopt(*option, 0)
+        before = len(os.listdir("/proc/self/fd"))
+        acknowledge_at_once()
+        assert [end.getsockopt(*option) for end in (one, other)] == [1, 1]
+        assert [end.getblocking() for end in (one, other)] == [True, False]
+        assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_rows_without_columns_travel_as_a_column_of_nulls(table_path: Path):

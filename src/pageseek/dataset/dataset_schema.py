@@ -33,6 +33,8 @@ class DatasetSchema:
     tested: pa.Schema | None = None
     # top-level columns: name, the field id by which files have it, its names in files without ids
     ids: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
+    # top-level columns that files may spell in another case
+    spelling: tuple[str, ...] = ()
     # by the name of a file the fields inside of columns whose values a partition has: path, field id
     inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
 

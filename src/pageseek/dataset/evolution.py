@@ -13,7 +13,7 @@ import pyarrow as pa
 from pageseek.base.errors import NoColumnError, UnsupportedError
 from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
-from pageseek.dataset.field_ids import columns_in_partitions, names_by_ids
+from pageseek.dataset.field_ids import columns_in_partitions, names_by_case, names_by_ids
 from pageseek.dataset.folder_columns import Fill, FolderNames
 from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
@@ -43,7 +43,11 @@ class SchemaMapping:
         self._options, self._strict = options, strict
         self._names = Names(file, options)
         self._folders = FolderNames(dataset_schema, partitions)
-        self._own = names_by_ids(file, dataset_schema) if dataset_schema.ids else None
+        self._own = None
+        if dataset_schema.ids:
+            self._own = names_by_ids(file, dataset_schema)
+        elif dataset_schema.spelling:
+            self._own = names_by_case(file, dataset_schema.spelling)
         self._in_partitions = columns_in_partitions(file, dataset_schema)
 
     # -- names of filters ------------------------------------------------------------------------
@@ -179,7 +183,8 @@ class SchemaMapping:
         """The columns of these names (None: all) that are in this file, and their schema by the names of the dataset."""
         dataset_schema, file, options = self._dataset_schema, self._file, self._options
         if names is None and dataset_schema.given is None:
-            return self._but_folders(*output(file, None, options))
+            columns, schema = output(file, None, options)
+            return self._but_folders(columns, self._renamed(schema))
         if names is None:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
@@ -198,12 +203,16 @@ class SchemaMapping:
             columns, schema, shares = self._those_there(own)
         if not shares and self._own is None:
             return columns, schema
-        back = {own: name for name, own in (self._own or {}).items()}
-        fields = [
-            f.with_name(back.get(f.name, f.name)).with_type(shares.get(f.name, f.type))
-            for f in schema
-        ]
-        return columns, pa.schema(fields, schema.metadata)
+        fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
+        return columns, self._renamed(pa.schema(fields, schema.metadata))
+
+    def _renamed(self, schema: pa.Schema) -> pa.Schema:
+        """The schema by the names of the dataset."""
+        if self._own is None:
+            return schema
+        back = {own: name for name, own in self._own.items()}
+        fields = [f.with_name(back.get(f.name, f.name)) for f in schema]
+        return pa.schema(fields, schema.metadata)
 
     def _lacks(self, name: str, error: NoColumnError | None = None) -> None:
         strict = (name,) in self._strict

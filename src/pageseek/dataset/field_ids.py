@@ -1,6 +1,8 @@
-"""Columns of a file that belong to columns of a table by their field ids, under any name."""
+"""Columns of a file under other names than in the dataset: by their field ids, or by the case of their names."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -42,6 +44,20 @@ def names_by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str,
         name: next((alias for alias in aliases if alias in names), None)
         for name, _, aliases in dataset_schema.ids
     }
+
+
+def names_by_case(file: FileMetadata, spelling: Sequence[str]) -> dict[str, str | None] | None:
+    """Names of the dataset -> names of this file, which spells some of them in another case; None: it spells none so."""
+    tree = file.schema_tree
+    own = [tree.field(i).name for i in range(tree.num_fields)]
+    other = set(own).difference(spelling)
+    if not other:
+        return None
+    wanted = {name.lower(): name for name in spelling if name not in own}
+    names = [wanted.get(name.lower(), name) if name in other else name for name in own]
+    if names == own or len(set(names)) < len(names):  # two of them would be one column
+        return None
+    return dict(zip(names, own, strict=True))
 
 
 def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:

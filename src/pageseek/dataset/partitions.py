@@ -2,7 +2,7 @@
 
 A type that is not given is the first of int32, int64, date (`2024-01-31`) and text that all values fit. pyarrow infers int32
 and text, Spark more types. Numbers with a point and timestamps stay text here: two folders may spell one number in two ways,
-and Spark reads a time in the zone of its session.
+and Spark reads a time in the zone of its session; `pageseek.spark` infers as Spark does.
 """
 
 from __future__ import annotations

@@ -32,7 +32,14 @@ from pageseek.format.types import (
     LeafType,
 )
 from pageseek.predicate import expression as ex
-from pageseek.predicate.in_literals import DTYPES, Listed, distinct, merged, pack_literals
+from pageseek.predicate.in_literals import (
+    DTYPES,
+    Listed,
+    Literals,
+    distinct,
+    merged,
+    pack_literals,
+)
 from pageseek.predicate.literal import PER_SECOND, exact, fit
 
 FEW_LITERALS = 64  # shorter lists are converted one by one
@@ -92,6 +99,8 @@ def _many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | Non
         array = array.drop_null()
     if leaf_type.kind in BYTES_KINDS:
         return _bytes(array, leaf_type, has_null)
+    if leaf_type.kind == K_D128 and _same_decimal(array.type, leaf_type.storage):
+        return Many(merged([_decimals(array)], leaf_type), has_null)
     if leaf_type.kind in (K_FIXED, K_D128, K_D256):
         return None
     found = (
@@ -170,6 +179,17 @@ def _bytes(array: pa.Array, leaf_type: LeafType, has_null: bool) -> Many | None:
     ends = b"\0" * width if offsets is None else offsets.to_pybytes()[: (len(array) + 1) * width]
     texts = b"" if data is None else data.to_pybytes()
     return Many(Listed((len(array), texts, ends)), has_null)
+
+
+def _same_decimal(kind: pa.DataType, made: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal128(kind) and kind.scale == made.scale)
+
+
+def _decimals(array: pa.Array) -> Literals:
+    """Decimals as they are: integers of 16 bytes."""
+    start, data = array.offset * 16, array.buffers()[1]
+    values = b"" if data is None else data.slice(start, len(array) * 16).to_pybytes()
+    return len(array), values, None
 
 
 def _floats(array: pa.Array, leaf_type: LeafType) -> npt.NDArray[Any] | None:

@@ -8,6 +8,7 @@ are the same in both calendars. TIMESTAMP_NTZ is younger than the change.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
@@ -89,7 +90,13 @@ class Calendars(NamedTuple):
             zones.add(None)
         if not any(_has_instants(kind) for kind in wire.types):
             zones.clear()
-        return cls(modes, {zone: _shift(zone, settings) for zone in zones})
+        shifts = {}
+        for zone in zones:
+            with contextlib.suppress(
+                UnsupportedError
+            ):  # the task raises it, if there are such values
+                shifts[zone] = _shift(zone, settings)
+        return cls(modes, shifts)
 
     def rebased(self, column: str, array: pa.Array, file: FileMetadata) -> pa.Array:
         """A column that `holds_old` values, in wire types, in the calendar of today.
@@ -115,8 +122,8 @@ class Calendars(NamedTuple):
             times = self.shifts.get(zone_of(file.key_value_metadata))
             if times is None:
                 raise UnsupportedError(
-                    f"{file.name}: column {column!r} has timestamps before 1900 of Spark before 3.0, and their time zone was not "
-                    "known when the scan was planned: read this file with spark.read.parquet"
+                    f"{file.name}: column {column!r} has timestamps before 1900 of Spark before 3.0, and Spark did not tell the "
+                    "history of their time zone when the scan was planned: read this file with spark.read.parquet"
                 )
         return rebased(array, DAYS if modes.datetime == LEGACY else None, times)
 

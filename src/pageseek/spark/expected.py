@@ -110,6 +110,8 @@ def _plain(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_temporal(kind):
         return array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if pa.types.is_float16(kind):  # Arrow cannot compare these
+        return array.cast(pa.float32())
     numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return array if numbers else pa.nulls(len(array), pa.int64())
 

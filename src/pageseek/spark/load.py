@@ -10,9 +10,10 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
 from pageseek.spark.narrowed import narrowed
 from pageseek.spark.plan_schema import name_of
-from pageseek.spark.planner import Choices, TablePlanner
+from pageseek.spark.planner import TablePlanner
 from pageseek.spark.shim import fits, table_frame, table_of
 from pageseek.spark.source import source_frame
+from pageseek.spark.table import Choices, SourceTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,13 +91,18 @@ def table(
     `schema`: the columns that are wanted, and their types. `columns`, `filter`: as in `read`; all queries have them.
     """
     made = narrowed(spark, source, schema=schema, columns=columns, filter=filter, **options)
-    return table_of(spark, f"pageseek {shown(source, made)}", TablePlanner(spark, made, choices))
+    return _made(spark, made, choices, shown(source, made))
 
 
 def loaded(spark: SparkSession, scan: Scan, choices: Choices) -> DataFrame:
     """A DataFrame of a scan's rows, by a table."""
-    planner = TablePlanner(spark, scan, choices)
-    return table_frame(spark, table_of(spark, f"pageseek {name_of(scan)}", planner))
+    return table_frame(spark, _made(spark, scan, choices, name_of(scan)))
+
+
+def _made(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> Any:
+    """The table of a scan. `name`: what plans call it."""
+    made = SourceTable(spark, scan, choices)
+    return table_of(spark, f"pageseek {name}", made.schema, TablePlanner(made))
 
 
 def shown(source: Any, scan: Scan) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.row_metadata import as_stored
 from pageseek.spark.task import ROWS
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     jvm = spark._jvm
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
-    exact = pa.schema(to_arrow_schema(schema, timezone="UTC"))
+    exact = pa.schema(to_arrow_schema(as_stored(schema), timezone="UTC"))
     packed = jvm.java.util.ArrayList()
     for batch in batches:
         for start in range(0, batch.num_rows, _BATCH):

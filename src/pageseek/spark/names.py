@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -40,6 +41,25 @@ class Kind(NamedTuple):
         """Whether it is a TIMESTAMP of Spark, not a TIMESTAMP_NTZ."""
         made = self.leaf_type.storage
         return self.is_int96 or (pa.types.is_timestamp(made) and made.tz is not None)
+
+
+def spelled(scan: Scan, settings: Settings) -> Scan:
+    """The scan with the columns of later files under the names that the first one has, where case does not matter."""
+    request, sources = scan._request, scan.sources
+    dataset_schema = request.dataset_schema
+    if (
+        dataset_schema is None
+        or dataset_schema.given is not None
+        or len(sources) < 2
+        or settings.case_sensitive
+    ):
+        return scan
+    tree = cache.open(sources[0], Report(), request.limits.max_metadata_bytes).schema_tree
+    names = tuple([tree.field(i).name for i in range(tree.num_fields)])
+    if len({name.lower() for name in names}) < len(names):
+        return scan
+    schema = replace(dataset_schema, spelling=names)
+    return replace(scan, _request=replace(request, dataset_schema=schema))
 
 
 class Columns:

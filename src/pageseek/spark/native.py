@@ -35,7 +35,7 @@ from pageseek.spark.names import Columns
 from pageseek.spark.types import wire_type
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 MANY_VALUES = 200_000  # below it takes no time worth mentioning
 PART = 0.3  # of the rows that pages leave: of these one costs Spark's reader so much of what it costs a task
@@ -121,6 +121,22 @@ def _is_same(leaf: Leaf, made: pa.DataType, stored: pa.DataType) -> bool:
     if kind not in _LOGICAL or (kind == L_TIMESTAMP and unit not in _UNITS):
         return False
     return wire_type(made) == wire_type(stored)
+
+
+def has_plain_types(kind: DataType) -> bool:
+    """Whether Spark's reader has a type by the Parquet schema alone."""
+    from pyspark.sql import types as s
+
+    if isinstance(kind, s.StructType):
+        return all(has_plain_types(field.dataType) for field in kind)
+    if isinstance(kind, s.ArrayType):
+        return has_plain_types(kind.elementType)
+    if isinstance(kind, s.MapType):
+        return has_plain_types(kind.keyType) and has_plain_types(kind.valueType)
+    if isinstance(kind, s.StringType):
+        return bool(kind == s.StringType())
+    times = s.DateType, s.TimestampType, s.TimestampNTZType
+    return bool(isinstance(kind, (s.NumericType, s.BooleanType, s.BinaryType, *times)))
 
 
 def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:

@@ -10,6 +10,7 @@ from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
 from pageseek.spark.folders import inference
+from pageseek.spark.names import spelled
 from pageseek.spark.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
-    given = options.pop("partitioning", None)
+    settings, given = Settings(spark), options.pop("partitioning", None)
     if given is not False:
-        types = None if given is True else given
-        given = inference(Settings(spark), types)
-    return scan(source, partitioning=given, **{**OPTIONS, **options})
+        given = inference(settings, None if given is True else given)
+    return spelled(scan(source, partitioning=given, **{**OPTIONS, **options}), settings)

@@ -1,4 +1,4 @@
-"""The schema of a plan's DataFrame: the wire types of its columns, and the names that the caller gave."""
+"""The schema of a plan's DataFrame, and the wire types of its columns."""
 
 from __future__ import annotations
 
@@ -11,28 +11,24 @@ from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.scan import Scan
+from pageseek.spark.row_metadata import refined, spark_fields
 from pageseek.spark.types import spark_schema, wire_field, wire_schema
 from pageseek.storage import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
     from pageseek.scan.scan_plan import ScanPlan
 
 
-def renamed(schema: StructType, names: dict[str, str]) -> StructType:
-    """The schema with the names that the caller gave, which may differ from the files' in case, as in Spark."""
-    from pyspark.sql.types import StructField, StructType
+def _told(plan: ScanPlan, sources: Sequence[Source]) -> tuple[pa.Schema, dict[str, StructField]]:
+    """The wire types of a plan's columns: by the first file that has the column in the plan's type, else by that type.
 
-    return StructType(
-        [StructField(names.get(f.name, f.name), f.dataType, f.nullable) for f in schema]
-    )
-
-
-def plan_wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
-    """The wire types of a plan's columns: by the first file that has the column in the plan's type, else by that type."""
+    And what Spark's own schema in that file says of them, unless they are those of a table, or were given.
+    """
     found: dict[str, pa.Field] = {}
+    fields: dict[str, StructField] = {}
     missing = set(plan.schema.names)
     dataset_schema = plan.request.dataset_schema
     if dataset_schema is not None:
@@ -47,8 +43,11 @@ def plan_wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
         missing -= {f.name for _, f in there}
         same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
         found |= {f.name: f for f in wire_schema(same, source.name)}
+        if same and (dataset_schema is None or dataset_schema.given is None):
+            told = spark_fields(file.key_value_metadata)
+            fields |= {c.name: told[c.name] for c in same if c.name in told}
     first = sources[0].name if sources else ""
-    return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema])
+    return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema]), fields
 
 
 def paths_of(wanted: StructType, whole: StructType) -> list[str]:
@@ -79,8 +78,10 @@ def _below(wanted: DataType, whole: DataType) -> list[str] | None:
 
 def schema_of(plan: ScanPlan, scan: Scan, spark: SparkSession) -> tuple[pa.Schema, StructType]:
     """The wire types of a plan's columns, and the schema of its DataFrame."""
-    wire = plan_wire(plan, scan.sources)
-    return wire, spark_schema(wire, name_of(scan), spark)
+    wire, told = _told(plan, scan.sources)
+    source = name_of(scan)
+    schema, wire = refined(spark_schema(wire, source, spark), wire, told)
+    return wire, schema
 
 
 def name_of(scan: Scan) -> str:

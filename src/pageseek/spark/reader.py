@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pageseek.scan.scan import Scan
 from pageseek.spark.binding import Binding
 from pageseek.spark.expected import expected_rows
 from pageseek.spark.load import loaded
 from pageseek.spark.opening import opened
-from pageseek.spark.plan_schema import empty_frame, renamed, schema_of
-from pageseek.spark.planner import Choices
+from pageseek.spark.plan_schema import empty_frame, schema_of
+from pageseek.spark.row_metadata import as_sent, as_wanted, quoted
 from pageseek.spark.shim import fits
-from pageseek.spark.sizing import ids_of, parts_of
+from pageseek.spark.sizing import parts_of, range_of
+from pageseek.spark.table import Choices
 from pageseek.spark.task import ROWS, make_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pageseek.scan.scan_plan import ScanPlan
 
 
 def read(
@@ -85,44 +88,48 @@ def read(
     made = made.filter(binding.condition(filter))
     asked = None if columns is None else [binding.columns.output(name) for name in columns]
     if asked is not None:
-        made = made.select(*asked)
+        made = made.select(*dict.fromkeys(asked))
     if fits(spark):
         choices = Choices(
             tasks, local=tasks is None, native=tasks is None, python_path=python_path, pinned=True
         )
-        return _table(spark, made, choices, columns, asked, limit)
-    if limit is not None:
-        made = made.limit(limit)
-    plan = made.plan()
-    wire, schema = schema_of(plan, made, spark)
-    if columns is not None and asked is not None:
-        schema = renamed(schema, dict(zip(asked, columns, strict=True)))
-    if not plan.files:
-        return empty_frame(spark, schema)
-    parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
-    if not schema.names:
-        schema = schema.add(ROWS, "void", True)
-    ids, step = ids_of(plan, len(parts))
-    source_ids = spark.range(0, ids, 1, len(parts))
-    if step > 1:
-        source_ids = source_ids.where(f"(id & {step - 1}) = 0")
-    frame = source_ids.mapInArrow(make_task(parts, python_path, step), schema)
+        frame = loaded(spark, made, choices)
+        if limit is not None:
+            frame = frame.limit(limit)
+    else:
+        made = made if limit is None else made.limit(limit)
+        plan = made.plan()
+        wire, schema = schema_of(plan, made, spark)
+        if not plan.files:
+            frame = empty_frame(spark, schema)
+        else:
+            parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
+            frame = _of_tasks(spark, plan, parts, schema, python_path)
+    return frame if columns is None or asked is None else _named(frame, asked, columns)
+
+
+def _of_tasks(
+    spark: SparkSession,
+    plan: ScanPlan,
+    parts: Sequence[bytes],
+    schema: StructType,
+    python_path: str | None,
+) -> DataFrame:
+    """The rows of a plan by a function over Arrow batches."""
+    sent = schema if schema.names else schema.add(ROWS, "void", True)
+    source_ids, step = range_of(spark, plan, len(parts))
+    frame = source_ids.mapInArrow(make_task(parts, python_path, step), as_sent(sent))
+    limit = plan.request.limit
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)
-    return frame.drop(ROWS) if schema.names == [ROWS] else frame
+    return frame.drop(ROWS) if sent.names == [ROWS] else as_wanted(frame, sent)
 
 
-def _table(
-    spark: SparkSession,
-    scan: Scan,
-    choices: Choices,
-    columns: Sequence[str] | None,
-    asked: Sequence[str] | None,
-    limit: int | None,
-) -> DataFrame:
-    """The rows of a scan by the table of `load`."""
-    frame = loaded(spark, scan, choices)
-    if columns is not None and asked is not None:
-        names = dict(zip(asked, columns, strict=True))
-        frame = frame.toDF(*[names.get(name, name) for name in frame.columns])
-    return frame if limit is None else frame.limit(limit)
+def _named(frame: DataFrame, asked: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """The columns as often, and under the names, that the caller gave: case may be another than in the files, as in Spark."""
+    if len(set(asked)) < len(asked) and set(asked) <= set(frame.columns):
+        pairs = zip(asked, columns, strict=True)
+        return frame.select(*[frame[quoted(ours)].alias(name) for ours, name in pairs])
+    names = dict(zip(asked, columns, strict=True))
+    wanted = [names.get(name, name) for name in frame.columns]
+    return frame if wanted == frame.columns else frame.toDF(*wanted)

@@ -9,9 +9,9 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.spark.growing import OPTIONS
 from pageseek.spark.load import table
 from pageseek.spark.options import parsed
-from pageseek.spark.planner import Choices
 from pageseek.spark.shim import Proxy, fits, python_of
 from pageseek.spark.source import register_source, source_class, told
+from pageseek.spark.table import Choices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from pageseek.spark.settings import Settings, ToldSession
 from pageseek.spark.task import pack
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TASK_SECONDS = 0.25  # work worth a task: one more costs about 0.04 s of scheduling and piping
 BYTES_PER_SECOND = 128e6  # fetched and decompressed: 32 MB a task
@@ -50,6 +50,13 @@ def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
     while step * tasks * 8 < size(plan):
         step *= 2
     return step * tasks, step
+
+
+def range_of(spark: SparkSession, plan: ScanPlan, tasks: int) -> tuple[DataFrame, int]:
+    """The ids that a DataFrame is made of, a partition for each task, and the step between those of tasks."""
+    ids, step = ids_of(plan, tasks)
+    made = spark.range(0, ids, 1, tasks)
+    return made.where(f"(id & {step - 1}) = 0") if step > 1 else made, step
 
 
 def size(plan: ScanPlan) -> int:

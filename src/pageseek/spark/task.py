@@ -8,17 +8,17 @@ import pickle
 import socket
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import cache
 from pageseek.spark.calendar_marks import Calendars, holds_old
+from pageseek.spark.shipping import Task, check_version
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pageseek.scan.scan_plan import ScanPlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
-Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Summary = Task
 
 
@@ -123,10 +122,7 @@ def run(part: bytes, version: str, report: Report | None = None) -> Iterator[pa.
     """The batches of one part, in wire types. `report` is filled as they come."""
     if report is None:
         report = new_report()
-    if version != __version__:
-        raise PageseekError(
-            f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
-        )
+    check_version(version)
     plan, wire, calendars = pickle.loads(zlib.decompress(part))
     yield from execute(plan, wire, calendars, report)
 

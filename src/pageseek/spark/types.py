@@ -19,6 +19,7 @@ from pageseek.format.columns import Column
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96, L_ENUM, logical_of
+from pageseek.spark.variant import whole_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +73,13 @@ _OF_SPARK = {
     "DayTimeIntervalType": pa.duration("us"),
 }
 MAX_PRECISION = 38
+# a Variant, as Spark recognizes it
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), False),
+        pa.field("metadata", pa.binary(), False, {"variant": "true"}),
+    ]
+)
 _LISTS = (
     pa.ListType,
     pa.LargeListType,
@@ -255,6 +263,8 @@ def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBat
 
 def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_nested(target):
+        if target == VARIANT:
+            return _variant(array)
         return array if array.type == target else _convert_nested(array, target)
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
@@ -273,6 +283,17 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _convert_nested(array: pa.Array, target: pa.DataType) -> pa.Array:
     """A nested array whose children are converted by themselves; a slice is rebuilt from its first row on."""
     return _rebuilt(array, target, _convert)
+
+
+def _variant(array: pa.Array) -> pa.Array:
+    """The parts of a Variant in the order and with the types that Spark wants; where it is null, they are empty."""
+    missing = array.is_null() if array.null_count else None
+    parts = [array.field("metadata").cast(pa.binary()).fill_null(b"")]
+    if array.type.get_field_index("typed_value") < 0:
+        parts.insert(0, array.field("value").cast(pa.binary()).fill_null(b""))
+    else:
+        parts.insert(0, whole_values(array))
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=missing)
 
 
 def on_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:

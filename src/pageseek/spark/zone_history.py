@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ _KNOWN: dict[tuple[str, str], Shift] = {}
 
 def default_zone(settings: Settings) -> str:
     """The zone of files that do not name one: that of Spark's Java, not that of the session."""
-    said = settings.rows("select reflect('java.util.TimeZone', 'getDefault')")[0][0]
+    said = _asked("select reflect('java.util.TimeZone', 'getDefault')", settings)[0][0]
     found = re.search(r'\bid="([^"]+)"', said)
     if found is None:
         raise UnsupportedError(
@@ -83,11 +84,24 @@ def _probed(
 ) -> tuple[Numbers, Numbers]:
     """Instants and what Spark adds to them. `ranges`: the first, the distance to the next, and the number of further ones."""
     values = ", ".join(f"({low}L, {step}L, {n}L)" for low, step, n in ranges)
-    rows = settings.rows(
+    rows = _asked(
         f"select at, cast(reflect({_FUNCTION}, '{zone}', at) as bigint) - at from ("
         f"select low + step * i as at from values {values} as t(low, step, n) "
-        "lateral view explode(sequence(0L, n)) as i)"
+        "lateral view explode(sequence(0L, n)) as i)",
+        settings,
     )
     made = np.array([tuple(row) for row in rows], np.int64)
     made = made[np.argsort(made[:, 0], kind="stable")]
     return made[:, 0], made[:, 1]
+
+
+def _asked(query: str, settings: Settings) -> list[Any]:
+    from pyspark.errors import PySparkException
+
+    try:
+        return settings.rows(query)
+    except PySparkException as error:
+        raise UnsupportedError(
+            "timestamps of Spark before 3.0 are converted by the history of time zones that Spark has, and this session does "
+            f"not tell it ({type(error).__name__}); read these files with spark.read.parquet"
+        ) from error

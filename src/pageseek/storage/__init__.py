@@ -18,6 +18,7 @@
 | `retry` | what a failed request means, and when it is tried again |
 | `redact` | URLs and errors without their secrets |
 | `atomic_files`, `writing` | files that appear whole or not at all, on this machine and in a store |
+| `output_folders` | folders that many files are written to |
 """
 
 from pageseek.storage.files import Begun

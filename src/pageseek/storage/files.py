@@ -95,6 +95,9 @@ class Files:
         """Whether a path can be nothing but a file. No request is sent."""
         return False
 
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, where the store has folders and does not make them by itself."""
+
     def find(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:
         """The paths of all files below a folder."""
         place = Place(self, folder, retry_policy)

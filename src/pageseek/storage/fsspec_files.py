@@ -28,6 +28,7 @@ TAGS = (
 TIMES = (
     "mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated", "created",
 )  # fmt: skip
+WITH_FOLDERS = ("sftp", "ssh", "smb", "ftp")  # where a file needs its folder
 ADVICE = ", by the names of the fsspec filesystem"
 PASSING = ("aiohttp", "asyncio", "requests", "urllib3")  # libraries whose errors are of the network
 
@@ -147,6 +148,10 @@ class FsspecFiles(Files):
     def stream(self, path: str, attributes: Mapping[str, str]) -> Any:
         """A file that is written to. Attributes are not kept."""
         return self.filesystem.open(path, "wb")
+
+    def make_folder(self, path: str) -> None:
+        if self.protocol in WITH_FOLDERS:
+            self.filesystem.makedirs(path, exist_ok=True)
 
     def move(self, path: str, to: str) -> None:
         """Give a file another name."""

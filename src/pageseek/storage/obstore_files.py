@@ -39,6 +39,7 @@ from pageseek.storage.store import Buffer, Known, Version
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
     name: name for name in ("abfs", "abfss", *HTTP)
 }  # fmt: skip
+COPY_SECONDS = 600.0  # that a store may take to copy an object
 STORES = 64  # of obstore, kept, with their connections
 ADVICE = ', or for a public bucket storage_options={"skip_signature": True}'
 
@@ -207,6 +208,12 @@ class ObstoreFiles(Files):
     def looks_like_file(self, path: str) -> bool:
         """Whether it lies on an HTTP server, which has no folders."""
         return self.url.startswith(HTTP)
+
+    def move(self, path: str, to: str) -> None:
+        """Give an object another name: the store copies it."""
+        import obstore
+
+        obstore.rename(self.store(RetryPolicy(0, COPY_SECONDS)), path, to)
 
 
 def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:

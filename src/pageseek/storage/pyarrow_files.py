@@ -116,6 +116,10 @@ class ArrowFiles(Files):
         kept = {name: attributes[name] for name in WRITABLE if name in attributes}
         return self.filesystem.open_output_stream(path, metadata=kept or None)
 
+    def make_folder(self, path: str) -> None:
+        if not self.whole:
+            self.filesystem.create_dir(path, recursive=True)
+
     def move(self, path: str, to: str) -> None:
         """Give a file another name."""
         self.filesystem.move(path, to)

@@ -28,12 +28,6 @@ class Answers(Protocol):
         """The answer to a question: a text, a number, bytes, an object of Java, or another one that answers."""
 
 
-class TableAnswers(Answers, Protocol):
-    """What plans the scans of a table."""
-
-    schema: StructType
-
-
 class Proxy:
     """An object of Python that the JVM sees as a `java.util.function.BiFunction`."""
 
@@ -69,12 +63,12 @@ def fits(spark: SparkSession) -> bool:
     return _loaded(spark.sparkContext._gateway, spark._jvm)
 
 
-def table_of(spark: SparkSession, name: str, planner: TableAnswers) -> Any:
+def table_of(spark: SparkSession, name: str, schema: StructType, planner: Answers) -> Any:
     """A table whose scans the planner plans, as an object of Java. The session must fit."""
     session = spark._jsparkSession
-    schema = session.parseDataType(planner.schema.json())
+    parsed = session.parseDataType(schema.json())
     table = spark._jvm.io.pageseek.spark.PageseekTable
-    return table(name, schema, session, planner, python_of(spark))
+    return table(name, parsed, session, planner, python_of(spark))
 
 
 def table_frame(spark: SparkSession, table: Any) -> DataFrame:

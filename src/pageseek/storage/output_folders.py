@@ -1,0 +1,192 @@
+"""Folders that many files are written to: listed, put, renamed and deleted by names below the folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from pageseek.storage.atomic_files import settle
+from pageseek.storage.files import Files, Place
+from pageseek.storage.resolve import Source, place
+from pageseek.storage.writing import writer
+
+T = TypeVar("T")
+AT_ONCE = 16  # requests under way
+
+
+class OutputFolder:
+    """A folder of this machine. Its paths have `/` between names. Picklable."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = path
+
+    @property
+    def far(self) -> bool:
+        """Whether it lies in a store."""
+        return False
+
+    def source(self, name: str) -> Source:
+        """A file in it."""
+        return Source(os.path.join(self.path, *name.split("/")))
+
+    def names(self, below: str = "") -> list[str]:
+        """All files below the folder, or below one inside, hidden ones too. Links to folders are not followed."""
+        found = []
+        top = os.path.join(self.path, below)
+        for folder, _, files in os.walk(top):
+            inner = os.path.relpath(folder, self.path).replace(os.sep, "/")
+            found += [name if inner == "." else f"{inner}/{name}" for name in files]
+        return sorted(found)
+
+    def make_for(self, names: Iterable[str]) -> None:
+        """Make the folders of files that are to come, where that is needed."""
+        for name in names:
+            os.makedirs(os.path.dirname(self.source(name).path), exist_ok=True)
+
+    def put(self, name: str, body: bytes) -> None:
+        """Write a small file; it is on disk when this returns."""
+        path = self.source(name).path
+        temporary = f"{path}.tmp"
+        self.make_for([name])
+        with open(temporary, "wb") as out:
+            out.write(body)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, path)
+        settle(path)
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a small file."""
+        with open(self.source(name).path, "rb") as file:
+            return file.read()
+
+    def move(self, names: Mapping[str, str]) -> None:
+        """Rename files of the folder. Missing folders are made."""
+        paths = {self.source(one).path: self.source(to).path for one, to in names.items()}
+        folders = {os.path.dirname(path) for path in paths.values()}
+        self.make_for(names.values())
+        for one, to in paths.items():
+            os.rename(one, to)
+        for folder in self._up(folders):
+            settle(os.path.join(folder, "x"))
+
+    def _up(self, folders: Iterable[str]) -> set[str]:
+        """Folders, and those above them that may be new."""
+        found: set[str] = set()
+        for folder in folders:
+            while folder not in found and folder.startswith(self.path):
+                found.add(folder)
+                folder = os.path.dirname(folder)
+        return found
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files, those that are there, and folders that are empty then."""
+        folders = set()
+        for name in names:
+            path = self.source(name).path
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            folders.add(os.path.dirname(path))
+        for folder in folders:
+            while folder != self.path and folder.startswith(self.path):
+                try:
+                    os.rmdir(folder)
+                except OSError:  # not empty
+                    break
+                folder = os.path.dirname(folder)
+
+    def drop(self, name: str) -> None:
+        """Delete a folder inside and all that is in it, as far as that is possible now."""
+        shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
+
+
+class StoreFolder(OutputFolder):
+    """A folder of a store: the files whose names begin so. To rename one is a copy on most object stores."""
+
+    def __init__(self, source: Source, files: Files) -> None:
+        super().__init__(source.path.rstrip("/"))
+        self.name = source.name
+        self._files: Any = files
+        self._retry_policy = source.retry_policy
+
+    @property
+    def far(self) -> bool:
+        return True
+
+    def source(self, name: str) -> Source:
+        path = f"{self.path}/{name}" if self.path else name
+        return Source(path, self._files, retry_policy=self._retry_policy)
+
+    def names(self, below: str = "") -> list[str]:
+        top = f"{self.path}/{below}".rstrip("/")
+        try:
+            found = self._files.find(top, self._retry_policy)
+        except FileNotFoundError:
+            return []
+        root = f"{self.path.strip('/')}/".lstrip("/")
+        bare = [path.lstrip("/") for path in found]
+        return sorted(
+            path[len(root) :] for path in bare if path.startswith(root) and path[-1] != "/"
+        )
+
+    def make_for(self, names: Iterable[str]) -> None:
+        for folder in {self.source(name).path.rpartition("/")[0] for name in names} - {""}:
+            make = partial(self._files.make_folder, folder)
+            Place(self._files, folder, self._retry_policy).ask(make, "to be made")
+
+    def put(self, name: str, body: bytes) -> None:
+        self.make_for([name])
+        writer(self.source(name)).put(memoryview(body), overwrite=True)
+
+    def get(self, name: str) -> bytes:
+        store = self.source(name).open()
+        try:
+            (data,) = store.read([(0, store.size)])
+            return bytes(data)
+        finally:
+            store.close()
+
+    def move(self, names: Mapping[str, str]) -> None:
+        self.make_for(names.values())
+        self._each([partial(self._move, one, to) for one, to in names.items()])
+
+    def _move(self, one: str, to: str) -> None:
+        there, path = self.source(to), self.source(one).path
+
+        def attempt() -> None:
+            try:
+                self._files.move(path, there.path)
+            except FileNotFoundError:  # an earlier attempt without an answer may have done it
+                if not writer(there).exists():
+                    raise
+
+        Place(self._files, there.path, self._retry_policy).ask(attempt, "to be given its name")
+
+    def delete(self, names: Iterable[str]) -> None:
+        def gone(name: str) -> None:
+            with suppress(FileNotFoundError):
+                writer(self.source(name)).delete()
+
+        self._each([partial(gone, name) for name in names])
+
+    def drop(self, name: str) -> None:
+        with suppress(Exception):
+            self.delete(self.names(name))
+
+    def _each(self, calls: list[Callable[[], T]]) -> list[T]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(lambda call: call(), calls))
+
+
+def output_folder(path: Any, storage_options: Mapping[str, Any] | None = None) -> OutputFolder:
+    """The folder of a path, a URL, or (filesystem, path). No request is sent."""
+    source = place(path, storage_options)
+    if source.filesystem is None:
+        return OutputFolder(os.path.abspath(source.path))
+    return StoreFolder(source, source.filesystem)
