@@ -34,7 +34,7 @@ def stages() -> dict[str, Step]:
             what="answers against two engines, on a sample",
             seconds=35,
         ),
-        Step("spark", spark, what="a Spark session, and a small cluster", seconds=130),
+        Step("spark", spark, what="a Spark session, and a small cluster", seconds=400),
         Step("bench", script("pageseek-bench", "--quick"), what="the benchmark, small", seconds=25),
     ]
     return {step.name: step for step in steps}
