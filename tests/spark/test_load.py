@@ -246,3 +246,24 @@ def test_nested_columns_are_pruned(spark: Any, folder: str):
 def test_memory_is_refused(spark: Any):
     with pytest.raises(Exception, match="bytes in memory"):
         load(spark, b"PAR1")
+
+
+def test_what_tasks_get_is_unpickled_where_pageseek_is_not_to_be_seen(spark: Any, folder: str):
+    import subprocess
+    import sys
+
+    from pageseek.spark.opening import opened
+    from pageseek.spark.planned_scan import PlannedScan
+    from pageseek.spark.table import Choices, SourceTable
+
+    table = SourceTable(spark, opened(spark, folder), Choices())
+    counts = {"by": [{"column": ["c"]}], "functions": [{"name": "count_all", "of": []}]}
+    schema = "c string, f0 bigint"
+    for more, wanted in (
+        ({}, table.schema.json()),
+        ({"aggregation": counts}, spark.createDataFrame([], schema).schema.json()),
+    ):
+        request = {"schema": wanted, "predicates": [], "given": [], "limit": -1, **more}
+        function = bytes(PlannedScan(table, request).on_function(""))
+        code = "import pickle, sys; sys.modules['pageseek'] = None; pickle.loads(sys.stdin.buffer.read())"
+        subprocess.run([sys.executable, "-c", code], input=function, check=True)

@@ -6,17 +6,17 @@ import heapq
 import pickle
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError, PageseekError, UnsupportedError
-from pageseek.base.version import __version__
 from pageseek.dataset.sources import files_of
 from pageseek.index import attach
 from pageseek.index import verify as verified
+from pageseek.spark.shipping import check_version, shipped
 from pageseek.spark.sizing import parallelism_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from pageseek.storage import Source
 
-Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 AT_ONCE = 16  # files whose sizes are asked for
 TASKS_PER_CORE = 4  # so that a core that is done early gets more
 REPORT = pa.schema(
@@ -108,7 +107,8 @@ def attach_index(
         "indexes": indexes, "replace": replace,
     }  # fmt: skip
     parts = _packed(named.files, tasks or TASKS_PER_CORE * parallelism_of(spark))
-    task = _make_task([pickle.dumps((part, how, verify)) for part in parts], python_path)
+    packed = tuple(pickle.dumps((part, how, verify)) for part in parts)
+    task = shipped("pageseek.spark.attach", "run", python_path, packed)
     rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, REPORT_DDL).collect()
     made = pa.Table.from_pylist([row.asDict() for row in rows], REPORT).sort_by("file")
     failed = [row for row in made.to_pylist() if row["status"] == "failed"]
@@ -145,37 +145,15 @@ def _size(file: Source) -> int:
         store.close()
 
 
-def _make_task(parts: Sequence[bytes], python_path: str | None) -> Task:
-    packed, version = tuple(parts), __version__
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import sys
-
-        if python_path is not None and python_path not in sys.path:
-            sys.path.insert(0, python_path)
-        try:
-            from pageseek.spark.attach import run
-        except ImportError as error:
-            raise ImportError(
-                f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install pageseek "
-                "on every node, or ship an environment that has it and name its Python in PYSPARK_PYTHON"
-            ) from error
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                yield from run(packed[at], version)
-
-    return task
-
-
-def run(packed: bytes, version: str) -> Iterator[pa.RecordBatch]:
-    """Attach indexes to the files of a part, and report each."""
-    if version != __version__:
-        raise PageseekError(
-            f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
-        )
-    files, how, verify = pickle.loads(packed)
-    for file in files:
-        yield pa.RecordBatch.from_pylist([_attached(file, how, verify)], REPORT)
+def run(
+    batches: Iterator[pa.RecordBatch], version: str, parts: Sequence[bytes]
+) -> Iterator[pa.RecordBatch]:
+    """Attach indexes to the files of the parts whose numbers come in, and report each."""
+    check_version(version)
+    for at in [at for batch in batches for at in batch.column(0).to_pylist()]:
+        files, how, verify = pickle.loads(parts[at])
+        for file in files:
+            yield pa.RecordBatch.from_pylist([_attached(file, how, verify)], REPORT)
 
 
 def _attached(file: Source, how: Mapping[str, Any], verify: bool) -> dict[str, Any]:

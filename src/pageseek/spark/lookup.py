@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError, UnsupportedError
-from pageseek.base.version import __version__
 from pageseek.spark.expected import expected_rows
 from pageseek.spark.lookup_files import Files
 from pageseek.spark.lookup_keys import table_of, without_nulls
@@ -379,7 +378,7 @@ class _Lookup(NamedTuple):
 
     def _task(self, name: str, *arguments: Any) -> Task:
         module = "pageseek.spark.lookup_task"
-        return shipped(module, name, __version__, self.python_path, *arguments)
+        return shipped(module, name, self.python_path, *arguments)
 
     def _schema(self) -> StructType:
         """The types of what comes out. A column of nulls stands for none."""

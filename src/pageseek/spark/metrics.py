@@ -20,18 +20,20 @@ _RUNS: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
 _OWN = "io.pageseek.spark."
 
 
-class Gathering:
-    """Joins the reports of parts, as an AccumulatorParam. A part that was read again counts once."""
+def gathering() -> Any:
+    """Joins the reports of parts, as an AccumulatorParam. A part that was read again counts once.
 
-    def zero(self, value: dict[bytes, Report]) -> dict[bytes, Report]:
-        """No reports."""
-        return {}
+    The class is shipped by value: executors unpickle it before they know where pageseek is.
+    """
 
-    def addInPlace(  # noqa: N802 (the name that pyspark calls)
-        self, one: dict[bytes, Report], other: dict[bytes, Report]
-    ) -> dict[bytes, Report]:
-        """The reports of both."""
-        return {**one, **other}
+    class Gathering:
+        def zero(self, value: Any) -> Any:
+            return {}
+
+        def addInPlace(self, one: Any, other: Any) -> Any:  # noqa: N802 (the name that pyspark calls)
+            return {**one, **other}
+
+    return Gathering()
 
 
 def key_of(part: bytes) -> bytes:
@@ -68,7 +70,7 @@ class Run:
         if self._accumulator is None:
             from pyspark.accumulators import _accumulatorRegistry
 
-            self._accumulator = spark.sparkContext.accumulator({}, Gathering())
+            self._accumulator = spark.sparkContext.accumulator({}, gathering())
             weakref.finalize(self, _accumulatorRegistry.pop, self._accumulator.aid, None)
         return self._accumulator
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -135,9 +136,11 @@ class PlannedScan(Proxy):
         """The function of the tasks, as Spark's workers unpickle it."""
         from pyspark.serializers import CloudPickleSerializer
 
-        summary = None
+        summary = b""
         if self._aggregation is not None:
-            summary = partial(summarized, aggregation=self._aggregation, wire=self._sent)
+            summary = pickle.dumps(
+                partial(summarized, aggregation=self._aggregation, wire=self._sent)
+            )
         reader = part_reader(
             self._table.choices.python_path, summary, self.run.accumulator(self._table.spark)
         )

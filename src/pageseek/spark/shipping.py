@@ -13,12 +13,14 @@ from pageseek.base.version import __version__
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def shipped(module: str, name: str, version: str, python_path: str | None, *arguments: Any) -> Task:
-    """A function for `mapInArrow` that calls the function `name` of `module` with its batches, the version and the arguments.
+def shipped(module: str, name: str, python_path: str | None, *arguments: Any) -> Task:
+    """A function for `mapInArrow` that calls the function `name` of `module` with its batches, the version that the driver has, and the
+    arguments.
 
     It is shipped by value: an executor that cannot import pageseek says so in a sentence of ours. The arguments are therefore
     bytes, numbers and tuples of them, which need no pageseek to be unpickled.
     """
+    version = __version__
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import importlib

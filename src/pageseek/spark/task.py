@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pageseek.base.report import Report
-from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import cache
 from pageseek.spark.calendar_marks import Calendars, holds_old
-from pageseek.spark.shipping import Task, check_version
+from pageseek.spark.metrics import key_of
+from pageseek.spark.shipping import Task, check_version, shipped
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pageseek.scan.scan_plan import ScanPlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
-Summary = Task
 
 
 def pack(plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None = None) -> bytes:
@@ -43,55 +42,39 @@ def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) ->
     It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
     Spark sends it to an executor once (Classic: as a broadcast if it is large).
     """
-    packed = tuple(parts)
-    read = part_reader(python_path)
-
-    def mine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            ids = batch.column(0).to_pylist()
-            found = pa.array([packed[i // step] for i in ids], pa.binary())
-            yield pa.RecordBatch.from_arrays([found], ["part"])
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from read(mine(batches))
-
-    return task
+    return shipped("pageseek.spark.task", "read_ids", python_path, tuple(parts), step)
 
 
-def part_reader(
-    python_path: str | None, summary: Summary | None = None, reports: Any = None
-) -> Task:
+def part_reader(python_path: str | None, summary: bytes = b"", reports: Any = None) -> Task:
     """The function that reads parts: it gets them in the first column of its batches.
 
-    `summary`: what to make of the batches of a part. `reports`: an accumulator for the reports of parts. The tasks check that they
-    have the version of the driver.
+    `summary`: pickled, what to make of the batches of a part. `reports`: an accumulator for the reports of parts.
     """
-    version = __version__
+    return shipped("pageseek.spark.task", "read_parts", python_path, summary, reports)
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import sys
 
-        if python_path is not None and python_path not in sys.path:
-            sys.path.insert(0, python_path)
-        try:
-            from pageseek.spark.metrics import key_of
-            from pageseek.spark.task import acknowledge_at_once, new_report, run
-        except ImportError as error:
-            raise ImportError(
-                f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install pageseek "
-                "on every node, or ship an environment that has it and name its Python in PYSPARK_PYTHON"
-            ) from error
-        acknowledge_at_once()
-        # Spark throws a worker away whose input was not read to its end
-        parts = [part for batch in batches for part in batch.column(0).to_pylist()]
-        for part in parts:
-            report = new_report()
-            read = run(part, version, report)
-            yield from read if summary is None else summary(read)
-            if reports is not None:
-                reports.add({key_of(part): report})
+def read_ids(
+    batches: Iterator[pa.RecordBatch], version: str, parts: Sequence[bytes], step: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts whose ids come in."""
+    acknowledge_at_once()
+    # Spark throws a worker away whose input was not read to its end
+    for i in [i for batch in batches for i in batch.column(0).to_pylist()]:
+        yield from run(parts[i // step], version)
 
-    return task
+
+def read_parts(
+    batches: Iterator[pa.RecordBatch], version: str, summary: bytes, reports: Any
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts that come in."""
+    acknowledge_at_once()
+    parts = [part for batch in batches for part in batch.column(0).to_pylist()]
+    for part in parts:
+        report = new_report()
+        read = run(part, version, report)
+        yield from pickle.loads(summary)(read) if summary else read
+        if reports is not None:
+            reports.add({key_of(part): report})
 
 
 def acknowledge_at_once() -> None:

@@ -9,7 +9,7 @@ import pickle
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,16 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pageseek.base.errors import PageseekError
-from pageseek.base.version import __version__
 from pageseek.index import attach
+from pageseek.spark.shipping import Task, check_version, shipped
 from pageseek.spark.write_types import converted
 from pageseek.storage.atomic_files import settle
 from pageseek.storage.hive import NULL
 from pageseek.storage.output_folders import OutputFolder
 from pageseek.storage.writing import writer
 
-Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 GROUP_BYTES = 128 << 20  # of Arrow, in a row group: they are held in memory until it is written
 LOOKUP_ROWS = 1000  # of a page, in files for lookups
 SCAN_BYTES = 1 << 20  # of a page, in files for scans
@@ -68,33 +66,14 @@ class WriteSpec:
 
 def make_task(spec: WriteSpec, python_path: str | None) -> Task:
     """The function for `mapInArrow`."""
-    version, packed = __version__, pickle.dumps(spec, protocol=5)
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import sys
-
-        if python_path is not None and python_path not in sys.path:
-            sys.path.insert(0, python_path)
-        try:
-            from pageseek.spark.write_task import run
-        except ImportError as error:
-            raise ImportError(
-                f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install pageseek "
-                "on every node, or ship an environment that has it and name its Python in PYSPARK_PYTHON"
-            ) from error
-        yield from run(packed, version, batches)
-
-    return task
+    return shipped("pageseek.spark.write_task", "run", python_path, pickle.dumps(spec, protocol=5))
 
 
-def run(packed: bytes, version: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run(batches: Iterator[pa.RecordBatch], version: str, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Write the rows of a partition, and report the files."""
     from pyspark import TaskContext
 
-    if version != __version__:
-        raise PageseekError(
-            f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
-        )
+    check_version(version)
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
     yield write_partition(pickle.loads(packed), partition, batches)
