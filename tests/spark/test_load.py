@@ -267,3 +267,17 @@ def test_what_tasks_get_is_unpickled_where_pageseek_is_not_to_be_seen(spark: Any
         function = bytes(PlannedScan(table, request).on_function(""))
         code = "import pickle, sys; sys.modules['pageseek'] = None; pickle.loads(sys.stdin.buffer.read())"
         subprocess.run([sys.executable, "-c", code], input=function, check=True)
+
+
+def test_texts_with_a_collation_are_compared_by_spark(spark: Any, tmp_path: Path):
+    folder = str(tmp_path / "texts")
+    spark.sql(
+        "select s collate UTF8_LCASE as a, upper(s) collate UTF8_LCASE as b, s "
+        "from values ('x'), ('Y'), ('z') as t(s)"
+    ).write.parquet(folder)
+    ours, own = load(spark, folder), spark.read.parquet(folder)
+    assert ours.schema == own.schema
+    for condition in ("a = b", "a = 'X'", "a in ('X', 'y')", "a < 'Z'", "a like 'X%'", "s = 'x'"):
+        assert rows(ours.where(condition)) == rows(own.where(condition)), condition
+    extremes = ("min(a)", "max(b)", "count(distinct a)", "max(s)")
+    assert ours.selectExpr(*extremes).collect() == own.selectExpr(*extremes).collect()

@@ -104,7 +104,9 @@ def _column(node: Mapping[str, Any]) -> str | None:
 def _is_ordered(kind: Any) -> bool:
     from pyspark.sql import types as s
 
-    plain = s.IntegralType, s.StringType, s.DateType, s.TimestampType, s.TimestampNTZType
+    if isinstance(kind, s.StringType):  # collations have their own order
+        return bool(kind == s.StringType())
+    plain = s.IntegralType, s.DateType, s.TimestampType, s.TimestampNTZType
     return isinstance(kind, (*plain, s.DecimalType, s.BooleanType))
 
 

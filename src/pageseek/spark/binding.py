@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
 
 class Binding:
-    """Binds conditions to one scan, by the settings that the session has at the first use of each."""
+    """Binds conditions to one scan, by the settings that the session has at the first use of each.
 
-    def __init__(self, spark: SparkSession, scan: Scan) -> None:
-        self.scan = scan
+    `special`: columns whose values Spark compares by rules of their own.
+    """
+
+    def __init__(
+        self, spark: SparkSession, scan: Scan, special: frozenset[str] = frozenset()
+    ) -> None:
+        self.scan, self._special = scan, special
         self.settings = Settings(spark)
 
     @cached_property
@@ -40,6 +45,8 @@ class Binding:
 
     def pushed(self, predicate: catalyst.Node) -> Expression | None:
         """A predicate that Spark pushes, as an expression; None where it is not applied here exactly."""
+        if not self._special.isdisjoint(path[0] for path in catalyst.columns_of(predicate)):
+            return None
         try:
             made = self.condition(catalyst.expression(predicate))
             self.scan.filter(made).limit(0).plan()  # raises what the columns do not fit

@@ -139,6 +139,15 @@ def has_plain_types(kind: DataType) -> bool:
     return bool(isinstance(kind, (s.NumericType, s.BooleanType, s.BinaryType, *times)))
 
 
+def has_collation(kind: DataType) -> bool:
+    """Whether there are texts in a type that are not compared by their bytes."""
+    from pyspark.sql import types as s
+
+    if isinstance(kind, s.StructType):
+        return any(has_collation(field.dataType) for field in kind)
+    return isinstance(kind, s.StringType) and bool(kind != s.StringType())
+
+
 def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:
     """The files of a plan as the Java side takes them: path, bytes, and milliseconds of the last change.
 
