@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +282,81 @@ def test_texts_with_a_collation_are_compared_by_spark(spark: Any, tmp_path: Path
         assert rows(ours.where(condition)) == rows(own.where(condition)), condition
     extremes = ("min(a)", "max(b)", "count(distinct a)", "max(s)")
     assert ours.selectExpr(*extremes).collect() == own.selectExpr(*extremes).collect()
+
+
+def test_filters_that_are_given_at_once_leave_collations_to_spark(spark: Any, tmp_path: Path):
+    from pageseek.spark import read
+
+    folder = str(tmp_path / "texts")
+    spark.sql("select 'x' collate UTF8_LCASE as a, 1 as k").write.parquet(folder)
+    with pytest.raises(Exception, match=r"'a' has a collation.*load"):
+        read(spark, folder, filter="a = 'X'")
+    assert read(spark, folder, filter="k = 1").collect() == [("x", 1)]
+
+
+def test_aggregates_of_no_rows_and_of_large_decimals_are_sparks(spark: Any, tmp_path: Path):
+    path, many = str(tmp_path / "a.parquet"), 30_000
+    rng = random.Random(3)
+    table = pa.table(
+        {
+            "x": [2 * rng.randrange(10**6) for _ in range(many)],
+            "y": list(range(many)),
+            "k": ["abc"[n % 3] for n in range(many)],
+            "d": pa.array([Decimal("999.99")] * many, pa.decimal128(5, 2)),
+            "st": [{"a": n % 3} for n in range(many)],
+            "ns": pa.array([n * 1001 for n in range(many)], pa.timestamp("ns")),
+        }
+    )
+    pq.write_table(table, path, use_dictionary=["k"], write_statistics=["y", "ns"])
+    ours = load(spark, path, native=False)
+    own = spark.createDataFrame(table.drop(["ns"]))
+    for columns in ("count(*)", "count(*), sum(y), count(y)", "min(y)"):
+        for condition in ("x = 1000001", "x > 5", "y < 0"):
+            one, other = (f.where(condition).selectExpr(*columns.split(", ")) for f in (ours, own))
+            assert one.collect() == other.collect(), (columns, condition)
+    for columns in ("sum(d)", "avg(d)", "max(d)"):
+        one, other = (f.groupBy("k").agg({"d": columns[:3]}) for f in (ours, own))
+        assert rows(one) == rows(other)
+    assert rows(ours.groupBy("st").count()) == rows(own.groupBy("st").count())
+    assert ours.selectExpr("max(ns)").collect()[0][0].microsecond == (many - 1) * 1001 // 1000
+
+
+def test_sparks_reader_gets_no_file_whose_name_it_hides(spark: Any, tmp_path: Path, eager: None):
+    for name in ("_b", "a"):
+        pq.write_table(pa.table({"k": list(range(3000))}), tmp_path / f"{name}.parquet")
+    frame = load(spark, [str(tmp_path / "_b.parquet"), str(tmp_path / "a.parquet")])
+    assert len(frame.collect()) == 6000
+
+
+def test_nan_beside_statistics_is_found_by_every_way(spark: Any, tmp_path: Path, eager: None):
+    path = str(tmp_path / "a.parquet")
+    values = [n / 3000 for n in range(2995)] + [float("nan")] * 5 + [3.0 + n for n in range(3000)]
+    pq.write_table(pa.table({"x": values}), path, row_group_size=3000)
+    for options in ({}, {"native": False}, {"native": False, "local": False}):
+        assert load(spark, path, **options).where("x > 2").count() == 3005
+        assert len(load(spark, path, **options).where("x > 2").collect()) == 3005
+
+
+def test_a_path_that_is_also_a_column(spark: Any, tmp_path: Path):
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a.b": [1], "a": [{"b": 2, "c": 3}]}), path)
+    assert load(spark, path).select("a.b").collect() == [(2,)]
+    assert load(spark, path).select("`a.b`").collect() == [(1,)]
+
+
+def test_a_text_that_is_not_utf8_is_compared_by_spark(spark: Any, tmp_path: Path):
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"s": ["\ufffd"]}), path)
+    assert load(spark, path).where("s = cast(X'FF' as string)").count() == 0
+
+
+def test_a_file_does_not_choose_what_is_imported(tmp_path: Path):
+    from pageseek.spark.row_metadata import KEY, spark_fields
+
+    kind = '{"type": "udt", "pyClass": "this.Zen", "sqlType": "integer", "serializedClass": ""}'
+    text = f'{{"type": "struct", "fields": [{{"name": "k", "type": {kind}, "nullable": true, "metadata": {{}}}}]}}'
+    made = spark_fields({KEY: text.encode()})
+    assert made["k"].dataType.simpleString() == "int"
+    import sys
+
+    assert "this" not in sys.modules

@@ -26,7 +26,6 @@ MOST_BITS = (
     14  # of the codes of a row's groups: beyond it, parts would be nearly as large as the rows
 )
 MOST_GROUPS = 1 << 18  # of a task, before it sends its rows
-_MOST_SUMMED = 28  # digits of a decimal whose sum Spark gives ten more
 
 
 class Function(NamedTuple):
@@ -79,9 +78,11 @@ class Aggregation(NamedTuple):
 
     def schema(self, table: StructType) -> StructType | None:
         """The schema of its rows: the groups' columns, then the functions; None where Spark's type is not known here."""
-        from pyspark.sql.types import LongType, StructType
+        from pyspark.sql.types import ArrayType, LongType, MapType, StructType
 
         made = StructType([table[name] for name in self.by])
+        if any(isinstance(f.dataType, (ArrayType, MapType, StructType)) for f in made):
+            return None
         for i, (name, column) in enumerate(self.functions):
             kind: Any = LongType()
             if name == "sum":
@@ -111,14 +112,13 @@ def _is_ordered(kind: Any) -> bool:
 
 
 def _sum_type(kind: Any) -> Any:
-    """The type of a sum in Spark; None where the parts of a sum could overflow before it does, or round otherwise."""
+    """The type of a sum in Spark; None where the parts of a sum could overflow before it does, or be rounded.
+
+    Spark casts the parts of a sum of decimals to the type of one of them.
+    """
     from pyspark.sql import types as s
 
-    if isinstance(kind, (s.ByteType, s.ShortType, s.IntegerType)):
-        return s.LongType()
-    if isinstance(kind, s.DecimalType) and kind.precision <= _MOST_SUMMED:
-        return s.DecimalType(kind.precision + 10, kind.scale)
-    return None
+    return s.LongType() if isinstance(kind, (s.ByteType, s.ShortType, s.IntegerType)) else None
 
 
 def answers(scan: Scan, aggregation: Aggregation) -> bool:
@@ -167,15 +167,11 @@ def _is_dictionary(chunk: Any) -> bool:
 
 def wire_of(columns: pa.Schema, aggregation: Aggregation, schema: StructType) -> pa.Schema:
     """The wire types of an aggregation's rows, by those of the columns that it reads."""
-    from pyspark.sql.types import DecimalType
-
     fields = [columns.field(name) for name in aggregation.by]
     for function, field in zip(aggregation.functions, schema[len(fields) :], strict=True):
         kind = pa.int64()
         if function.name in ("min", "max"):
             kind = columns.field(function.column).type
-        elif isinstance(field.dataType, DecimalType):
-            kind = pa.decimal128(field.dataType.precision, field.dataType.scale)
         fields.append(pa.field(field.name, kind))
     return pa.schema(fields)
 
@@ -196,6 +192,17 @@ def summarized(
                 yield from _sent(kept.pop(), wire)
     if kept:
         yield from _sent(_grouped(pa.concat_tables(kept), aggregation, True), wire)
+    elif not aggregation.by:
+        yield row_of_none(aggregation, wire)
+
+
+def row_of_none(aggregation: Aggregation, wire: pa.Schema) -> pa.RecordBatch:
+    """The row of an aggregation without groups over no rows: there is always one."""
+    values = [
+        pa.array([0 if function.name.startswith("count") else None], field.type)
+        for function, field in zip(aggregation.functions, wire, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(values, schema=wire)
 
 
 def _grouped(table: pa.Table, aggregation: Aggregation, again: bool) -> pa.Table:

@@ -7,13 +7,26 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pageseek.base.errors import PageseekError
-from pageseek.predicate.expression import Compare, Expression, IsIn, IsNull, Not, StartsWith
+from pageseek.base.errors import PageseekError, UnsupportedError
+from pageseek.dataset.dataset_schema import tested_paths
+from pageseek.predicate.expression import (
+    ArrowFilter,
+    Column,
+    Compare,
+    CompareColumns,
+    Expression,
+    IsIn,
+    IsNull,
+    Not,
+    StartsWith,
+    walk,
+)
 from pageseek.scan.scan import Scan
 from pageseek.spark import catalyst
 from pageseek.spark.calendar_marks import rebased_filter
 from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
+from pageseek.spark.row_metadata import has_collation, spark_fields
 from pageseek.spark.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,15 +34,10 @@ if TYPE_CHECKING:
 
 
 class Binding:
-    """Binds conditions to one scan, by the settings that the session has at the first use of each.
+    """Binds conditions to one scan, by the settings that the session has at the first use of each."""
 
-    `special`: columns whose values Spark compares by rules of their own.
-    """
-
-    def __init__(
-        self, spark: SparkSession, scan: Scan, special: frozenset[str] = frozenset()
-    ) -> None:
-        self.scan, self._special = scan, special
+    def __init__(self, spark: SparkSession, scan: Scan) -> None:
+        self.scan = scan
         self.settings = Settings(spark)
 
     @cached_property
@@ -41,12 +49,25 @@ class Binding:
     def condition(self, given: Any) -> Expression | None:
         """A filter in any form that `read` takes, as an expression."""
         made = spark_filter(given, self.columns, self.settings)
-        return None if made is None else rebased_filter(made, self.columns, self.settings)
+        if made is None:
+            return None
+        for name in sorted(_tested(made) & self._collated):
+            raise UnsupportedError(
+                f"filter {made!r}: {name!r} has a collation of Spark, which compares its texts by rules of its own; "
+                "filter the DataFrame instead: load(...).where(...)"
+            )
+        return rebased_filter(made, self.columns, self.settings)
+
+    @cached_property
+    def _collated(self) -> frozenset[str]:
+        """Columns of the first file whose texts are not compared by their bytes."""
+        for _, file in self.columns.files():
+            told = spark_fields(file.key_value_metadata)
+            return frozenset(name for name, f in told.items() if has_collation(f.dataType))
+        return frozenset()
 
     def pushed(self, predicate: catalyst.Node) -> Expression | None:
         """A predicate that Spark pushes, as an expression; None where it is not applied here exactly."""
-        if not self._special.isdisjoint(path[0] for path in catalyst.columns_of(predicate)):
-            return None
         try:
             made = self.condition(catalyst.expression(predicate))
             self.scan.filter(made).limit(0).plan()  # raises what the columns do not fit
@@ -63,6 +84,19 @@ class Binding:
             if _not_null(one) not in tested:  # then the other test says so, too
                 scan = scan.filter(one)
         return scan
+
+
+def _tested(e: Expression) -> set[str]:
+    """The top-level columns in a condition."""
+    tops: set[str] = set()
+    for one in walk(e):
+        if isinstance(one, (ArrowFilter, CompareColumns)):
+            tops |= {path[0] for path in tested_paths(one) or ()}
+        else:
+            tested = getattr(one, "column", getattr(one, "element", None))
+            if isinstance(tested, Column):
+                tops.add(tested.path[0])
+    return tops
 
 
 def _not_null(e: Expression) -> tuple[str, ...] | None:

@@ -20,6 +20,7 @@ from pageseek.predicate.expression import And, Column, Compare, Expression, IsIn
 Node = Mapping[str, Any]
 _COMPARED = {"=": "=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _DECIMAL = re.compile(r"DECIMAL\(\d+,\d+\)")
+_FLOATS = ("FLOAT", "DOUBLE")
 _SPECIAL = re.compile(r"([%_\\])")
 _TYPES = {
     "BOOLEAN": pa.bool_(),
@@ -175,9 +176,9 @@ _PREDICATES: dict[str, Callable[[list[Node]], Expression]] = {
 }
 
 
-def has_nan(predicates: Sequence[Node]) -> bool:
-    """Whether NaN is compared with something: Spark's reader loses rows when it prunes by that."""
-    return any(one.get("value") == "NaN" or has_nan(one.get("of", ())) for one in predicates)
+def has_float(predicates: Sequence[Node]) -> bool:
+    """Whether floats are compared: NaN, the greatest one, is in no statistics, by which Spark's reader prunes."""
+    return any(one.get("type") in _FLOATS or has_float(one.get("of", ())) for one in predicates)
 
 
 def is_joined(predicates: Sequence[Node]) -> bool:

@@ -44,5 +44,9 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
             packed.add(bytearray(piece.serialize().to_pybytes()))
     pieces = jvm.scala.jdk.javaapi.CollectionConverters.asScala(packed.iterator())
     frame = jvm.PythonSQLUtils.toDataFrame(pieces, schema.json(), spark._jsparkSession)
-    data = frame.queryExecution().analyzed().data()
-    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(data)
+    query = frame.queryExecution()
+    if (
+        query.analyzed().getClass().getSimpleName() != "LocalRelation"
+    ):  # they were too many bytes for it
+        return jvm.java.util.Arrays.asList(query.executedPlan().executeCollect())
+    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(query.analyzed().data())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pageseek.base.errors import PageseekError
+from pageseek.base.errors import FileChangedError, PageseekError
 from pageseek.format.chunks import CODECS
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -70,6 +70,9 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         or request.limit is not None
         or (request.dataset_schema is not None and request.dataset_schema.given is not None)
         or scan._sources.in_folders
+        or any(
+            os.path.basename(file.source.path)[:1] in "._" for file in plan.files
+        )  # Spark hides them
     ):
         return False
     kinds: dict[tuple[bytes, ...], list[FileMetadata]] = {}
@@ -139,15 +142,6 @@ def has_plain_types(kind: DataType) -> bool:
     return bool(isinstance(kind, (s.NumericType, s.BooleanType, s.BinaryType, *times)))
 
 
-def has_collation(kind: DataType) -> bool:
-    """Whether there are texts in a type that are not compared by their bytes."""
-    from pyspark.sql import types as s
-
-    if isinstance(kind, s.StructType):
-        return any(has_collation(field.dataType) for field in kind)
-    return isinstance(kind, s.StringType) and bool(kind != s.StringType())
-
-
 def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:
     """The files of a plan as the Java side takes them: path, bytes, and milliseconds of the last change.
 
@@ -156,5 +150,7 @@ def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:
     files = []
     for file in plan.files:
         found = os.stat(file.source.path)
+        if found.st_size != file.version.size:
+            raise FileChangedError(f"{file.source.name}: the file changed after it was planned")
         files.append([os.path.abspath(file.source.path), found.st_size, found.st_mtime_ns // 10**6])
     return json.dumps({"schema": schema.json(), "files": files, "push": push})

@@ -55,7 +55,9 @@ def paths_of(wanted: StructType, whole: StructType) -> list[str]:
     made: list[str] = []
     for field in wanted:
         below = _below(field.dataType, whole[field.name].dataType)
-        made += [field.name] if below is None else [f"{field.name}.{path}" for path in below]
+        paths = [f"{field.name}.{path}" for path in below or ()]
+        # a column may have the name of a path
+        made += [field.name] if below is None or set(paths) & set(whole.names) else paths
     return made
 
 

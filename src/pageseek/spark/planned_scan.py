@@ -13,20 +13,21 @@ import pyarrow as pa
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.aggregates import (
     Aggregation,
-    answers,
+    row_of_none,
     summarized,
     wire_of,
 )
-from pageseek.spark.catalyst import has_nan, is_joined
+from pageseek.spark.catalyst import has_float, is_joined
 from pageseek.spark.expected import expected_rows
 from pageseek.spark.local import is_small, local_rows
 from pageseek.spark.metrics import Run
 from pageseek.spark.native import files_of, is_native
-from pageseek.spark.plan_schema import paths_of, schema_of
+from pageseek.spark.plan_schema import name_of, paths_of, schema_of
 from pageseek.spark.shim import Proxy
 from pageseek.spark.sizing import calendars_of, framed, parts_of, size
 from pageseek.spark.table import SourceTable
 from pageseek.spark.task import execute, part_reader
+from pageseek.spark.types import to_wire
 
 
 class PlannedScan(Proxy):
@@ -40,6 +41,7 @@ class PlannedScan(Proxy):
         self._aggregation = None
         if "aggregation" in request:
             self._aggregation = Aggregation.of(request["aggregation"])
+        self._is_whole = bool(request.get("whole"))  # Spark takes the rows as they are
         given, limit = request["predicates"], request["limit"]
         may_be_native = table.choices.native and not given and limit < 0
         if may_be_native:  # Spark applies them, and here they rule out files
@@ -57,7 +59,7 @@ class PlannedScan(Proxy):
         if self._aggregation is not None:
             self._schema, self._sent = schema, wire_of(self._wire, self._aggregation, schema)
         self.run = Run(self._plan.report)
-        self._has_nan = has_nan(request["given"])
+        self._has_float = has_float(request["given"])
         self._by_filters: dict[str, ScanPlan] = {"[]": self._plan}
         self._expected = expected_rows(self._plan, self._binding.columns)
         self.run.way = self._way = self._chosen(may_be_native, is_joined(given))
@@ -65,8 +67,8 @@ class PlannedScan(Proxy):
     def _chosen(self, may_be_native: bool, joined: bool) -> str:
         table, plan = self._table, self._plan
         if self._aggregation is not None:
-            whole = not self._aggregation.by and answers(self._scan, self._aggregation)
-            return "local" if whole else "tasks"
+            nothing = not plan.files and not self._aggregation.by
+            return "local" if self._is_whole or nothing else "tasks"
         if may_be_native and self.on_reader("[]") == "native":
             return "either" if joined else "native"
         if not plan.files:
@@ -84,15 +86,19 @@ class PlannedScan(Proxy):
 
     def on_native(self, about: str) -> str:
         """The files for Spark's own reader."""
-        return files_of(self._plan, self._table.schema, not self._has_nan)
+        return files_of(self._plan, self._table.schema, not self._has_float)
 
     def on_local(self, about: str) -> Any:
         """The rows, as a list of Java."""
         spark, aggregation = self._table.spark, self._aggregation
         batches: Iterable[pa.RecordBatch]
         if aggregation is not None:
-            report = self._scan.explain(aggregate=aggregation.figures())
-            batches = aggregation.row(self._scan).cast(self._sent).to_batches()
+            report = self._plan.report
+            batches = [row_of_none(aggregation, self._sent)]
+            if self._is_whole:
+                report = self._scan.explain(aggregate=aggregation.figures())
+                found = aggregation.row(self._scan).combine_chunks().to_batches()
+                batches = [to_wire(batch, self._sent, name_of(self._scan)) for batch in found]
         else:
             report = self._plan.report.to_execute()
             batches = execute(

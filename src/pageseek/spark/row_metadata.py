@@ -7,8 +7,9 @@ user-defined types, which it has as structs, collations, and the metadata of col
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -36,12 +37,34 @@ def spark_fields(pairs: Mapping[bytes, bytes | None]) -> dict[str, StructField]:
         return {}
     for one in given:
         try:
-            field = StructField.fromJson(one)
+            field = StructField.fromJson(_known(one))
         # a user-defined type is imported, and may fail in any way
         except (PySparkException, ImportError, AttributeError, KeyError, TypeError, ValueError):
             continue
         made[field.name] = field
     return made
+
+
+def _known(node: Any) -> Any:
+    """A type without user-defined ones whose class no module of this process has: a file must not choose what is imported."""
+    if isinstance(node, list):
+        return [_known(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("type") == "udt" and "pyClass" in node:
+        module = str(node["pyClass"]).rpartition(".")[0]
+        if module not in sys.modules:
+            return _known(node["sqlType"])
+    return {key: _known(value) for key, value in node.items()}
+
+
+def has_collation(kind: DataType) -> bool:
+    """Whether there are texts in a type that are not compared by their bytes."""
+    from pyspark.sql import types as s
+
+    if isinstance(kind, s.StructType):
+        return any(has_collation(field.dataType) for field in kind)
+    return isinstance(kind, s.StringType) and bool(kind != s.StringType())
 
 
 def refined(

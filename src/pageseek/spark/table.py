@@ -10,7 +10,7 @@ from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.binding import Binding
 from pageseek.spark.metrics import Run
-from pageseek.spark.native import has_collation, has_plain_types
+from pageseek.spark.native import has_plain_types
 from pageseek.spark.plan_schema import schema_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ class SourceTable:
         self.spark, self.scan, self.choices = spark, scan, choices
         plan = scan.plan()
         self.schema = schema_of(plan, scan, spark)[1]
-        self._special = frozenset(f.name for f in self.schema if has_collation(f.dataType))
         if scan._request.filter is not None or not has_plain_types(self.schema):
             self.choices = replace(choices, native=False)  # it knows neither
         self._versions = {f.source: f.version for f in plan.files} if choices.pinned else {}
@@ -57,7 +56,7 @@ class SourceTable:
 
     def binding(self) -> Binding:
         """For the conditions of one scan."""
-        return Binding(self.spark, self.scan, self._special)
+        return Binding(self.spark, self.scan)
 
     def planned(self, scan: Scan) -> ScanPlan:
         """The plan of a scan.

@@ -31,6 +31,7 @@ final class PageseekScanBuilder
   private Predicate[] given = new Predicate[0];
   private Predicate[] pushed = new Predicate[0];
   private Aggregation aggregation;
+  private boolean complete;
   private int limit = -1;
 
   PageseekScanBuilder(PageseekTable table, CaseInsensitiveStringMap options) {
@@ -77,12 +78,13 @@ final class PageseekScanBuilder
 
   @Override
   public boolean supportCompletePushDown(Aggregation wanted) {
-    return !answer(wanted, true).isEmpty();
+    complete = !answer(wanted, true).isEmpty();
+    return complete;
   }
 
   @Override
   public boolean pushAggregation(Aggregation wanted) {
-    String schema = answer(wanted, false);
+    String schema = answer(wanted, complete);
     if (schema.isEmpty()) {
       return false;
     }
@@ -121,6 +123,7 @@ final class PageseekScanBuilder
     request.put("schema", required.json());
     if (aggregation != null) {
       request.set("aggregation", Request.aggregation(aggregation));
+      request.put("whole", complete);
     }
     String key = request.toString();
     Planned planned = table.planner.planned("plan", key);

@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
 import org.apache.spark.sql.connector.expressions.aggregate.Min;
 import org.apache.spark.sql.connector.expressions.aggregate.Sum;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** Spark's expressions as JSON, which the planner in Python reads. */
 final class Request {
@@ -76,6 +77,9 @@ final class Request {
       }
     } else if (given instanceof Literal) {
       Literal<?> literal = (Literal<?>) given;
+      if (literal.value() instanceof UTF8String && !((UTF8String) literal.value()).isValid()) {
+        return made.put("name", "a text that is not UTF-8");
+      }
       made.put("type", literal.dataType().sql());
       made.put("value", text(literal.value()));
     } else if (given instanceof GeneralScalarExpression) {
