@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FUNCTIONS = {"count_all": "count_all", "count": "count", "min": "min", "max": "max", "sum": "sum"}
-MOST_BITS = (
-    14  # of the codes of a row's groups: beyond it, parts would be nearly as large as the rows
-)
+MOST_BITS = 18  # of the codes of a row's groups: more groups would be nearly as many as the rows
 MOST_GROUPS = 1 << 18  # of a task, before it sends its rows
 
 
