@@ -360,3 +360,14 @@ def test_a_file_does_not_choose_what_is_imported(tmp_path: Path):
     import sys
 
     assert "this" not in sys.modules
+
+
+def test_extremes_of_old_dates_are_converted(spark: Any, tmp_path: Path, conf: Any):
+    conf("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
+    folder = str(tmp_path / "old")
+    spark.sql("select date '1500-03-01' as d, 1 as i").write.parquet(folder)
+    own = spark.read.parquet(folder)
+    for columns in (("min(d)", "max(d)"), ("max(i)",), ("min(d)", "sum(i)")):
+        assert (
+            load(spark, folder).selectExpr(*columns).collect() == own.selectExpr(*columns).collect()
+        )

@@ -267,3 +267,13 @@ def test_parts_of_a_split_are_never_empty(table_path: Path):
 def test_pageseek_and_its_spark_room_import_without_pyspark():
     code = "import sys, pageseek, pageseek.spark.task; sys.exit('pyspark' in sys.modules or 'pandas' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_file_that_an_executor_does_not_see_is_named_with_a_remedy(tmp_path: Path):
+    path = tmp_path / "gone.parquet"
+    pq.write_table(pa.table({"k": [1]}), path)
+    part = pack(ps.scan(path).plan(), pa.schema({"k": pa.int64()}))
+    path.unlink()
+    with pytest.raises(FileNotFoundError) as raised:
+        list(run(part, ps.__version__))
+    assert "every node sees it" in "".join(raised.value.__notes__)

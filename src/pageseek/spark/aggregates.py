@@ -130,9 +130,12 @@ def answers(scan: Scan, aggregation: Aggregation) -> bool:
     return report.bytes["data"] <= BYTES
 
 
-def is_of_today(scan: Scan, aggregation: Aggregation) -> bool:
+def is_of_today(scan: Scan, aggregation: Aggregation, table: StructType) -> bool:
     """Whether the least and greatest dates and times are the same in Spark's old calendar, as later ones are."""
-    if not any(f.name in ("min", "max") for f in aggregation.functions):
+    from pyspark.sql.types import DateType, TimestampType
+
+    of = [table[f.column].dataType for f in aggregation.functions if f.name in ("min", "max")]
+    if not any(isinstance(kind, (DateType, TimestampType)) for kind in of):
         return True
     return not any(may_be_old(column) for column in aggregation.row(scan).columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -39,6 +40,7 @@ class Binding:
     def __init__(self, spark: SparkSession, scan: Scan) -> None:
         self.scan = scan
         self.settings = Settings(spark)
+        self._pushed: dict[str, Expression | None] = {}
 
     @cached_property
     def columns(self) -> Columns:
@@ -68,6 +70,12 @@ class Binding:
 
     def pushed(self, predicate: catalyst.Node) -> Expression | None:
         """A predicate that Spark pushes, as an expression; None where it is not applied here exactly."""
+        key = json.dumps(predicate)
+        if key not in self._pushed:
+            self._pushed[key] = self._translated(predicate)
+        return self._pushed[key]
+
+    def _translated(self, predicate: catalyst.Node) -> Expression | None:
         try:
             made = self.condition(catalyst.expression(predicate))
             self.scan.filter(made).limit(0).plan()  # raises what the columns do not fit

@@ -19,7 +19,7 @@ from pageseek.spark.plan_schema import empty_frame
 from pageseek.spark.settings import Settings
 from pageseek.spark.shipping import Task, shipped
 from pageseek.spark.sizing import calendars_of, parallelism_of, range_of, task_count
-from pageseek.spark.types import spark_schema, wire_field, wire_type
+from pageseek.spark.types import OF_SPARK, spark_schema, wire_field, wire_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,21 +32,8 @@ How = Literal["inner", "left", "semi"]
 BROADCAST_LIMIT = 1_000_000
 BROADCAST_BYTES = 64 << 20  # of keys: over Connect a message has at most 128 MB
 _MOST_LIMIT = (1 << 31) - 2  # of Spark's limit, which is an int
-# The Arrow types of keys
-_KEY_TYPES = {
-    "BooleanType": pa.bool_(),
-    "ByteType": pa.int8(),
-    "ShortType": pa.int16(),
-    "IntegerType": pa.int32(),
-    "LongType": pa.int64(),
-    "FloatType": pa.float32(),
-    "DoubleType": pa.float64(),
-    "DateType": pa.date32(),
-    "StringType": pa.string(),
-    "BinaryType": pa.binary(),
-    "TimestampNTZType": pa.timestamp("us"),
-    "TimestampType": pa.timestamp("us", "UTC"),
-}
+_NO_KEYS = ("NullType", "TimeType", "DayTimeIntervalType")
+_KEY_TYPES = {name: kind for name, kind in OF_SPARK.items() if name not in _NO_KEYS}
 
 
 def lookup(

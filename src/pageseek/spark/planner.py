@@ -44,7 +44,7 @@ class TablePlanner(Proxy):
         binding = self.table.binding()
         scan = binding.filtered(request["predicates"])
         if request["whole"]:
-            known = answers(scan, aggregation) and is_of_today(scan, aggregation)
+            known = answers(scan, aggregation) and is_of_today(scan, aggregation, self.table.schema)
             return schema.json() if known else ""
         plan = scan.select(*aggregation.columns).plan()
         fits = plan.files and has_few_groups(plan, aggregation, binding.columns)

@@ -55,23 +55,9 @@ _SPARK_TYPES = {
     pa.timestamp("us", "UTC"): "TimestampType",
     pa.duration("us"): "DayTimeIntervalType",
 }
-_OF_SPARK = {
-    "NullType": pa.null(),
-    "BooleanType": pa.bool_(),
-    "ByteType": pa.int8(),
-    "ShortType": pa.int16(),
-    "IntegerType": pa.int32(),
-    "LongType": pa.int64(),
-    "FloatType": pa.float32(),
-    "DoubleType": pa.float64(),
-    "DateType": pa.date32(),
-    "StringType": pa.string(),
-    "BinaryType": pa.binary(),
-    "TimestampNTZType": pa.timestamp("us"),
-    "TimestampType": pa.timestamp("us", "UTC"),
-    "TimeType": pa.time64("ns"),
-    "DayTimeIntervalType": pa.duration("us"),
-}
+# the other way round: of several Arrow types the first
+OF_SPARK = {name: kind for kind, name in reversed(_SPARK_TYPES.items())}
+OF_SPARK["TimeType"] = pa.time64("ns")
 MAX_PRECISION = 38
 # a Variant, as Spark recognizes it
 VARIANT = pa.struct(
@@ -236,7 +222,7 @@ def arrow_type(kind: SparkType, name: str) -> pa.DataType:
     if isinstance(kind, s.MapType):
         value = _arrow_field("value", kind.valueType, kind.valueContainsNull, name)
         return pa.map_(arrow_type(kind.keyType, name), value)
-    made = _OF_SPARK.get(type(kind).__name__)
+    made = OF_SPARK.get(type(kind).__name__)
     if made is None or kind.simpleString().startswith("string "):  # with a collation
         raise UnsupportedError(
             f"column {name!r}: values of the type {kind.simpleString()} are not read"
