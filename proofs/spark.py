@@ -86,7 +86,8 @@ def predicates(frame: Any, found: list[Any], rng: random.Random) -> Iterator[Any
 def compare_file(spark: Any, path: Path, rng: random.Random, counts: Any) -> None:
     """One file of the corpus by each way of reading."""
     from pageseek.base.errors import PageseekError
-    from pageseek.spark import load, native
+    from pageseek.spark import load
+    from pageseek.spark.table import native
 
     try:
         own = spark.read.parquet(str(path))
@@ -156,7 +157,8 @@ def corpus(spark: Any, files: int, seed: int) -> collections.Counter[str]:
 
 def sql(spark: Any, predicates: int, seed: int) -> collections.Counter[str]:
     """Random predicates over generated files, by each way of reading."""
-    from pageseek.spark import load, native
+    from pageseek.spark import load
+    from pageseek.spark.table import native
 
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:

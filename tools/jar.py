@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SHIM = ROOT / "src" / "pageseek" / "spark" / "shim"
+SHIM = ROOT / "src" / "pageseek" / "spark" / "table" / "shim"
 JAR = SHIM / "pageseek-spark.jar"
 DATE = (2026, 1, 1, 0, 0, 0)
 OPTIONS = [

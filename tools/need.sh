@@ -75,7 +75,7 @@ for what in "$@"; do
         ;;
     jdk)
         has_jdk || installed openjdk-17-jdk-headless
-        has_jdk || missing "no JDK 17, which compiles src/pageseek/spark/shim: apt-get install openjdk-17-jdk-headless"
+        has_jdk || missing "no JDK 17, which compiles src/pageseek/spark/table/shim: apt-get install openjdk-17-jdk-headless"
         ;;
     *) missing "unknown: $what" ;;
     esac

@@ -21,7 +21,7 @@ from far_queries import compared
 
 import pageseek as ps
 from pageseek.spark import attach_index, lookup, read, write
-from pageseek.spark.sizing import parallelism_of
+from pageseek.spark.tasks.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
 OLD = "t < timestamp '1500-03-02 00:00:00'"

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import load, read, zone_history
-from pageseek.spark.rebase import DAYS, UTC, bounds
-from pageseek.spark.settings import Settings
+from pageseek.spark import load, read
+from pageseek.spark.calendar import zone_history
+from pageseek.spark.calendar.rebase import DAYS, UTC, bounds
+from pageseek.spark.session.settings import Settings
 
 pytestmark = pytest.mark.spark
 OLD, NEW = "1500-03-01", "2024-02-29"

@@ -14,9 +14,16 @@ import pytest
 
 import pageseek as ps
 from pageseek.base.errors import PageseekError
-from pageseek.spark import commit
-from pageseek.spark.commit import STAGING, Staging, begin, one_attempt_each, recover, visible
-from pageseek.spark.write_task import WriteSpec, folder_name, write_partition
+from pageseek.spark.writing import commit
+from pageseek.spark.writing.commit import (
+    STAGING,
+    Staging,
+    begin,
+    one_attempt_each,
+    recover,
+    visible,
+)
+from pageseek.spark.writing.write_task import WriteSpec, folder_name, write_partition
 from pageseek.storage.output_folders import OutputFolder, output_folder
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.spark import load, read
-from pageseek.spark.folders import inference
-from pageseek.spark.settings import Settings
+from pageseek.spark.session.settings import Settings
+from pageseek.spark.sources.folders import inference
 
 pytestmark = pytest.mark.spark
 ALONE = (

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.spark import load, native
+from pageseek.spark import load
+from pageseek.spark.table import native
 from support.spark_sql import FILES, ROWS, predicate, write_folder
 
 pytestmark = pytest.mark.spark
@@ -253,9 +254,9 @@ def test_what_tasks_get_is_unpickled_where_pageseek_is_not_to_be_seen(spark: Any
     import subprocess
     import sys
 
-    from pageseek.spark.opening import opened
-    from pageseek.spark.planned_scan import PlannedScan
-    from pageseek.spark.table import Choices, SourceTable
+    from pageseek.spark.sources.opening import opened
+    from pageseek.spark.table.planned_scan import PlannedScan
+    from pageseek.spark.table.table import Choices, SourceTable
 
     table = SourceTable(spark, opened(spark, folder), Choices())
     counts = {"by": [{"column": ["c"]}], "functions": [{"name": "count_all", "of": []}]}
@@ -351,7 +352,7 @@ def test_a_text_that_is_not_utf8_is_compared_by_spark(spark: Any, tmp_path: Path
 
 
 def test_a_file_does_not_choose_what_is_imported(tmp_path: Path):
-    from pageseek.spark.row_metadata import KEY, spark_fields
+    from pageseek.spark.columns.row_metadata import KEY, spark_fields
 
     kind = '{"type": "udt", "pyClass": "this.Zen", "sqlType": "integer", "serializedClass": ""}'
     text = f'{{"type": "struct", "fields": [{{"name": "k", "type": {kind}, "nullable": true, "metadata": {{}}}}]}}'

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import lookup_keys, lookup_task
-from pageseek.spark.lookup_keys import PLAIN, KeyIndex
-from pageseek.spark.lookup_ranges import KeyRange, key_ranges, partition_ids, spark_hash
-from pageseek.spark.lookup_task import Probe, assign, pack, probe_partition
-from pageseek.spark.names import Columns
+from pageseek.spark.lookups import lookup_keys, lookup_task
+from pageseek.spark.lookups.lookup_keys import PLAIN, KeyIndex
+from pageseek.spark.lookups.lookup_ranges import KeyRange, key_ranges, partition_ids, spark_hash
+from pageseek.spark.lookups.lookup_task import Probe, assign, pack, probe_partition
+from pageseek.spark.session.names import Columns
 
 NAN = float("nan")
 

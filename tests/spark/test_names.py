@@ -11,7 +11,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.spark import load, read
-from pageseek.spark.plan_schema import empty_frame
+from pageseek.spark.columns.plan_schema import empty_frame
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ import pytest
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.spark import load, register, report
-from pageseek.spark.options import as_text, parsed
+from pageseek.spark.sources.options import as_text, parsed
 
 pytestmark = pytest.mark.spark
 ROWS = 3000

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pageseek.spark import load, read
-from pageseek.spark.row_metadata import KEY, spark_fields
+from pageseek.spark.columns.row_metadata import KEY, spark_fields
 
 pytestmark = pytest.mark.spark
 

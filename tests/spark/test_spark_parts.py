@@ -19,10 +19,11 @@ import pytest
 import pageseek as ps
 from pageseek.format.columns import output
 from pageseek.format.types import Options
-from pageseek.spark import opening, reader
-from pageseek.spark.sizing import TASKS_PER_CORE, task_count, work
-from pageseek.spark.task import acknowledge_at_once, make_task, pack, run
-from pageseek.spark.types import to_wire, wire_schema, wire_type
+from pageseek.spark import reader
+from pageseek.spark.columns.types import to_wire, wire_schema, wire_type
+from pageseek.spark.sources import opening
+from pageseek.spark.tasks.sizing import TASKS_PER_CORE, task_count, work
+from pageseek.spark.tasks.task import acknowledge_at_once, make_task, pack, run
 from support.opened import open_metadata
 
 CONVERSIONS = [
@@ -265,7 +266,7 @@ def test_parts_of_a_split_are_never_empty(table_path: Path):
 
 
 def test_pageseek_and_its_spark_room_import_without_pyspark():
-    code = "import sys, pageseek, pageseek.spark.task; sys.exit('pyspark' in sys.modules or 'pandas' in sys.modules)"
+    code = "import sys, pageseek, pageseek.spark.tasks.task; sys.exit('pyspark' in sys.modules or 'pandas' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

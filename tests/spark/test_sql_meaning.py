@@ -13,9 +13,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.spark import read
-from pageseek.spark.meaning import spark_filter
-from pageseek.spark.names import Columns
-from pageseek.spark.settings import Settings
+from pageseek.spark.filters.meaning import spark_filter
+from pageseek.spark.session.names import Columns
+from pageseek.spark.session.settings import Settings
 
 pytestmark = pytest.mark.spark
 NAN, INF = float("nan"), float("inf")

@@ -17,7 +17,7 @@ import pytest
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.spark import register
-from pageseek.spark.growing import Growing
+from pageseek.spark.datasource.growing import Growing
 
 JOB = Path(__file__).with_name("stream_job.py")
 DAY = 86_400

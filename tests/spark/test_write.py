@@ -16,7 +16,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.spark import write
-from pageseek.spark.commit import STAGING
+from pageseek.spark.writing.commit import STAGING
 
 pytestmark = pytest.mark.spark
 

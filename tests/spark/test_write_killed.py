@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark.commit import STAGING
+from pageseek.spark.writing.commit import STAGING
 
 pytestmark = pytest.mark.spark
 JOB = Path(__file__).with_name("write_job.py")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
-from pageseek.spark.narrowed import narrowed
-from pageseek.spark.plan_schema import name_of
-from pageseek.spark.planner import TablePlanner
-from pageseek.spark.shim import fits, table_frame, table_of
-from pageseek.spark.source import source_frame
-from pageseek.spark.table import Choices, SourceTable
+from pageseek.spark.columns.plan_schema import name_of
+from pageseek.spark.datasource.source import source_frame
+from pageseek.spark.sources.narrowed import narrowed
+from pageseek.spark.table.planner import TablePlanner
+from pageseek.spark.table.shim import fits, table_frame, table_of
+from pageseek.spark.table.table import Choices, SourceTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pageseek.spark.binding import Binding
-from pageseek.spark.expected import expected_rows
+from pageseek.spark.columns.plan_schema import empty_frame, schema_of
+from pageseek.spark.columns.row_metadata import as_sent, as_wanted, quoted
+from pageseek.spark.filters.binding import Binding
 from pageseek.spark.load import loaded
-from pageseek.spark.opening import opened
-from pageseek.spark.plan_schema import empty_frame, schema_of
-from pageseek.spark.row_metadata import as_sent, as_wanted, quoted
-from pageseek.spark.shim import fits
-from pageseek.spark.sizing import parts_of, range_of
-from pageseek.spark.table import Choices
-from pageseek.spark.task import ROWS, make_task
+from pageseek.spark.sources.opening import opened
+from pageseek.spark.table.shim import fits
+from pageseek.spark.table.table import Choices
+from pageseek.spark.tasks.expected import expected_rows
+from pageseek.spark.tasks.sizing import parts_of, range_of
+from pageseek.spark.tasks.task import ROWS, make_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.spark.growing import OPTIONS
+from pageseek.spark.datasource.growing import OPTIONS
+from pageseek.spark.datasource.source import register_source, source_class, told
 from pageseek.spark.load import table
-from pageseek.spark.options import parsed
-from pageseek.spark.shim import Proxy, fits, python_of
-from pageseek.spark.source import register_source, source_class, told
-from pageseek.spark.table import Choices
+from pageseek.spark.sources.options import parsed
+from pageseek.spark.table.shim import Proxy, fits, python_of
+from pageseek.spark.table.table import Choices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

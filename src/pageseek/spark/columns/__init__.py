@@ -1,0 +1,9 @@
+"""Types of columns, from Parquet to Spark.
+
+| file | job |
+|---|---|
+| `types` | the types, and the batches that tasks send |
+| `variant` | Variants that are shredded into columns |
+| `row_metadata` | types that Spark tells in the footers of its files |
+| `plan_schema` | the schema of a plan's DataFrame |
+"""

@@ -1,0 +1,107 @@
+"""The schema of a plan's DataFrame, and the wire types of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pageseek.base.report import Report
+from pageseek.dataset.file_cache import cache
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.scan import Scan
+from pageseek.spark.columns.row_metadata import refined, spark_fields
+from pageseek.spark.columns.types import spark_schema, wire_field, wire_schema
+from pageseek.storage import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructField, StructType
+
+    from pageseek.scan.scan_plan import ScanPlan
+
+
+def _told(plan: ScanPlan, sources: Sequence[Source]) -> tuple[pa.Schema, dict[str, StructField]]:
+    """The wire types of a plan's columns: by the first file that has the column in the plan's type, else by that type.
+
+    And what Spark's own schema in that file says of them, unless they are those of a table, or were given.
+    """
+    found: dict[str, pa.Field] = {}
+    fields: dict[str, StructField] = {}
+    missing = set(plan.schema.names)
+    dataset_schema = plan.request.dataset_schema
+    if dataset_schema is not None:
+        missing -= set(dataset_schema.folders.names)
+    for source in sources:
+        if not missing:
+            break
+        file = cache.open(source, Report(), plan.request.limits.max_metadata_bytes)
+        bound_request = BoundRequest.of(file, plan.request, source)
+        own = zip(bound_request.columns, bound_request.schema, strict=True)
+        there = [(c, f) for c, f in own if f.name in missing]
+        missing -= {f.name for _, f in there}
+        same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
+        found |= {f.name: f for f in wire_schema(same, source.name)}
+        if same and (dataset_schema is None or dataset_schema.given is None):
+            told = spark_fields(file.key_value_metadata)
+            fields |= {c.name: told[c.name] for c in same if c.name in told}
+    first = sources[0].name if sources else ""
+    return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema]), fields
+
+
+def paths_of(wanted: StructType, whole: StructType) -> list[str]:
+    """The columns, and fields of structs, that a pruned schema has."""
+    made: list[str] = []
+    for field in wanted:
+        below = _below(field.dataType, whole[field.name].dataType)
+        paths = [f"{field.name}.{path}" for path in below or ()]
+        # a column may have the name of a path
+        made += [field.name] if below is None or set(paths) & set(whole.names) else paths
+    return made
+
+
+def _below(wanted: DataType, whole: DataType) -> list[str] | None:
+    """The paths below a field that are wanted; None is all of it."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    while isinstance(whole, ArrayType) and isinstance(wanted, ArrayType):
+        wanted, whole = wanted.elementType, whole.elementType
+    if wanted == whole or not (isinstance(whole, StructType) and isinstance(wanted, StructType)):
+        return None
+    if any("." in name for name in whole.names):  # a path could not name it
+        return None
+    made: list[str] = []
+    for field in wanted:
+        below = _below(field.dataType, whole[field.name].dataType)
+        made += [field.name] if below is None else [f"{field.name}.{path}" for path in below]
+    return made
+
+
+def schema_of(plan: ScanPlan, scan: Scan, spark: SparkSession) -> tuple[pa.Schema, StructType]:
+    """The wire types of a plan's columns, and the schema of its DataFrame."""
+    wire, told = _told(plan, scan.sources)
+    source = name_of(scan)
+    schema, wire = refined(spark_schema(wire, source, spark), wire, told)
+    return wire, schema
+
+
+def name_of(scan: Scan) -> str:
+    """What errors call the source of a scan."""
+    return scan.sources[0].path if scan.sources else "a table without files"
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A DataFrame without rows and without a task, whose costs hardly depend on the number of columns.
+
+    A Connect client sends the schema alone. `createDataFrame` of a Classic session starts Python workers, unless the list of
+    rows is one of the JVM.
+    """
+    if "connect" in type(spark).__module__:
+        return spark.createDataFrame([], schema)
+    from pyspark.sql import DataFrame
+
+    session, jvm = spark._jsparkSession, spark._jvm
+    assert jvm is not None
+    java_schema = session.parseDataType(schema.json())
+    return DataFrame(session.createDataFrame(jvm.java.util.ArrayList(), java_schema), spark)

@@ -1,0 +1,101 @@
+"""How a Python Data Source is planned: in a process that has no session, but was told the settings of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.scan.scan import Scan
+from pageseek.spark.columns.plan_schema import schema_of
+from pageseek.spark.columns.types import arrow_type
+from pageseek.spark.datasource.growing import OPTIONS, Growing
+from pageseek.spark.filters.binding import Binding
+from pageseek.spark.filters.pushed_filters import node_of
+from pageseek.spark.sources.narrowed import narrowed
+from pageseek.spark.sources.options import TextOptions, parsed
+from pageseek.spark.tasks.expected import expected_rows
+from pageseek.spark.tasks.sizing import parts_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass
+class Planning:
+    """Plans what a Python Data Source reads, in a process without a session.
+
+    Attributes
+    ----------
+    session : ToldSession
+        What was told of the session, which it stands for.
+    wanted : TextOptions
+        What the options say.
+    pushes : bool
+        Whether Spark may push filters.
+    """
+
+    session: Any
+    wanted: TextOptions
+    pushes: bool
+
+    @classmethod
+    def of(cls, session: Any, options: Mapping[str, str], pushes: bool) -> Planning:
+        """For the options of a query."""
+        return cls(session, parsed(options, OPTIONS), pushes)
+
+    def scan(self, schema: StructType | None = None, source: Any = None) -> Scan:
+        """The scan, with the columns of a schema."""
+        wanted = self.wanted
+        columns = wanted.table.get("columns") if schema is None else None
+        return narrowed(
+            self.session,
+            wanted.source if source is None else source,
+            schema=schema,
+            columns=columns,
+            filter=wanted.table.get("filter"),
+            **wanted.scan,
+        )
+
+    def schema(self) -> StructType:
+        """The columns that the options and files say."""
+        scan = self.scan()
+        made = schema_of(scan.plan(), scan, self.session)[1]
+        if not made.names:
+            raise UnsupportedError(
+                "a Python Data Source has at least one column: name one in `columns`"
+            )
+        return made
+
+    def pushed(self, scan: Scan, filters: Sequence[Any]) -> tuple[Scan, list[Any]]:
+        """The scan with those filters that it applies, and the others."""
+        binding, left = Binding(self.session, scan), []
+        for one in filters:
+            condition = binding.pushed(node_of(one))
+            if condition is None:
+                left.append(one)
+            else:
+                scan = scan.filter(condition)
+        return scan, left
+
+    def parts(self, scan: Scan, schema: StructType) -> list[bytes]:
+        """The plan of a scan as parts for tasks, whose batches have the types that Spark expects."""
+        plan = scan.plan()
+        wire = pa.schema(
+            [pa.field(f.name, arrow_type(f.dataType, f.name), f.nullable) for f in schema]
+        )
+        expected = expected_rows(plan, Binding(self.session, scan).columns)
+        return parts_of(self.session, plan, wire, self.wanted.table.get("tasks"), expected)
+
+    def growing(self) -> Growing:
+        """The files of a stream."""
+        other = self.wanted.other
+        return Growing(
+            self.wanted.source,
+            self.wanted.scan.get("storage_options"),
+            most=other.get("maxfilespertrigger"),
+            age=other.get("maxfileage", "7d"),
+        )

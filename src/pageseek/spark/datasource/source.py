@@ -1,0 +1,246 @@
+"""The format "pageseek" as a Python Data Source: for Connect, for streams, and where Spark lacks what the Java table needs.
+
+Spark pickles the class, and plans with it in Python workers of the driver. It pushes filters, but no columns, limits or
+aggregations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import PageseekError
+from pageseek.base.version import __version__
+from pageseek.spark.session.settings import ToldSession
+from pageseek.spark.sources.options import as_text
+from pageseek.spark.tasks.sizing import parallelism_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceReader,
+        DataSourceStreamReader,
+        Filter,
+        InputPartition,
+    )
+    from pyspark.sql.types import StructType
+
+    from pageseek.spark.datasource.growing import Listed, Offset
+    from pageseek.spark.datasource.planning import Planning
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+SESSION = "session"  # the option with what `load` tells of its session
+_CORES = "spark.sql.leafNodeDefaultParallelism"
+
+
+def told(spark: SparkSession) -> dict[str, Any]:
+    """What the planning needs to know of a session."""
+    known = ToldSession.of(spark)
+    settings = {**known.settings, _CORES: str(parallelism_of(spark))}
+    pushes = str(spark.conf.get(PUSHDOWN, None) or "false").lower() == "true"
+    return {"spark": known.version, "settings": settings, "pushes": pushes}
+
+
+def register_source(spark: SparkSession) -> dict[str, Any]:
+    """Make the source a format of a session, and let Spark push filters into Python Data Sources.
+
+    Returns what was told of the session.
+    """
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException):  # what holds then is seen by `told`
+        spark.conf.set(PUSHDOWN, "true")
+    known = told(spark)
+    spark.dataSource.register(source_class(known))
+    return known
+
+
+def source_frame(spark: SparkSession, source: Any, options: dict[str, Any]) -> DataFrame:
+    """`load` where the Java table cannot be."""
+    texts = as_text(source, options)
+    known = json.dumps(register_source(spark))
+    return spark.read.format("pageseek").options(**{SESSION: known, **texts}).load()
+
+
+def source_class(known: dict[str, Any]) -> type[DataSource]:
+    """The Python Data Source. It is pickled by value, so that it can say what is wrong where pageseek is missing.
+
+    `known`: what `told` says of the session.
+    """
+    from pyspark.sql.datasource import DataSource
+
+    version = __version__
+
+    class PageseekSource(DataSource):  # type: ignore[misc]
+        """Parquet files, pruned by what Spark pushes."""
+
+        @classmethod
+        def name(cls) -> str:
+            return "pageseek"
+
+        def _made(self) -> Any:
+            """The planning, in this process."""
+            import json
+            import sys
+
+            options = dict(self.options)
+            path = {k.lower(): v for k, v in options.items()}.get("python_path")
+            if path is not None and path not in sys.path:
+                sys.path.insert(0, path)
+            try:
+                from pageseek.spark.datasource import source
+            except ImportError as error:
+                raise ImportError(
+                    f"Spark's Python on the driver, {sys.executable}, cannot import pageseek ({error}): install it there and on "
+                    "every node, or use pageseek.spark.read"
+                ) from error
+            telling = next((k for k in options if k.lower() == "session"), None)
+            session = known if telling is None else json.loads(options.pop(telling))
+            return source.planning_of(session, options, version)
+
+        def schema(self) -> StructType:
+            made: StructType = self._made().schema()
+            return made
+
+        def reader(self, schema: StructType) -> DataSourceReader:
+            from pageseek.spark.datasource import source
+
+            planning = self._made()
+            return source.reader_of(planning, schema)
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+            from pageseek.spark.datasource import source
+
+            planning = self._made()
+            return source.stream_reader_of(planning, schema)
+
+    return PageseekSource
+
+
+def planning_of(known: dict[str, Any], options: dict[str, str], version: str) -> Planning:
+    """The planning of a query, where Spark has called the source."""
+    if version != __version__:
+        raise PageseekError(
+            f"the client has pageseek {version}, Spark's driver {__version__}: install the same on both"
+        )
+    from pageseek.spark.datasource.planning import Planning
+
+    return Planning.of(ToldSession(known["spark"], known["settings"]), options, known["pushes"])
+
+
+def reader_of(planning: Planning, schema: StructType) -> DataSourceReader:
+    """A reader of the columns of a schema."""
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+    carried = _carried(planning)
+
+    class Reader(DataSourceReader):  # type: ignore[misc]
+        """Plans when Spark asks for partitions, with the filters that it has pushed before."""
+
+        def __init__(self) -> None:
+            self._scan = planning.scan(schema)
+
+        def __reduce__(self) -> Any:
+            return carried
+
+        def partitions(self) -> Sequence[InputPartition]:
+            return [InputPartition(part) for part in planning.parts(self._scan, schema)]
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            raise NotImplementedError  # tasks have what it is pickled as
+
+    class PushingReader(Reader):
+        """One that Spark may push filters into: it refuses such a reader where the setting is off."""
+
+        def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+            self._scan, left = planning.pushed(self._scan, filters)
+            return left
+
+    return PushingReader() if planning.pushes else Reader()
+
+
+def stream_reader_of(planning: Planning, schema: StructType) -> DataSourceStreamReader:
+    """A reader of the files that appear, with the columns of a schema."""
+    from pyspark.sql import datasource
+
+    carried = _carried(planning)
+    bases: tuple[type, ...] = (datasource.DataSourceStreamReader,)
+    try:
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadMaxFiles,
+            SupportsTriggerAvailableNow,
+        )
+
+        bases += (SupportsTriggerAvailableNow,)
+    except ImportError:  # before 4.2: each batch has all files
+        pass
+
+    class StreamReader(*bases):  # type: ignore[misc]
+        """Its offsets are those of `growing`."""
+
+        def __init__(self) -> None:
+            self._growing = planning.growing()
+            self._last: Offset = {}
+            self._until: dict[bytes, Listed] | None = None
+
+        def __reduce__(self) -> Any:
+            return carried
+
+        def initialOffset(self) -> Offset:  # noqa: N802
+            return {}
+
+        def getDefaultReadLimit(self) -> Any:  # noqa: N802
+            most = self._growing.most
+            return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+
+        def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
+            most = getattr(limit, "max_files", None)
+            return self._growing.latest(self._last if start is None else start, most, self._until)
+
+        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+            self._until = self._growing.listed()
+
+        def partitions(self, start: Offset, end: Offset) -> Sequence[Any]:
+            self._last = end
+            files = self._growing.between(start, end)
+            if not files:
+                return []
+            parts = planning.parts(planning.scan(schema, files), schema)
+            return [datasource.InputPartition(part) for part in parts]
+
+        def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+            raise NotImplementedError  # tasks have what it is pickled as
+
+    made: DataSourceStreamReader = StreamReader()
+    return made
+
+
+def _carried(planning: Planning) -> Any:
+    """What the readers are pickled as for tasks: by value, so that a path can be set before pageseek is imported."""
+    version = __version__
+    path = planning.wanted.table.get("python_path")
+
+    def made() -> Any:
+        from types import SimpleNamespace
+
+        def read(partition: Any) -> Any:
+            import sys
+
+            if path is not None and path not in sys.path:
+                sys.path.insert(0, path)
+            try:
+                from pageseek.spark.tasks.task import run
+            except ImportError as error:
+                raise ImportError(
+                    f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install it on every node"
+                ) from error
+            return iter(()) if partition.value is None else run(partition.value, version)
+
+        return SimpleNamespace(read=read)
+
+    return made, ()

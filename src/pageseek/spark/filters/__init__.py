@@ -1,0 +1,10 @@
+"""Filters with the meaning that Spark gives them, as expressions of this package.
+
+| file | job |
+|---|---|
+| `dialect` | Spark's SQL as text |
+| `meaning` | casts and comparisons as Spark does them |
+| `catalyst` | predicates that Spark pushes into a table |
+| `pushed_filters` | filters that Spark pushes into a Python Data Source |
+| `binding` | conditions, bound to the columns of a source |
+"""

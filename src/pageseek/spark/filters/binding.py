@@ -1,0 +1,114 @@
+"""Conditions of a query, bound to the columns of a source with the meaning that they have in a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import PageseekError, UnsupportedError
+from pageseek.dataset.dataset_schema import tested_paths
+from pageseek.predicate.expression import (
+    ArrowFilter,
+    Column,
+    Compare,
+    CompareColumns,
+    Expression,
+    IsIn,
+    IsNull,
+    Not,
+    StartsWith,
+    walk,
+)
+from pageseek.scan.scan import Scan
+from pageseek.spark.calendar.calendar_marks import rebased_filter
+from pageseek.spark.columns.row_metadata import has_collation, spark_fields
+from pageseek.spark.filters import catalyst
+from pageseek.spark.filters.meaning import spark_filter
+from pageseek.spark.session.names import Columns
+from pageseek.spark.session.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Binding:
+    """Binds conditions to one scan, by the settings that the session has at the first use of each."""
+
+    def __init__(self, spark: SparkSession, scan: Scan) -> None:
+        self.scan = scan
+        self.settings = Settings(spark)
+        self._pushed: dict[str, Expression | None] = {}
+
+    @cached_property
+    def columns(self) -> Columns:
+        """All columns of the source."""
+        request = replace(self.scan._request, columns=None, filter=None, limit=None)
+        return Columns(replace(self.scan, _request=request), self.settings)
+
+    def condition(self, given: Any) -> Expression | None:
+        """A filter in any form that `read` takes, as an expression."""
+        made = spark_filter(given, self.columns, self.settings)
+        if made is None:
+            return None
+        for name in sorted(_tested(made) & self._collated):
+            raise UnsupportedError(
+                f"filter {made!r}: {name!r} has a collation of Spark, which compares its texts by rules of its own; "
+                "filter the DataFrame instead: load(...).where(...)"
+            )
+        return rebased_filter(made, self.columns, self.settings)
+
+    @cached_property
+    def _collated(self) -> frozenset[str]:
+        """Columns of the first file whose texts are not compared by their bytes."""
+        for _, file in self.columns.files():
+            told = spark_fields(file.key_value_metadata)
+            return frozenset(name for name, f in told.items() if has_collation(f.dataType))
+        return frozenset()
+
+    def pushed(self, predicate: catalyst.Node) -> Expression | None:
+        """A predicate that Spark pushes, as an expression; None where it is not applied here exactly."""
+        key = json.dumps(predicate)
+        if key not in self._pushed:
+            self._pushed[key] = self._translated(predicate)
+        return self._pushed[key]
+
+    def _translated(self, predicate: catalyst.Node) -> Expression | None:
+        try:
+            made = self.condition(catalyst.expression(predicate))
+            self.scan.filter(made).limit(0).plan()  # raises what the columns do not fit
+        except (catalyst.NotTranslated, PageseekError):
+            return None
+        return made
+
+    def filtered(self, predicates: Iterable[catalyst.Node]) -> Scan:
+        """The scan with those of the predicates that are applied here."""
+        scan = self.scan
+        made = [one for one in map(self.pushed, predicates) if one is not None]
+        tested = {one.column.path for one in made if isinstance(one, (Compare, IsIn, StartsWith))}
+        for one in made:
+            if _not_null(one) not in tested:  # then the other test says so, too
+                scan = scan.filter(one)
+        return scan
+
+
+def _tested(e: Expression) -> set[str]:
+    """The top-level columns in a condition."""
+    tops: set[str] = set()
+    for one in walk(e):
+        if isinstance(one, (ArrowFilter, CompareColumns)):
+            tops |= {path[0] for path in tested_paths(one) or ()}
+        else:
+            tested = getattr(one, "column", getattr(one, "element", None))
+            if isinstance(tested, Column):
+                tops.add(tested.path[0])
+    return tops
+
+
+def _not_null(e: Expression) -> tuple[str, ...] | None:
+    """The column that a condition says not to be null."""
+    if isinstance(e, Not) and isinstance(e.arg, IsNull):
+        return e.arg.column.path
+    return None

@@ -1,0 +1,10 @@
+"""The rows of files that have given keys.
+
+| file | job |
+|---|---|
+| `lookup` | `lookup`: the keys, and what Spark does with them |
+| `lookup_files` | the files, and their plans |
+| `lookup_keys` | keys as conditions, and as an index |
+| `lookup_ranges` | which task gets which row groups and keys |
+| `lookup_task` | what runs in an executor |
+"""

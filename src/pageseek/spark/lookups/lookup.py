@@ -1,0 +1,377 @@
+"""`lookup`: the rows of files that have given keys."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from pageseek.base.errors import PredicateError, UnsupportedError
+from pageseek.spark.columns.plan_schema import empty_frame
+from pageseek.spark.columns.types import OF_SPARK, spark_schema, wire_field, wire_type
+from pageseek.spark.lookups.lookup_files import Files
+from pageseek.spark.lookups.lookup_keys import table_of, without_nulls
+from pageseek.spark.lookups.lookup_ranges import key_ranges, partition_ids
+from pageseek.spark.lookups.lookup_task import Probe, pack, pack_keys
+from pageseek.spark.session.settings import Settings
+from pageseek.spark.tasks.expected import expected_rows
+from pageseek.spark.tasks.shipping import Task, shipped
+from pageseek.spark.tasks.sizing import calendars_of, parallelism_of, range_of, task_count
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType as SparkType
+    from pyspark.sql.types import StructType
+
+    from pageseek.scan.scan_plan import ScanPlan
+
+How = Literal["inner", "left", "semi"]
+BROADCAST_LIMIT = 1_000_000
+BROADCAST_BYTES = 64 << 20  # of keys: over Connect a message has at most 128 MB
+_MOST_LIMIT = (1 << 31) - 2  # of Spark's limit, which is an int
+_NO_KEYS = ("NullType", "TimeType", "DayTimeIntervalType")
+_KEY_TYPES = {name: kind for name, kind in OF_SPARK.items() if name not in _NO_KEYS}
+
+
+def lookup(
+    spark: SparkSession,
+    source: Any,
+    keys: Any,
+    on: str | Sequence[str] | Mapping[str, str],
+    columns: Sequence[str] | None = None,
+    how: How = "inner",
+    *,
+    filter: Any = None,
+    broadcast_limit: int = BROADCAST_LIMIT,
+    tasks: int | None = None,
+    python_path: str | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The rows of files that have given keys, as a join of Spark gives them, read with all that rules out row groups and pages.
+
+    Few keys are collected, and sent to all tasks: the driver plans with them. More keys are shuffled: each task gets some row
+    groups and the keys in their range, and plans by itself. Of the keys only the columns of `on` go to the tasks. Where there
+    are others, or with "left", Spark joins the keys with the rows that were found, so that it evaluates `keys` twice: cache
+    what is expensive or random.
+
+    Planning happens here, at once, as in `read`.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Classic or Connect.
+    source : str, path, sequence of them, or (pyarrow filesystem, path)
+        The files, as in `read`.
+    keys : pyspark.sql.DataFrame, pyarrow.Table, pandas.DataFrame, or sequence
+        The keys. A sequence has a value for each key, or a tuple if there are several columns. Duplicates and nulls are as
+        in a join: each duplicate has its own rows, and a null equals nothing.
+    on : str, sequence of str, or mapping
+        The columns that have to be equal, by their common names, or from names in the keys to names in the files.
+        They have the same type on both sides; integers may differ in width.
+    columns : sequence of str, optional
+        The columns of the files that come out; None is all.
+    how : {"inner", "left", "semi"}
+        "inner": each key with each of its rows. "left": also the keys without rows, with nulls. "semi": the rows of the files
+        that have a key, each once, and no column of the keys.
+    filter : Expression, str, pyarrow.compute.Expression or list, optional
+        A condition on the rows of the files, as in `read`.
+    broadcast_limit : int
+        The greatest number of keys that are collected, at most 64 MB of them.
+    tasks : int, optional
+        The greatest number of tasks that read, as in `read`.
+    python_path : str, optional
+        As in `read`.
+    **options
+        Further options of `pageseek.scan`, as in `read`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        With "inner" and "left" what `keys.join(files, on, how)` has: the columns of `on`, the other columns of the keys, then
+        `columns` without those that equal keys. With "semi" `columns`. In no order.
+
+    Raises
+    ------
+    PredicateError
+        A column of `on` is not there, or has another type in the files.
+    UnsupportedError
+        Keys of this type are not supported, or as in `read`.
+    """
+    if how not in ("inner", "left", "semi"):
+        raise ValueError(f"how={how!r}: 'inner', 'left' or 'semi'")
+    for name, least, number in (("tasks", 1, tasks), ("broadcast_limit", 0, broadcast_limit)):
+        if number is not None and number < least:
+            raise ValueError(f"{name}={number}: at least {least}")
+    if isinstance(columns, str):
+        raise TypeError(f"columns={columns!r}: a list of names")
+    pairs = _pairs(on)
+    files = Files.of(
+        spark, source, [file for _, file in pairs], columns, how == "semi", filter, options
+    )
+    given = _Keys.of(spark, keys, [key for key, _ in pairs], files)
+    makes_pairs = how == "inner" and len(given.names) == len(given.on)
+    direct = makes_pairs or how == "semi"
+    found = _Lookup(
+        spark,
+        files,
+        given,
+        files.probe(files.output if direct else (*files.on, *files.output), makes_pairs),
+        tasks,
+        python_path,
+    ).frame(broadcast_limit)
+    if direct:
+        names = [*([given.names[i] for i in given.on] if makes_pairs else []), *files.names]
+        return found.toDF(*names) if names else found.drop(*found.columns)
+    return _joined(given, found, files, how)
+
+
+def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
+    """The names of each column in the keys and in the files."""
+    if isinstance(on, str):
+        return [(on, on)]
+    made = list(on.items()) if isinstance(on, Mapping) else [(name, name) for name in on]
+    if not made or len({key for key, _ in made}) < len(made):
+        raise ValueError(f"on={on!r}: at least one column, and each once")
+    return made
+
+
+def _joined(keys: _Keys, found: DataFrame, files: Files, how: str) -> DataFrame:
+    """The join of all columns of the keys with the rows that were found: their columns of `on`, then what comes out."""
+    from pyspark.sql.functions import col
+
+    left = [f"k{i}" for i in range(len(keys.names))]
+    right = [f"f{i}" for i in range(len(files.on) + len(files.output))]
+    same = [col(left[at]) == col(right[i]) for i, at in enumerate(keys.on)]
+    rest = [i for i in range(len(left)) if i not in keys.on]
+    order = [*keys.on, *rest]
+    names = [*(keys.names[i] for i in order), *files.names]
+    wanted = [*(left[i] for i in order), *right[len(files.on) :]]
+    both = keys.frame().toDF(*left).join(found.toDF(*right), same, how)
+    return both.select(*wanted).toDF(*names)
+
+
+# -- keys ---------------------------------------------------------------------------------------
+
+
+class _Keys(NamedTuple):
+    """The keys. `names`: all columns. `on`: the places of those that equal columns of the files. `kinds`: their Arrow types.
+
+    `given`: a DataFrame of Spark or a table.
+    """
+
+    spark: SparkSession
+    given: Any
+    names: list[str]
+    on: list[int]
+    kinds: list[pa.DataType]
+    types: list[SparkType]
+
+    @classmethod
+    def of(cls, spark: SparkSession, keys: Any, on: Sequence[str], files: Files) -> _Keys:
+        """The keys that a caller gives, checked."""
+        table = table_of(keys, on)
+        names = list(keys.columns if table is None else table.column_names)
+        places = [_place(name, names, files.settings) for name in on]
+        if table is None:
+            types = [keys.schema[i].dataType for i in places]
+        else:
+            keys = table = _settled(table, places, files)
+            fields = [pa.field(names[i], table.schema.field(i).type) for i in places]
+            types = [field.dataType for field in spark_schema(pa.schema(fields), "keys", spark)]
+        kinds = []
+        for i, kind, name in zip(places, types, files.on, strict=True):
+            _check(names[i], kind, name, files)
+            kinds.append(_key_type(kind, names[i]))
+        return cls(spark, keys, names, places, kinds, types)
+
+    def frame(self) -> DataFrame:
+        """The keys as a DataFrame."""
+        if not isinstance(self.given, pa.Table):
+            made: DataFrame = self.given
+            return made
+        wire = pa.schema([wire_field(field, "keys") for field in self.given.schema])
+        table, schema = self.given.cast(wire), spark_schema(wire, "keys", self.spark)
+        if Settings(self.spark).major < 4:
+            return self.spark.createDataFrame(table.to_pandas(), schema)
+        return self.spark.createDataFrame(table, schema)
+
+    def present(self) -> DataFrame:
+        """The columns that equal those of the files, as `k0` and so on, without nulls."""
+        from functools import reduce
+
+        from pyspark.sql.functions import col
+
+        every = self.frame().toDF(*(f"k{i}" for i in range(len(self.names))))
+        made = every.select(*(col(f"k{at}").alias(f"k{i}") for i, at in enumerate(self.on)))
+        there = [col(f"k{i}").isNotNull() for i in range(len(self.on))]
+        return made.where(reduce(lambda a, b: a & b, there))
+
+    def table(self, limit: int) -> pa.Table | None:
+        """The columns that equal those of the files, without nulls; None if there are too many."""
+        names = [f"k{i}" for i in range(len(self.on))]
+        if isinstance(self.given, pa.Table):
+            found = self.given.select(self.on).rename_columns(names)
+        else:
+            frame = self.present()
+            if not hasattr(frame, "toArrow") or (
+                self._may_be_large() and not self._is_small(frame)
+            ):
+                return None
+            found = frame.limit(min(limit, _MOST_LIMIT) + 1).toArrow()
+        if found.num_rows > limit or found.nbytes > BROADCAST_BYTES:
+            return None
+        return without_nulls(found.cast(pa.schema(list(zip(names, self.kinds, strict=True)))))
+
+    def _may_be_large(self) -> bool:
+        """Whether single keys may be of any size."""
+        return any(pa.types.is_string(kind) or pa.types.is_binary(kind) for kind in self.kinds)
+
+    def _is_small(self, frame: DataFrame) -> bool:
+        """Whether the texts of the keys are small together."""
+        from pyspark.sql.functions import col, lit, octet_length
+        from pyspark.sql.functions import sum as total
+
+        size = lit(0)
+        for i, kind in enumerate(self.kinds):
+            if pa.types.is_string(kind) or pa.types.is_binary(kind):
+                size = size + octet_length(col(f"k{i}")).cast("bigint")
+        found = frame.select(total(size)).collect()[0][0]
+        return found is None or int(found) <= BROADCAST_BYTES
+
+
+def _place(name: str, names: Sequence[str], settings: Settings) -> int:
+    """The place of a column of the keys."""
+    fits = [
+        i
+        for i, one in enumerate(names)
+        if one == name or (not settings.case_sensitive and one.lower() == name.lower())
+    ]
+    if len(fits) == 1:
+        return fits[0]
+    why = "several columns" if fits else "no column"
+    raise PredicateError(f"keys: {why} {name!r} among {', '.join(map(repr, names))}; see on=")
+
+
+def _settled(table: pa.Table, places: Sequence[int], files: Files) -> pa.Table:
+    """A table whose columns of keys have wire types. A decimal of other digits, and nulls of no type, become the files' type."""
+    for i, name in zip(places, files.on, strict=True):
+        field, wanted = table.schema.field(i), files.wire.field(name).type
+        kind = wire_type(field.type)
+        if pa.types.is_large_string(kind or field.type):
+            kind = pa.string()
+        elif pa.types.is_large_binary(kind or field.type):
+            kind = pa.binary()
+        if pa.types.is_null(field.type) or (
+            pa.types.is_decimal(field.type) and pa.types.is_decimal(wanted)
+        ):
+            kind = wanted
+        try:
+            column = table.column(i) if kind is None else table.column(i).cast(kind)
+        except pa.ArrowInvalid as error:
+            raise PredicateError(f"keys: column {field.name!r}: {error}") from error
+        table = table.set_column(i, pa.field(field.name, column.type), column)
+    return table
+
+
+def _check(key: str, kind: SparkType, name: str, files: Files) -> None:
+    """Refuse keys of another type than the column of the files."""
+    wanted = files.schema[files.wire.get_field_index(name)].dataType
+    integers = ("ByteType", "ShortType", "IntegerType", "LongType")
+    if kind != wanted and not all(type(one).__name__ in integers for one in (kind, wanted)):
+        wide = wanted.simpleString()
+        raise PredicateError(
+            f"{files.name}: column {name!r} is {wide}, and the keys' {key!r} is {kind.simpleString()}: "
+            f"cast the keys, as in keys.withColumn({key!r}, col({key!r}).cast({wide!r}))"
+        )
+
+
+def _key_type(kind: SparkType, name: str) -> pa.DataType:
+    """The Arrow type of keys of a type of Spark."""
+    if type(kind).__name__ == "DecimalType":
+        return pa.decimal128(kind.precision, kind.scale)
+    found = _KEY_TYPES.get(type(kind).__name__)
+    if found is None or getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY":
+        raise UnsupportedError(
+            f"keys: column {name!r} is {kind.simpleString()}, by which lookup does not join: use read(...).join(...)"
+        )
+    return found
+
+
+# -- the rows that are found ----------------------------------------------------------------------
+
+
+class _Lookup(NamedTuple):
+    """A lookup that is ready to be planned."""
+
+    spark: SparkSession
+    files: Files
+    keys: _Keys
+    probe: Probe
+    tasks: int | None
+    python_path: str | None
+
+    def frame(self, broadcast_limit: int) -> DataFrame:
+        """What the probe gives, under the names 0, 1 and so on."""
+        table = self.keys.table(broadcast_limit)
+        return self._shuffled() if table is None else self._broadcast(table)
+
+    def _broadcast(self, table: pa.Table) -> DataFrame:
+        files = self.files
+        plan = files.scan.filter(self.probe.condition(table)).plan()
+        if not plan.files:
+            return empty_frame(self.spark, self._schema())
+        parts = plan.split(self._most_tasks(plan, expected_rows(plan, files.columns)))
+        ids, step = range_of(self.spark, plan, len(parts))
+        packed = tuple(map(pack, parts))
+        task = self._task(
+            "probe_parts", pickle.dumps(self._probe(plan)), pack_keys(table), packed, step
+        )
+        return ids.mapInArrow(task, self._schema())
+
+    def _shuffled(self) -> DataFrame:
+        from pyspark.sql.functions import lit
+        from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
+
+        files, schema = self.files, self._schema()
+        plan = files.scan.plan()
+        most = self._most_tasks(plan, plan.num_rows)
+        parts = key_ranges(plan, files.columns, files.on, files.wire, most) if plan.files else []
+        if not parts:
+            return empty_frame(self.spark, schema)
+        ids, present = partition_ids(len(parts)), self.keys.present()
+        ranges = pickle.dumps(([key_range for key_range, _ in parts], ids))
+        fields = [StructField(f"k{i}", kind) for i, kind in enumerate(self.keys.types)]
+        told = StructType([StructField("part", IntegerType()), *fields])
+        numbered = present.mapInArrow(self._task("assign", ranges), told)
+        sent = numbered.repartition(len(parts), "part").sortWithinPartitions(*told.names)
+        # Spark takes the output to be as large as the input: a column of nulls makes rows as wide as those that come out
+        padded = sent.select("*", lit(None).cast(ArrayType(schema)).alias("width"))
+        names = [f"k{i}" for i in range(len(self.keys.on))]
+        about = self._probe(plan), pa.schema(list(zip(names, self.keys.kinds, strict=True)))
+        packed = tuple((number, pack(part)) for number, (_, part) in zip(ids, parts, strict=True))
+        task = self._task("probe_partition", pickle.dumps(about), packed)
+        return padded.mapInArrow(task, schema)
+
+    def _probe(self, plan: ScanPlan) -> Probe:
+        return replace(self.probe, calendars=calendars_of(self.spark, plan, self.files.wire))
+
+    def _most_tasks(self, plan: ScanPlan, expected: int) -> int:
+        if self.tasks is not None:
+            return self.tasks
+        return task_count(plan, expected, lambda: parallelism_of(self.spark))
+
+    def _task(self, name: str, *arguments: Any) -> Task:
+        module = "pageseek.spark.lookups.lookup_task"
+        return shipped(module, name, self.python_path, *arguments)
+
+    def _schema(self) -> StructType:
+        """The types of what comes out. A column of nulls stands for none."""
+        from pyspark.sql.types import NullType, StructField, StructType
+
+        types = list(self.keys.types) if self.probe.with_keys else []
+        schema, wire = self.files.schema, self.files.wire
+        types += [schema[wire.get_field_index(name)].dataType for name in self.probe.output]
+        return StructType([StructField(str(i), one) for i, one in enumerate(types or [NullType()])])

@@ -1,0 +1,116 @@
+"""The files of a lookup: their columns, and the plans that keys leave of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import PredicateError
+from pageseek.predicate import expression as ex
+from pageseek.spark.columns.plan_schema import name_of, schema_of
+from pageseek.spark.filters.binding import Binding
+from pageseek.spark.lookups.lookup_keys import form_of
+from pageseek.spark.lookups.lookup_task import Probe
+from pageseek.spark.session.names import Columns
+from pageseek.spark.session.settings import Settings
+from pageseek.spark.sources.opening import opened
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from pageseek.scan.scan import Scan
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files side of a lookup.
+
+    Attributes
+    ----------
+    scan : Scan
+        The columns that equal keys, then the others that come out; without the filter.
+    columns : Columns
+        All columns.
+    on, output : tuple of str
+        The columns that equal keys, and those that come out, as the files spell them.
+    names : tuple of str
+        The columns that come out, as the caller spells them.
+    filter : Expression, optional
+        A condition on the rows.
+    forms : tuple of int
+        How keys are compared (lookup_keys.py).
+    wire : pyarrow.Schema
+        The wire types of the scan's columns.
+    schema : StructType
+        Their types in Spark.
+    name : str
+        What errors call the files.
+    """
+
+    scan: Scan
+    columns: Columns
+    settings: Settings
+    on: tuple[str, ...]
+    output: tuple[str, ...]
+    names: tuple[str, ...]
+    filter: ex.Expression | None
+    forms: tuple[int, ...]
+    wire: pa.Schema
+    schema: StructType
+    name: str
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        source: Any,
+        on: Sequence[str],
+        columns: Sequence[str] | None,
+        with_on: bool,
+        filter: Any,
+        options: Mapping[str, Any],
+    ) -> Files:
+        """The files of a source. `with_on`: columns that equal keys come out, too, where they are asked for."""
+        every = opened(spark, source, **options)
+        binding = Binding(spark, every)
+        known, made = binding.columns, binding.condition(filter)
+        own = tuple(known.output(name) for name in on)
+        asked = every.schema.names if columns is None else columns
+        pairs = [(known.output(name), name) for name in asked]
+        if not with_on:
+            pairs = [pair for pair in pairs if pair[0] not in own]
+        output = tuple(pair[0] for pair in pairs)
+        selected = every.select(*dict.fromkeys((*own, *output)))
+        kinds = [known.kind((name,)) for name in own]
+        empty = selected.limit(0).plan()
+        wire, schema = schema_of(empty, selected, spark)
+        for one in (*own, *output):
+            if one not in wire.names:
+                raise PredicateError(
+                    f"{one!r} is a field of a struct: name columns of the top level"
+                )
+        forms = [
+            form_of(kind, empty.schema.field(one).type)
+            for kind, one in zip(kinds, own, strict=True)
+        ]
+        return cls(
+            selected,
+            known,
+            binding.settings,
+            own,
+            output,
+            tuple(pair[1] for pair in pairs),
+            made,
+            tuple(forms),
+            wire,
+            schema,
+            name_of(selected),
+        )
+
+    def probe(self, output: Sequence[str], with_keys: bool) -> Probe:
+        """What the tasks do, as far as it is known without a plan."""
+        return Probe(self.on, self.forms, tuple(output), with_keys, self.filter, self.wire)

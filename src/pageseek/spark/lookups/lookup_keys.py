@@ -1,0 +1,230 @@
+"""The keys of a lookup: as conditions that prune files, and as an index that finds the rows of equal keys.
+
+Keys are equal as in a join of Spark: a null equals nothing, NaN equals NaN, and the two zeros are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek.format.types import L_ENUM, logical_of
+from pageseek.predicate import expression as ex
+from pageseek.spark.calendar.calendar_marks import first_of, has_calendar
+from pageseek.spark.session.names import Kind
+
+Indexes = npt.NDArray[np.int64]
+# How the values of a column are written in a condition. NANOSECONDS: only the range of the keys is a condition.
+PLAIN, ENUM, UNSIGNED, INT96_INSTANT, NANOSECONDS, INT96_NANOSECONDS = range(6)
+MOST_PAIRS = 1 << 17
+_MOST_UNSIGNED = (1 << 64) - 1
+
+
+def form_of(kind: Kind | None, made: pa.DataType) -> int:
+    """How keys are compared with a column of the files. `made`: its type in the scan, which has the values of all files."""
+    t = pa.types
+    if t.is_timestamp(made) and made.unit == "ns":
+        return INT96_NANOSECONDS if kind is not None and kind.is_int96 else NANOSECONDS
+    if t.is_uint64(made):
+        return UNSIGNED
+    if kind is None:
+        return PLAIN
+    if (t.is_binary(made) or t.is_large_binary(made)) and logical_of(kind.leaf.element)[
+        0
+    ] == L_ENUM:
+        return ENUM
+    return INT96_INSTANT if kind.is_int96 else PLAIN
+
+
+def condition(name: str, form: int, keys: pa.Array) -> ex.Expression:
+    """A condition that is TRUE for every row whose value is among the keys, which have no nulls."""
+    if not len(keys):
+        return ex.Constant(False)
+    column, early = ex.Column((name,)), None
+    if has_calendar(keys.type):
+        early = first_plain(keys.type)
+        if pc.min(keys).value < early.value:  # any old value of the files may become such a key
+            keys = keys.filter(pc.greater_equal(keys, early))
+        else:
+            early = None
+    if form in (INT96_INSTANT, INT96_NANOSECONDS):  # which has no zone in this package
+        keys = keys.view(pa.int64()).view(pa.timestamp("us"))
+        early = None if early is None else pa.scalar(early.value, pa.timestamp("us"))
+    test = _among(column, form, keys) if len(keys) else None
+    if early is None:
+        assert test is not None
+        return test
+    old = ex.Compare(column, "<", early)
+    return old if test is None else ex.Or((old, test))
+
+
+def first_plain(kind: pa.DataType) -> pa.Scalar:
+    """The first date, or instant, that no old value of files becomes when its calendar is converted (calendar_marks.py)."""
+    later = 0 if pa.types.is_date(kind) else 86_400 * 10**6
+    return pa.scalar(first_of(kind) + later, kind)
+
+
+def _among(column: ex.Column, form: int, keys: pa.Array) -> ex.Expression:
+    """A condition that is TRUE for every row whose value, as it is stored, is among the keys."""
+    if form in (
+        NANOSECONDS,
+        INT96_NANOSECONDS,
+    ):  # all nanoseconds of a microsecond become that microsecond
+        ends = pc.min_max(keys)
+        low, high = ends["min"], pa.scalar(ends["max"].value + 1, keys.type)
+        return ex.And((ex.Compare(column, ">=", low), ex.Compare(column, "<", high)))
+    if form == ENUM:
+        keys = keys.cast(pa.binary())
+    elif form == UNSIGNED:
+        most = pa.scalar(_MOST_UNSIGNED, keys.type)
+        inside = pc.and_(pc.greater_equal(keys, pa.scalar(0, keys.type)), pc.less_equal(keys, most))
+        keys = keys.filter(inside).cast(pa.uint64())
+    return ex.IsIn(column, pc.unique(keys))
+
+
+def ordered(array: pa.Array) -> pa.Array:
+    """Values of a wire type in a type whose order and equality are Spark's, but for NaN."""
+    t, kind = pa.types, array.type
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_large_binary(kind):
+        return array.cast(pa.binary())
+    if t.is_timestamp(kind):
+        return array.view(pa.int64())
+    if t.is_date32(kind):
+        return array.view(pa.int32()).cast(pa.int64())
+    if t.is_integer(kind) or t.is_boolean(kind):
+        return array.cast(pa.int64())
+    if t.is_floating(kind):
+        missing = np.asarray(array.is_null()) if array.null_count else None
+        values = array.fill_null(0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 becomes 0.0
+        return pa.array(values, kind, mask=missing)
+    return array
+
+
+def comparable(array: pa.Array) -> pa.Array:
+    """Values of a wire type in a type whose equality is that of Spark's joins."""
+    made = ordered(array)
+    if not pa.types.is_floating(made.type):
+        return made
+    missing = np.asarray(made.is_null()) if made.null_count else None
+    values = made.fill_null(0).to_numpy(zero_copy_only=False).copy()
+    values[np.isnan(values)] = np.nan  # NaN has many bit patterns
+    bits = values.view(np.int32 if values.dtype == np.float32 else np.int64)
+    return pa.array(bits, pa.int64(), mask=missing)
+
+
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column in one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def without_nulls(table: pa.Table) -> pa.Table:
+    """The keys that can equal something."""
+    return table.drop_null() if any(column.null_count for column in table.columns) else table
+
+
+class KeyIndex:
+    """Finds the keys that equal rows. Equal keys have one code, from 0 on.
+
+    Parameters
+    ----------
+    keys : sequence of pyarrow.Array
+        The columns of the keys, in wire types, without nulls.
+    """
+
+    def __init__(self, keys: Sequence[pa.Array]) -> None:
+        self._values: list[pa.Array] = []
+        self._pairs: list[
+            Indexes
+        ] = []  # of the codes of the columns before, and of each further column
+        codes = np.zeros(len(keys[0]), np.int64)
+        for i, column in enumerate(map(comparable, keys)):
+            values = pc.unique(column)
+            self._values.append(values)
+            own = _codes(column, values)
+            if i == 0:
+                codes = own
+                continue
+            codes = codes * len(values) + own
+            self._pairs.append(np.unique(codes))
+            codes = np.searchsorted(self._pairs[-1], codes)
+        counts = np.bincount(codes, minlength=1)
+        self._order = np.argsort(codes, kind="stable")
+        self._counts, self._starts = counts, np.cumsum(counts) - counts
+
+    def codes(self, columns: Sequence[pa.Array]) -> Indexes:
+        """The code of the key that equals each row; -1 where there is none."""
+        codes = np.zeros(len(columns[0]), np.int64)
+        for i, (column, values) in enumerate(
+            zip(map(comparable, columns), self._values, strict=True)
+        ):
+            own = _codes(column, values)
+            if i == 0:
+                codes = own
+                continue
+            none = (codes < 0) | (own < 0)
+            codes = codes * len(values) + own
+            known = self._pairs[i - 1]
+            places = np.minimum(np.searchsorted(known, codes), max(len(known) - 1, 0))
+            none |= (known[places] != codes) if len(known) else True
+            codes = np.where(none, -1, places)
+        return codes
+
+    def pairs(self, codes: Indexes) -> Iterator[tuple[Indexes, Indexes]]:
+        """Each row with each key that equals it: the places of the rows, and of the keys.
+
+        They come in pieces of about MOST_PAIRS, or of one row: many rows may have a key that occurs many times.
+        """
+        rows = np.flatnonzero(codes >= 0)
+        counts = self._counts[codes[rows]]
+        piece = np.cumsum(counts) // MOST_PAIRS
+        ends = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(rows)]
+        for start, stop in pairwise(ends):
+            mine, times = rows[start:stop], counts[start:stop]
+            within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+            first = np.repeat(self._starts[codes[mine]], times)
+            yield np.repeat(mine, times), self._order[first + within]
+
+
+def _codes(column: pa.Array, values: pa.Array) -> Indexes:
+    found = pc.index_in(column, value_set=values).fill_null(-1)
+    return np.asarray(found).astype(np.int64)
+
+
+def table_of(keys: Any, names: Sequence[str]) -> pa.Table | None:
+    """Keys that are no DataFrame of Spark, as a table of the columns `names`; None for a DataFrame.
+
+    Raises
+    ------
+    TypeError
+        They are in no form that is known.
+    """
+    if isinstance(keys, pa.Table):
+        return keys
+    if isinstance(keys, pa.RecordBatch):
+        return pa.Table.from_batches([keys])
+    if isinstance(keys, (pa.Array, pa.ChunkedArray, np.ndarray)) and len(names) == 1:
+        return pa.table({names[0]: keys})
+    if type(keys).__module__.split(".")[0] == "pandas":
+        frame = keys.to_frame(names[0]) if hasattr(keys, "to_frame") else keys
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if isinstance(keys, (list, tuple, set, frozenset, range)):
+        rows = list(keys)
+        if len(names) == 1:
+            rows = [row if isinstance(row, tuple) else (row,) for row in rows]
+        for row in rows:
+            if not isinstance(row, tuple) or len(row) != len(names):
+                raise TypeError(
+                    f"keys: {row!r} is no tuple of {len(names)} values, one for each of {', '.join(names)}"
+                )
+        return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
+    if hasattr(keys, "mapInArrow"):
+        return None
+    raise TypeError(
+        f"keys: a DataFrame of Spark, a table of pyarrow or pandas, or a list of values, not {type(keys).__name__}"
+    )

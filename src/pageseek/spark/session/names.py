@@ -1,0 +1,214 @@
+"""The columns of a source in a Spark session: their types, and names whose case may not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pageseek.base.errors import PageseekError, PredicateError
+from pageseek.base.report import Report
+from pageseek.dataset.evolution import SchemaMapping
+from pageseek.dataset.file_cache import cache
+from pageseek.format.columns import Names
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.format.types import INT96, LeafType
+from pageseek.predicate.constant_column import ConstantColumn
+from pageseek.scan.scan import Scan
+from pageseek.spark.session.settings import Settings
+from pageseek.storage import Source
+
+Path = tuple[str, ...]
+
+
+class Kind(NamedTuple):
+    """The column of a condition: how its values are compared, and the leaf of the first file that has the column."""
+
+    leaf_type: LeafType
+    leaf: Leaf
+
+    @property
+    def is_int96(self) -> bool:
+        """Whether its type is INT96: an instant in Spark, although Arrow's type has no time zone."""
+        return self.leaf.element.type == INT96
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether it is a TIMESTAMP of Spark, not a TIMESTAMP_NTZ."""
+        made = self.leaf_type.storage
+        return self.is_int96 or (pa.types.is_timestamp(made) and made.tz is not None)
+
+
+def spelled(scan: Scan, settings: Settings) -> Scan:
+    """The scan with the columns of later files under the names that the first one has, where case does not matter."""
+    request, sources = scan._request, scan.sources
+    dataset_schema = request.dataset_schema
+    if (
+        dataset_schema is None
+        or dataset_schema.given is not None
+        or len(sources) < 2
+        or settings.case_sensitive
+    ):
+        return scan
+    tree = cache.open(sources[0], Report(), request.limits.max_metadata_bytes).schema_tree
+    names = tuple([tree.field(i).name for i in range(tree.num_fields)])
+    if len({name.lower() for name in names}) < len(names):
+        return scan
+    schema = replace(dataset_schema, spelling=names)
+    return replace(scan, _request=replace(request, dataset_schema=schema))
+
+
+class Columns:
+    """Names and types of the columns of a scan. Files are opened only as far as they are needed for that."""
+
+    def __init__(self, scan: Scan, settings: Settings) -> None:
+        """`scan`: a scan of all columns and all rows."""
+        self._scan, self._settings = scan, settings
+        self.request = scan._request
+        self._paths: dict[tuple[Path, bool], Path] = {}
+
+    # -- types ------------------------------------------------------------------------------------
+
+    def files(self) -> Iterator[tuple[Source, FileMetadata]]:
+        """The files of the source, each opened as it is reached."""
+        for source in self._scan.sources:
+            yield source, self.open(source)
+
+    def open(self, source: Source) -> FileMetadata:
+        """A file. The cache keeps its footer for the plan."""
+        return cache.open(source, Report(), self.request.limits.max_metadata_bytes)
+
+    def names_of(self, file: FileMetadata, source: Source) -> Names | SchemaMapping:
+        """The columns that the names of a filter stand for in one file."""
+        dataset_schema, options = self.request.dataset_schema, self.request.options
+        if dataset_schema is None:
+            return Names(file, options)
+        return SchemaMapping(file, dataset_schema, options, source.partitions)
+
+    def kind(self, path: Path, element: bool = False) -> Kind | None:
+        """The column at a path; None if no file has one that can be compared. `element`: the path goes through lists."""
+        for source, file in self.files():
+            names = self.names_of(file, source)
+            try:
+                leaf, leaf_type = names.element(path) if element else names(path)
+            except PageseekError:  # the plan raises it, with the place in the text
+                continue
+            if (
+                leaf.group
+                or (isinstance(leaf, ConstantColumn) and leaf.values is None)
+                or leaf_type.is_null
+            ):
+                continue
+            return Kind(leaf_type, leaf)
+        return None
+
+    # -- names ------------------------------------------------------------------------------------
+
+    def resolved(self, path: Path, exact: bool = False) -> Path:
+        """A path as the files spell it; the path itself if they have no such column.
+
+        A single name may be a path with dots, unless it is `exact`.
+
+        Raises
+        ------
+        PredicateError
+            Case does not matter to the session, and several columns fit.
+        """
+        if not path or (self._settings.case_sensitive and not exact):
+            return path
+        key = path, exact
+        if key not in self._paths:
+            found = self._found(path, exact, False) or self._found(path, exact, True)
+            if exact and not found and len(path) == 1 and "." in path[0]:
+                raise PredicateError(
+                    f"no column {path[0]!r}: without backticks it would be {' of '.join(reversed(path[0].split('.')))}"
+                )
+            self._paths[key] = found or path
+        return self._paths[key]
+
+    def output(self, name: str) -> str:
+        """A name of `columns` as the files spell it: a top-level column, or a dotted path."""
+        return ".".join(self.resolved((name,)))
+
+    def _found(self, path: Path, exact: bool, everywhere: bool) -> Path | None:
+        """The only path that fits, among the columns of the first file, or `everywhere`; None if there is none."""
+        tops = self._everything.names if everywhere else self._first
+        ways = [path]
+        if len(path) == 1 and not exact:
+            parts = path[0].split(".")
+            ways += [(".".join(parts[:n]), *parts[n:]) for n in range(len(parts) - 1, 0, -1)]
+        for way in ways:
+            fits = [top for top in tops if self._same(top, way[0])]
+            if not fits:
+                continue
+            if len(fits) > 1:
+                self._refuse(way, fits)
+            if len(way) == 1:
+                return (fits[0],)
+            made = self._inside(self._type(fits[0], everywhere), (fits[0],), way[1:])
+            return made if exact or len(path) > 1 else (".".join(made),)
+        return None
+
+    def _same(self, one: str, other: str) -> bool:
+        return one == other or (not self._settings.case_sensitive and one.lower() == other.lower())
+
+    def _inside(self, kind: pa.DataType | None, above: Path, rest: Path) -> Path:
+        """The path with the names below the top as the fields of structs spell them, as far as there are structs."""
+        t = pa.types
+        if not rest or kind is None:
+            return above + rest
+        while t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+            kind = kind.value_type
+        if not t.is_struct(kind):
+            return above + rest
+        names = [field.name for field in kind]
+        fits = [i for i, name in enumerate(names) if self._same(name, rest[0])]
+        if len(fits) > 1:
+            self._refuse((*above, rest[0]), [".".join((*above, names[i])) for i in fits])
+        if not fits:
+            return above + rest
+        field = kind.field(fits[0])
+        return self._inside(field.type, (*above, field.name), rest[1:])
+
+    def _refuse(self, path: Path, fits: Sequence[str]) -> None:
+        raise PredicateError(
+            f"{'.'.join(path)!r} is ambiguous: {', '.join(map(repr, fits))}; the session has "
+            "spark.sql.caseSensitive=false; set it to true, and write the name as the file does"
+        )
+
+    @cached_property
+    def _first(self) -> list[str]:
+        """The names of the first file and of folders, or of the schema that was given."""
+        dataset_schema, sources = self.request.dataset_schema, self._scan.sources
+        given = None if dataset_schema is None else dataset_schema.given
+        tops: list[str] = []
+        if given is not None:
+            tops = given.names
+        elif sources:
+            tree = self.open(sources[0]).schema_tree
+            tops = [tree.field(i).name for i in range(tree.num_fields)]
+        folders = [] if dataset_schema is None else dataset_schema.folders.names
+        return list(dict.fromkeys([*tops, *folders]))
+
+    def _type(self, top: str, everywhere: bool) -> pa.DataType | None:
+        """The type of a top-level column."""
+        dataset_schema = self.request.dataset_schema
+        given = None if dataset_schema is None else dataset_schema.given
+        if given is not None and top in given.names:
+            return given.field(top).type
+        if everywhere:
+            return self._everything.field(top).type
+        file = self.open(self._scan.sources[0])
+        try:
+            return file.node(file.schema_tree.field_index(top), self.request.options).field.type
+        except PageseekError:  # a column of folders, or two of this name
+            return None
+
+    @cached_property
+    def _everything(self) -> pa.Schema:
+        """The columns of all files, which are opened for it."""
+        return self._scan.schema

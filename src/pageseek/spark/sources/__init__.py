@@ -1,0 +1,9 @@
+"""What users name as a source, as a scan.
+
+| file | job |
+|---|---|
+| `opening` | a scan with the options that hold in Spark |
+| `narrowed` | a source with the filter, columns or schema of its options |
+| `options` | options as text |
+| `folders` | the types and values of folders |
+"""

@@ -1,0 +1,135 @@
+"""The types and values of folders such as `k=1.5`, as Spark infers them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.dataset.partitions import Inference
+from pageseek.spark.columns.types import TIME_SETTING
+from pageseek.spark.filters.dialect import MAX_DIGITS
+from pageseek.spark.session.settings import Settings
+from pageseek.spark.session.zone import SessionZone
+from pageseek.storage.hive import Types
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DOUBLE = re.compile(rf"\s*([+-]?NaN|[+-]?Infinity|{_NUMBER.pattern}[fFdD]?)\s*")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP = re.compile(rf"{_DATE.pattern} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9])?")
+_TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
+INT, LONG, DOUBLE, DATE = pa.int32(), pa.int64(), pa.float64(), pa.date32()
+TIME = pa.time64("ns")
+Parse = Callable[[str], Any]
+
+
+def inference(settings: Settings, given: Types | None) -> Inference:
+    """How the types of folders are inferred in a session. `given`: types of some of them, which stay."""
+    return Inference(given, _Session(settings).typed)
+
+
+class _Session:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def typed(self, texts: Sequence[str]) -> tuple[pa.DataType, list[Any]]:
+        """The type of a column of folders, and the values of its texts."""
+        if not texts or not self._settings.is_true(_INFERENCE, "true"):
+            return pa.string(), list(texts)
+        kind: pa.DataType | None = None
+        for text in texts:
+            one = self._type(text)
+            kind = one if kind is None else _wider(kind, one)
+        assert kind is not None
+        parse = self._parser(kind)
+        return kind, [parse(text) for text in texts]
+
+    def _type(self, text: str) -> pa.DataType:
+        if _INTEGER.fullmatch(text):
+            bits = (int(text) + (int(text) < 0)).bit_length()
+            if bits < 64:
+                return INT if bits < 32 else LONG
+        if _NUMBER.fullmatch(text):
+            number = Decimal(text)
+            exponent = number.as_tuple().exponent
+            assert isinstance(exponent, int)
+            if exponent >= 0:
+                digits = max(number.adjusted() + 1, 1)
+                if digits <= MAX_DIGITS:
+                    return pa.decimal128(digits, 0)
+        if _DOUBLE.fullmatch(text):
+            return DOUBLE
+        for pattern, kind, parse in (
+            (_TIMESTAMP, self._timestamp, _moment),
+            (_DATE, DATE, dt.date.fromisoformat),
+            (_TIME, TIME if self._settings.is_true(TIME_SETTING) else pa.string(), _time),
+        ):
+            if pattern.fullmatch(text):
+                try:
+                    parse(text)
+                except ValueError:
+                    return pa.string()
+                return kind
+        return pa.string()
+
+    @property
+    def _timestamp(self) -> pa.DataType:
+        said = self._settings.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
+        return pa.timestamp("us", None if said == "TIMESTAMP_NTZ" else "UTC")
+
+    def _parser(self, kind: pa.DataType) -> Parse:
+        t = pa.types
+        if t.is_integer(kind):
+            return int
+        if t.is_floating(kind):
+            return lambda text: float(text.strip().rstrip("fFdD"))
+        if t.is_decimal(kind):
+            return Decimal
+        if t.is_date(kind):
+            return dt.date.fromisoformat
+        if t.is_time(kind):
+            return _time
+        if t.is_timestamp(kind):
+            zone = SessionZone(self._settings)
+            return _moment if kind.tz is None else lambda text: zone.instant(_moment(text))
+        return str
+
+
+def _moment(text: str) -> dt.datetime:
+    """A date, or a date and a time, as a time without a zone."""
+    return dt.datetime.fromisoformat(text)
+
+
+def _time(text: str) -> dt.time:
+    return dt.time.fromisoformat(text)
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type for the values of both; text if there is none."""
+    t = pa.types
+    if one == other:
+        return one
+    both = {one, other}
+    if both == {INT, LONG}:
+        return LONG
+    if both == {INT, DOUBLE}:
+        return DOUBLE
+    stamps = [kind for kind in both if t.is_timestamp(kind)]
+    if DATE in both and stamps:
+        return stamps[0]
+    digits = [_digits(kind) for kind in both]
+    if all(digits):
+        return pa.decimal128(max(digits), 0)
+    return pa.string()
+
+
+def _digits(kind: pa.DataType) -> int:
+    if pa.types.is_decimal(kind):
+        return int(kind.precision)
+    return {INT: 10, LONG: 20}.get(kind, 0)

@@ -1,0 +1,88 @@
+"""A source as options narrow it: a filter and columns that all its queries have, or the schema that a user gave."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.dataset.dataset_schema import DatasetSchema
+from pageseek.format.types import Options
+from pageseek.scan.request import Request
+from pageseek.scan.scan import Scan
+from pageseek.spark.columns.plan_schema import schema_of
+from pageseek.spark.columns.types import arrow_type
+from pageseek.spark.filters.binding import Binding
+from pageseek.spark.sources.opening import opened
+from pageseek.storage import Sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+def narrowed(
+    spark: SparkSession,
+    source: Any,
+    *,
+    schema: StructType | None = None,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    **options: Any,
+) -> Scan:
+    """A scan of the columns and rows that are wanted.
+
+    `schema`: columns, matched by name as the session compares names. A column that no file has is null; all values have to
+    fit its type exactly. `columns`, `filter`: as in `read`. `options`: of `pageseek.scan`.
+    """
+    try:
+        made = opened(spark, source, **options)
+    except FileNotFoundError:
+        if schema is None or not _is_folder(source):
+            raise
+        return _nothing(schema)
+    binding = Binding(spark, made)
+    names = None if columns is None else [binding.columns.output(name) for name in columns]
+    if schema is not None:
+        names = [binding.columns.output(field.name) for field in schema]
+        types = _types(spark, made, schema, names)
+        if types is not None:
+            made = opened(spark, source, schema=types, **options)
+            binding = Binding(spark, made)
+    if filter is not None:
+        made = made.filter(binding.condition(filter))
+    return made if names is None else made.select(*names)
+
+
+def _is_folder(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
+
+
+def _nothing(schema: StructType) -> Scan:
+    """A scan of no file: folders may be empty where a schema is given, as with Spark's own reader."""
+    given = pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name)) for f in schema])
+    request = Request(
+        None, None, None, Options(), "spark", 1, dataset_schema=DatasetSchema(given=given)
+    )
+    return Scan(Sources.of(()), request)
+
+
+def _types(
+    spark: SparkSession, scan: Scan, schema: StructType, names: Sequence[str]
+) -> pa.Schema | None:
+    """The columns of a schema as Arrow has them; None where all are columns of the files in the types that these have."""
+    plan = scan.plan()
+    found = {field.name: field.dataType.simpleString() for field in schema_of(plan, scan, spark)[1]}
+    wanted = {n: f.dataType.simpleString() for n, f in zip(names, schema, strict=True)}
+    if wanted.items() <= found.items():
+        return None
+    return pa.schema(
+        [
+            plan.schema.field(name).with_nullable(True)
+            if found.get(name) == wanted[name]
+            else pa.field(name, arrow_type(field.dataType, field.name))
+            for name, field in zip(names, schema, strict=True)
+        ]
+    )

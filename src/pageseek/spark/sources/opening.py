@@ -1,0 +1,32 @@
+"""Scans with the options that hold in Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.api import scan
+from pageseek.base.errors import UnsupportedError
+from pageseek.scan.scan import Scan
+from pageseek.spark.session.names import spelled
+from pageseek.spark.session.settings import Settings
+from pageseek.spark.sources.folders import inference
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What scans have here unless the caller says otherwise: Spark runs a task on each core.
+OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
+
+
+def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
+    """A scan of files that executors can read, with the options that hold in Spark."""
+    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
+        raise UnsupportedError(
+            "bytes in memory cannot be read by executors: write them to a file that all nodes see"
+        )
+    settings, given = Settings(spark), options.pop("partitioning", None)
+    if given is not False:
+        given = inference(settings, None if given is True else given)
+    return spelled(scan(source, partitioning=given, **{**OPTIONS, **options}), settings)

@@ -1,0 +1,12 @@
+"""A table of DataSource V2, planned by Python while Spark plans a query.
+
+| file | job |
+|---|---|
+| `shim` | the table in Java, and how it is loaded |
+| `planner` | what it asks of a table |
+| `planned_scan` | what it asks of a scan |
+| `table` | what all scans of a table have in common |
+| `aggregates` | aggregations that the metadata answer, or tasks in parts |
+| `local` | small scans that the driver reads |
+| `native` | where Spark's own reader is quicker |
+"""

@@ -1,0 +1,52 @@
+"""Small scans that the driver reads: rows that reach Spark without a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.columns.row_metadata import as_stored
+from pageseek.spark.tasks.task import ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+RESULT = 2000  # rows that are expected: more are read by tasks
+MOST_ROWS = 200_000  # that may pass, should the guess be wrong
+BYTES = 8 << 20  # to read
+_BATCH = 10_000
+
+
+def is_small(expected: int, plan: ScanPlan) -> bool:
+    """Whether the driver reads a plan that is expected to give so many rows."""
+    return expected <= RESULT and plan.num_rows <= MOST_ROWS and plan.cost <= BYTES
+
+
+def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> Any:
+    """Rows of the driver's JVM, as a list of Java, from the batches that a task would send.
+
+    The JVM takes buffers for those of Spark's Arrow types without a check, so that the types must be exactly these.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    jvm = spark._jvm
+    if not schema.names:
+        schema = schema.add(ROWS, "void", True)
+    exact = pa.schema(to_arrow_schema(as_stored(schema), timezone="UTC"))
+    packed = jvm.java.util.ArrayList()
+    for batch in batches:
+        for start in range(0, batch.num_rows, _BATCH):
+            piece = batch.slice(start, _BATCH).cast(exact)
+            packed.add(bytearray(piece.serialize().to_pybytes()))
+    pieces = jvm.scala.jdk.javaapi.CollectionConverters.asScala(packed.iterator())
+    frame = jvm.PythonSQLUtils.toDataFrame(pieces, schema.json(), spark._jsparkSession)
+    query = frame.queryExecution()
+    if (
+        query.analyzed().getClass().getSimpleName() != "LocalRelation"
+    ):  # they were too many bytes for it
+        return jvm.java.util.Arrays.asList(query.executedPlan().executeCollect())
+    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(query.analyzed().data())

@@ -1,0 +1,156 @@
+"""Spark's own reader over the files that a plan leaves, where most of their rows are wanted.
+
+Rows that Python reads cross a pipe and are copied; where little is ruled out, that costs more than Spark's vectorised
+reader, which lives in the JVM. It is taken only where it gives the same rows of the same types.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pageseek.base.errors import FileChangedError, PageseekError
+from pageseek.format.chunks import CODECS
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.format.types import (
+    INT96,
+    L_BSON,
+    L_DATE,
+    L_DECIMAL,
+    L_ENUM,
+    L_INTEGER,
+    L_JSON,
+    L_STRING,
+    L_TIMESTAMP,
+    logical_of,
+)
+from pageseek.scan.scan import Scan
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.columns.types import wire_type
+from pageseek.spark.session.names import Columns
+from pageseek.spark.tasks.expected import expected_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+MANY_VALUES = 200_000  # below it takes no time worth mentioning
+PART = 0.3  # of the rows that pages leave: of these one costs Spark's reader so much of what it costs a task
+_CODECS = frozenset(("uncompressed", "snappy", "gzip", "zstd", "lz4_raw"))
+_ENCODINGS = sum(1 << n for n in (0, 2, 3, 4, 5, 6, 7, 8))  # of parquet.thrift, that Spark decodes
+_LOGICAL = frozenset(
+    (0, L_STRING, L_ENUM, L_DECIMAL, L_DATE, L_TIMESTAMP, L_INTEGER, L_JSON, L_BSON)
+)
+_UNITS = (1, 2)  # milliseconds and microseconds
+_SAMPLE = 4  # files of one schema whose codecs and encodings are looked at
+
+
+def is_native(scan: Scan, plan: ScanPlan, columns: Columns, width: int) -> bool:
+    """Whether Spark's reader is to read a plan of `width` columns.
+
+    It decodes all rows of the pages that are left; a task sends the rows that are expected to pass.
+    """
+    expected = expected_rows(plan, columns)
+    if expected * max(width, 1) <= MANY_VALUES or expected <= PART * plan.num_rows:
+        return False
+    return _can_read(scan, plan, columns)
+
+
+def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
+    """Whether Spark's reader gives the rows of a plan that this package gives."""
+    request = scan._request
+    if (
+        scan._sources.paths is None
+        or request.take is not None
+        or request.selected is not None
+        or request.row_number is not None
+        or request.limit is not None
+        or (request.dataset_schema is not None and request.dataset_schema.given is not None)
+        or scan._sources.in_folders
+        or any(
+            os.path.basename(file.source.path)[:1] in "._" for file in plan.files
+        )  # Spark hides them
+    ):
+        return False
+    kinds: dict[tuple[bytes, ...], list[FileMetadata]] = {}
+    try:
+        for one in plan.files:
+            file = columns.open(one.source)
+            kinds.setdefault(file.schema_key[:3], []).append(file)
+    except PageseekError:
+        return False
+    types: dict[tuple[str, ...], pa.DataType] = {}
+    for files in kinds.values():
+        step = max(len(files) // _SAMPLE, 1)
+        if not _has_same_types(files[0], types, columns):
+            return False
+        if not all(map(_is_decoded, files[::step][:_SAMPLE])):
+            return False
+    return len({".".join(path).lower() for path in types}) == len(types)
+
+
+def _has_same_types(
+    file: FileMetadata, types: dict[tuple[str, ...], pa.DataType], columns: Columns
+) -> bool:
+    """Whether a file has the types that Spark has for it, and those of the files before, which are in `types`."""
+    options = columns.request.options
+    for leaf in file.schema_tree.leaves:
+        made, stored = file.leaf_type(leaf, options), file.schema_tree.parquet_leaf_type(leaf)
+        if leaf.element.type != INT96 and not _is_same(leaf, made.type, stored.type):
+            return False
+        if types.setdefault(leaf.path, stored.type) != stored.type:
+            return False
+    return True
+
+
+def _is_decoded(file: FileMetadata) -> bool:
+    """Whether Spark has all codecs and encodings of a file."""
+    try:
+        return all(
+            CODECS[chunk.codec] in _CODECS and not chunk.encodings & ~_ENCODINGS
+            for leaf in file.schema_tree.leaves
+            for chunk in file.chunks(leaf)
+        )
+    except (PageseekError, IndexError):
+        return False
+
+
+def _is_same(leaf: Leaf, made: pa.DataType, stored: pa.DataType) -> bool:
+    """Whether Spark, which does not look at a stored Arrow schema, has the type that this package has."""
+    kind, _, unit = logical_of(leaf.element)
+    if kind not in _LOGICAL or (kind == L_TIMESTAMP and unit not in _UNITS):
+        return False
+    return wire_type(made) == wire_type(stored)
+
+
+def has_plain_types(kind: DataType) -> bool:
+    """Whether Spark's reader has a type by the Parquet schema alone."""
+    from pyspark.sql import types as s
+
+    if isinstance(kind, s.StructType):
+        return all(has_plain_types(field.dataType) for field in kind)
+    if isinstance(kind, s.ArrayType):
+        return has_plain_types(kind.elementType)
+    if isinstance(kind, s.MapType):
+        return has_plain_types(kind.keyType) and has_plain_types(kind.valueType)
+    if isinstance(kind, s.StringType):
+        return bool(kind == s.StringType())
+    times = s.DateType, s.TimestampType, s.TimestampNTZType
+    return bool(isinstance(kind, (s.NumericType, s.BooleanType, s.BinaryType, *times)))
+
+
+def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:
+    """The files of a plan as the Java side takes them: path, bytes, and milliseconds of the last change.
+
+    `push`: whether Spark's reader may prune by the filters.
+    """
+    files = []
+    for file in plan.files:
+        found = os.stat(file.source.path)
+        if found.st_size != file.version.size:
+            raise FileChangedError(f"{file.source.name}: the file changed after it was planned")
+        files.append([os.path.abspath(file.source.path), found.st_size, found.st_mtime_ns // 10**6])
+    return json.dumps({"schema": schema.json(), "files": files, "push": push})

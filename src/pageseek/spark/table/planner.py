@@ -1,0 +1,55 @@
+"""The planner behind a table: it answers what Spark asks while it plans a query, in the driver's Python."""
+
+from __future__ import annotations
+
+import json
+
+from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups, is_of_today
+from pageseek.spark.table.native import is_native
+from pageseek.spark.table.planned_scan import PlannedScan
+from pageseek.spark.table.shim import Proxy
+from pageseek.spark.table.table import SourceTable
+
+
+class TablePlanner(Proxy):
+    """Plans the scans of one table. A new scan has the settings that the session has at that time."""
+
+    def __init__(self, table: SourceTable) -> None:
+        self.table = table
+
+    def on_number(self, about: str) -> str:
+        """What names the last run of its scans; empty before the first."""
+        return "" if self.table.last is None else self.table.last.number
+
+    def on_accepts(self, about: str) -> str:
+        """For each predicate 1 where it is applied here exactly, else 0: there Spark applies it.
+
+        Where Spark's own reader will read the files, Spark applies all.
+        """
+        given, binding = json.loads(about), self.table.binding()
+        accepted = [binding.pushed(one) is not None for one in given]
+        if any(accepted) and self.table.choices.native:
+            scan = binding.filtered(given)
+            if is_native(scan, scan.plan(), binding.columns, len(self.table.schema)):
+                return "0" * len(given)
+        return "".join("1" if yes else "0" for yes in accepted)
+
+    def on_aggregates(self, about: str) -> str:
+        """The schema of an aggregation that is computed here; empty where it is not."""
+        request = json.loads(about)
+        aggregation = Aggregation.of(request["aggregation"])
+        schema = None if aggregation is None else aggregation.schema(self.table.schema)
+        if aggregation is None or schema is None or request["limit"] >= 0:
+            return ""
+        binding = self.table.binding()
+        scan = binding.filtered(request["predicates"])
+        if request["whole"]:
+            known = answers(scan, aggregation) and is_of_today(scan, aggregation, self.table.schema)
+            return schema.json() if known else ""
+        plan = scan.select(*aggregation.columns).plan()
+        fits = plan.files and has_few_groups(plan, aggregation, binding.columns)
+        return schema.json() if fits else ""
+
+    def on_plan(self, about: str) -> PlannedScan:
+        """The plan of a scan."""
+        return PlannedScan(self.table, json.loads(about))

@@ -1,0 +1,75 @@
+"""What all scans of one table have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pageseek.base.errors import FileChangedError
+from pageseek.scan.scan import Scan
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.columns.plan_schema import schema_of
+from pageseek.spark.filters.binding import Binding
+from pageseek.spark.table.native import has_plain_types
+from pageseek.spark.tasks.metrics import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the caller of `load` or `read` chose.
+
+    Attributes
+    ----------
+    tasks : int, optional
+        The greatest number of tasks of a scan.
+    local : bool
+        Whether the driver reads small scans.
+    native : bool
+        Whether Spark's own reader may read what a plan leaves.
+    python_path : str, optional
+        A directory that tasks put on `sys.path`.
+    pinned : bool
+        Whether all queries have the versions of the files that there are now; else those of when they are planned.
+    """
+
+    tasks: int | None = None
+    local: bool = True
+    native: bool = True
+    python_path: str | None = None
+    pinned: bool = False
+
+
+class SourceTable:
+    """A source in a session, with what was chosen for it. `last`: the last of its scans that was read."""
+
+    def __init__(self, spark: SparkSession, scan: Scan, choices: Choices) -> None:
+        self.spark, self.scan, self.choices = spark, scan, choices
+        plan = scan.plan()
+        self.schema = schema_of(plan, scan, spark)[1]
+        if scan._request.filter is not None or not has_plain_types(self.schema):
+            self.choices = replace(choices, native=False)  # it knows neither
+        self._versions = {f.source: f.version for f in plan.files} if choices.pinned else {}
+        self.last: Run | None = None
+
+    def binding(self) -> Binding:
+        """For the conditions of one scan."""
+        return Binding(self.spark, self.scan)
+
+    def planned(self, scan: Scan) -> ScanPlan:
+        """The plan of a scan.
+
+        Raises
+        ------
+        FileChangedError
+            A file has another version than the queries of this table have.
+        """
+        plan = scan.plan()
+        for file in plan.files:
+            if self._versions.get(file.source, file.version) != file.version:
+                raise FileChangedError(
+                    f"{file.source.name}: the file changed after it was planned; call read again"
+                )
+        return plan

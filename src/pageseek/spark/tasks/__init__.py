@@ -1,0 +1,10 @@
+"""What runs in executors, how it gets there, and what comes back.
+
+| file | job |
+|---|---|
+| `task` | a read |
+| `shipping` | how functions are sent |
+| `sizing` | a plan as parts: how many tasks it is worth, and how large Spark takes it to be |
+| `expected` | how many rows a filter may leave |
+| `metrics` | `report`: what the tasks have read |
+"""

@@ -1,0 +1,130 @@
+"""A plan as parts for tasks: how many it is worth, and the size that Spark takes it to have."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.calendar.calendar_marks import Calendars
+from pageseek.spark.session.settings import Settings, ToldSession
+from pageseek.spark.tasks.task import pack
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASK_SECONDS = 0.25  # work worth a task: one more costs about 0.04 s of scheduling and piping
+BYTES_PER_SECOND = 128e6  # fetched and decompressed: 32 MB a task
+VALUES_PER_SECOND = 50e6  # decoded, normalised and sent to the JVM
+TASKS_PER_CORE = 4  # fewer leave cores idle behind a slow task; more only wait
+UNKNOWN_PARALLELISM = 8
+ROW_BYTES, TEXT_BYTES = 8, 20  # what Spark assumes if it has no statistics
+
+
+def work(plan: ScanPlan, expected: int) -> float:
+    """About the seconds that one core needs for a plan that is expected to give so many rows."""
+    values = expected * max(len(plan.schema), 1)
+    return plan.cost / BYTES_PER_SECOND + values / VALUES_PER_SECOND
+
+
+def task_count(plan: ScanPlan, expected: int, parallelism: Callable[[], int]) -> int:
+    """The number of tasks: each has TASK_SECONDS of work, and there are at most TASKS_PER_CORE for a core.
+
+    `parallelism` returns the number of cores. It is not called if one task is enough.
+    """
+    worth = int(work(plan, expected) / TASK_SECONDS)
+    return 1 if worth < 2 else min(worth, TASKS_PER_CORE * max(parallelism(), 1))
+
+
+def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
+    """The number of ids that a DataFrame is made of, and the step: every `step`-th id is that of a task.
+
+    Spark takes the output of a Python function to be as large as its input, here 8 bytes an id, and broadcasts what is
+    small. The step is a power of two, so that Spark drops the other ids by one instruction each.
+    """
+    step = 1
+    while step * tasks * 8 < size(plan):
+        step *= 2
+    return step * tasks, step
+
+
+def range_of(spark: SparkSession, plan: ScanPlan, tasks: int) -> tuple[DataFrame, int]:
+    """The ids that a DataFrame is made of, a partition for each task, and the step between those of tasks."""
+    ids, step = ids_of(plan, tasks)
+    made = spark.range(0, ids, 1, tasks)
+    return made.where(f"(id & {step - 1}) = 0") if step > 1 else made, step
+
+
+def size(plan: ScanPlan) -> int:
+    """About the bytes that a plan gives to Spark: by the size of a row as Spark counts it, at least the bytes read."""
+    rows = plan.num_rows if plan.request.limit is None else min(plan.num_rows, plan.request.limit)
+    width = ROW_BYTES + sum(_width(field.type) for field in plan.schema)
+    if plan.request.limit is not None:
+        return rows * width
+    return max(rows * width, plan.cost)
+
+
+def _width(kind: pa.DataType) -> int:
+    """The bytes that Spark assumes for a value."""
+    if pa.types.is_nested(kind):
+        return sum(_width(kind.field(i).type) for i in range(kind.num_fields))
+    try:
+        return max(int(kind.bit_width) // 8, 1)
+    except ValueError:  # text and binary
+        return TEXT_BYTES
+
+
+def parallelism_of(spark: SparkSession) -> int:
+    """The cores of a session.
+
+    A Classic session knows them. Connect clients and processes without a session see only settings; if none tells, a small number is assumed.
+    """
+    if "connect" not in type(spark).__module__ and not isinstance(spark, ToldSession):
+        return int(spark.sparkContext.defaultParallelism)
+    settings = {
+        key: spark.conf.get(key, None) or ""  # "" is no default of a number
+        for key in (
+            "spark.sql.leafNodeDefaultParallelism",
+            "spark.default.parallelism",
+            "spark.executor.instances",
+            "spark.executor.cores",
+            "spark.master",
+        )
+    }
+    told, default, executors, cores, master = settings.values()
+    for value in (told, default):
+        if value.isdecimal():
+            return int(value)
+    if executors.isdecimal() and cores.isdecimal():
+        return int(executors) * int(cores)
+    local = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master)
+    return int(local[1]) if local else UNKNOWN_PARALLELISM
+
+
+def parts_of(
+    spark: SparkSession, plan: ScanPlan, wire: pa.Schema, tasks: int | None, expected: int
+) -> list[bytes]:
+    """A plan for `expected` rows as parts, as tasks take them: at most `tasks`, or as many as the work is worth."""
+    if not plan.files:
+        return []
+    if tasks is None:
+        tasks = task_count(plan, expected, lambda: parallelism_of(spark))
+    calendars = calendars_of(spark, plan, wire)
+    return [pack(part, wire, calendars) for part in plan.split(tasks)]
+
+
+def calendars_of(spark: SparkSession, plan: ScanPlan, wire: pa.Schema) -> Calendars | None:
+    """How old dates and times of a plan are converted; None where no column has any."""
+    return Calendars.of(plan, wire, Settings(spark))
+
+
+def framed(parts: Sequence[bytes]) -> bytearray:
+    """Pieces of bytes as the Java side takes them: their number, then the length and the bytes of each."""
+    made = bytearray(struct.pack(">i", len(parts)))
+    for part in parts:
+        made += struct.pack(">i", len(part)) + part
+    return made

@@ -1,0 +1,162 @@
+"""The code that runs in an executor: plans come in as bytes, batches go out to the JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import stat
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.base.report import Report
+from pageseek.dataset.file_cache import cache
+from pageseek.spark.calendar.calendar_marks import Calendars, holds_old
+from pageseek.spark.columns.types import to_wire
+from pageseek.spark.tasks.metrics import key_of
+from pageseek.spark.tasks.shipping import Task, check_version, shipped
+
+if TYPE_CHECKING:
+    from pageseek.scan.plan import FilePlan
+    from pageseek.scan.scan_plan import ScanPlan
+
+ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
+
+
+def pack(plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None = None) -> bytes:
+    """A part of a scan as bytes. It lacks the metadata of the schema, which no task needs."""
+    lean = replace(
+        plan, schema=pa.schema([pa.field(f.name, f.type, f.nullable) for f in plan.schema])
+    )
+    return zlib.compress(pickle.dumps((lean, wire, calendars), protocol=5), 1)
+
+
+def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) -> Task:
+    """The function for `mapInArrow` over every `step`-th of `step * len(parts)` ids.
+
+    It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
+    Spark sends it to an executor once (Classic: as a broadcast if it is large).
+    """
+    return shipped("pageseek.spark.tasks.task", "read_ids", python_path, tuple(parts), step)
+
+
+def part_reader(python_path: str | None, summary: bytes = b"", reports: Any = None) -> Task:
+    """The function that reads parts: it gets them in the first column of its batches.
+
+    `summary`: pickled, what to make of the batches of a part. `reports`: an accumulator for the reports of parts.
+    """
+    return shipped("pageseek.spark.tasks.task", "read_parts", python_path, summary, reports)
+
+
+def read_ids(
+    batches: Iterator[pa.RecordBatch], version: str, parts: Sequence[bytes], step: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts whose ids come in."""
+    acknowledge_at_once()
+    # Spark throws a worker away whose input was not read to its end
+    for i in [i for batch in batches for i in batch.column(0).to_pylist()]:
+        yield from run(parts[i // step], version)
+
+
+def read_parts(
+    batches: Iterator[pa.RecordBatch], version: str, summary: bytes, reports: Any
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts that come in."""
+    acknowledge_at_once()
+    parts = [part for batch in batches for part in batch.column(0).to_pylist()]
+    for part in parts:
+        report = new_report()
+        read = run(part, version, report)
+        yield from pickle.loads(summary)(read) if summary else read
+        if reports is not None:
+            reports.add({key_of(part): report})
+
+
+def acknowledge_at_once() -> None:
+    """Have the kernel acknowledge what the JVM sends without delay.
+
+    The JVM sends the input in small pieces, and each waits until the one before is acknowledged (Nagle's algorithm). Linux
+    delays that by 40 ms. It may go back to delaying later, but the input of a task ends at once. Other platforms have no such
+    option, and Unix sockets need none.
+    """
+    option = getattr(socket, "TCP_QUICKACK", None)
+    if option is None or socket.getdefaulttimeout() is not None:  # which a second handle would get
+        return
+    with contextlib.suppress(OSError):  # a system that does not list open files
+        for number in map(int, os.listdir("/proc/self/fd")):
+            with contextlib.suppress(OSError):  # the list itself is closed by now
+                if stat.S_ISSOCK(os.fstat(number).st_mode):
+                    with socket.socket(fileno=os.dup(number)) as one:
+                        if one.family in (socket.AF_INET, socket.AF_INET6):
+                            one.setsockopt(socket.IPPROTO_TCP, option, 1)
+
+
+def new_report() -> Report:
+    """For what one part reads."""
+    return Report(analyzed=True)
+
+
+def run(part: bytes, version: str, report: Report | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of one part, in wire types. `report` is filled as they come."""
+    if report is None:
+        report = new_report()
+    check_version(version)
+    plan, wire, calendars = pickle.loads(zlib.decompress(part))
+    yield from execute(plan, wire, calendars, report)
+
+
+def execute(
+    plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None, report: Report
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a plan, as Spark takes them."""
+    left = plan.request.limit
+    for file in plan.files:
+        if left == 0:
+            return
+        limited = replace(plan, files=(file,), request=replace(plan.request, limit=left))
+        try:
+            for batch in limited.execute(report):
+                if left is not None:
+                    left -= batch.num_rows
+                yield _outgoing(batch, wire, file, plan, calendars)
+        except FileNotFoundError as error:
+            error.add_note(
+                f"{file.source.name}: planned on the driver, and not to be seen from this executor: it was removed, "
+                "or lies on a disk that only the driver has; put it where every node sees it under the same name"
+            )
+            raise
+        except Exception as error:
+            if file.source.name not in str(error):
+                error.add_note(f"while reading {file.source.name}")
+            raise
+
+
+def _outgoing(
+    batch: pa.RecordBatch,
+    wire: pa.Schema,
+    file: FilePlan,
+    plan: ScanPlan,
+    calendars: Calendars | None,
+) -> pa.RecordBatch:
+    if batch.num_columns == 0:  # the JVM refuses such a batch: a column of nulls has its rows
+        return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
+    made = to_wire(batch, wire, file.source.name)
+    return made if calendars is None else _in_todays_calendar(made, file, plan, calendars)
+
+
+def _in_todays_calendar(
+    batch: pa.RecordBatch, file: FilePlan, plan: ScanPlan, calendars: Calendars
+) -> pa.RecordBatch:
+    folders = {name for name, _ in file.source.partitions}
+    columns = batch.columns
+    for i, (name, array) in enumerate(zip(batch.schema.names, columns, strict=True)):
+        if name not in folders and holds_old(array):
+            most = plan.request.limits.max_metadata_bytes
+            opened = cache.open(file.source, Report(), most)
+            columns[i] = calendars.rebased(name, array, opened)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

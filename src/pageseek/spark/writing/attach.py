@@ -1,0 +1,179 @@
+"""`attach_index`: indexes for the files of a source, built by tasks side by side."""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import FileChangedError, PageseekError, UnsupportedError
+from pageseek.dataset.sources import files_of
+from pageseek.index import attach
+from pageseek.index import verify as verified
+from pageseek.spark.tasks.shipping import check_version, shipped
+from pageseek.spark.tasks.sizing import parallelism_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pageseek.storage import Source
+
+AT_ONCE = 16  # files whose sizes are asked for
+TASKS_PER_CORE = 4  # so that a core that is done early gets more
+REPORT = pa.schema(
+    [
+        ("file", pa.string()), ("status", pa.string()), ("added", pa.string()), ("bytes_before", pa.int64()),
+        ("bytes_after", pa.int64()), ("seconds", pa.float64()), ("error", pa.string()),
+    ]
+)  # fmt: skip
+REPORT_DDL = "file string, status string, added string, bytes_before bigint, bytes_after bigint, seconds double, error string"
+
+
+def attach_index(
+    spark: SparkSession,
+    source: Any,
+    *,
+    page_index: bool | Sequence[str] = True,
+    bloom: Sequence[str] | Mapping[str, float] = (),
+    distinct: Sequence[str] = (),
+    distinct_index: str | None = None,
+    indexes: Mapping[str, Sequence[str]] | None = None,
+    replace: bool = False,
+    verify: bool = False,
+    tasks: int | None = None,
+    python_path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """Add indexes to all files of a source in place, by tasks, as `pageseek.index.attach` does to one.
+
+    Each file is replaced in one step, when its indexes are complete, and a file that has what is asked for is left. So a run
+    that died can be started again, and builds what is missing. A file that fails stays as it was, and the others go on.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Classic or Connect.
+    source : str, path, sequence of them, or (filesystem, path)
+        As in `pageseek.scan`. Every executor must see the files under the same names.
+    page_index, bloom, distinct, distinct_index, indexes, replace
+        What to build, as in `pageseek.index.attach`.
+    verify : bool
+        Compare the indexes that a file has with its data, and build them again if they are wrong. All pages are read for that.
+    tasks : int, optional
+        The greatest number of tasks; by default four for each core of the session. A file is never divided.
+    python_path : str, optional
+        As in `read`.
+    storage_options : mapping, optional
+        Options of the stores, as in `scan`.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each file: `file`, `status` ("attached", "present" or "failed"), `added` (kinds and columns), `bytes_before`,
+        `bytes_after`, `seconds`, `error`.
+
+    Raises
+    ------
+    UnsupportedError
+        The source is a table of Delta Lake or Iceberg, whose files change by commits only; or bytes in memory.
+
+    Warns
+    -----
+    UserWarning
+        Files have failed; it says how many, and why the first did.
+    """
+    if tasks is not None and tasks < 1:
+        raise ValueError(f"tasks={tasks}: at least 1")
+    named = files_of(source, storage_options)
+    if named.table is not None:
+        raise UnsupportedError(
+            f"{', '.join(named.origin.notes)}: a table, whose files are changed by its own commits: call "
+            "pageseek.index.attach(file, table=...) for each of its files"
+        )
+    if any(file.data is not None for file in named.files):
+        raise UnsupportedError(
+            "bytes in memory cannot be changed by executors: write them to a file"
+        )
+    if not named.files:
+        return REPORT.empty_table()
+    how = {
+        "page_index": page_index, "bloom": bloom, "distinct": distinct, "distinct_index": distinct_index,
+        "indexes": indexes, "replace": replace,
+    }  # fmt: skip
+    parts = _packed(named.files, tasks or TASKS_PER_CORE * parallelism_of(spark))
+    packed = tuple(pickle.dumps((part, how, verify)) for part in parts)
+    task = shipped("pageseek.spark.writing.attach", "run", python_path, packed)
+    rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, REPORT_DDL).collect()
+    made = pa.Table.from_pylist([row.asDict() for row in rows], REPORT).sort_by("file")
+    failed = [row for row in made.to_pylist() if row["status"] == "failed"]
+    if failed:
+        warnings.warn(
+            f"attach_index: {len(failed)} of {len(rows)} files have failed and are as they were; the first: {failed[0]['error']}",
+            stacklevel=2,
+        )
+    return made
+
+
+def _packed(files: Sequence[Source], most: int) -> list[list[Source]]:
+    """The files in groups of about the same bytes, the largest first."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        sizes = list(pool.map(_size, files))
+    count = min(most, len(files))
+    heap = [(0, i) for i in range(count)]
+    parts: list[list[Source]] = [[] for _ in range(count)]
+    for size, at in sorted(zip(sizes, range(len(files)), strict=True), reverse=True):
+        load, i = heap[0]
+        heapq.heapreplace(heap, (load + size + 1, i))
+        parts[i].append(files[at])
+    return parts
+
+
+def _size(file: Source) -> int:
+    try:
+        store = file.open()
+    except (OSError, PageseekError):  # its task reports that
+        return 0
+    try:
+        return store.size
+    finally:
+        store.close()
+
+
+def run(
+    batches: Iterator[pa.RecordBatch], version: str, parts: Sequence[bytes]
+) -> Iterator[pa.RecordBatch]:
+    """Attach indexes to the files of the parts whose numbers come in, and report each."""
+    check_version(version)
+    for at in [at for batch in batches for at in batch.column(0).to_pylist()]:
+        files, how, verify = pickle.loads(parts[at])
+        for file in files:
+            yield pa.RecordBatch.from_pylist([_attached(file, how, verify)], REPORT)
+
+
+def _attached(file: Source, how: Mapping[str, Any], verify: bool) -> dict[str, Any]:
+    begun = time.monotonic()
+    row: dict[str, Any] = {"file": file.name}
+    try:
+        wrong = verify and not verified(file).ok
+        try:
+            done = attach(
+                file, in_place=True, threads=1, **{**how, "replace": how["replace"] or wrong}
+            )
+        except FileChangedError:  # another attempt of this task has been quicker
+            done = attach(file, in_place=True, threads=1, **how)
+    except Exception as error:  # noqa: BLE001 - the other files go on, whatever it is
+        said = f"{type(error).__name__}: {error}"
+        row |= {"status": "failed", "error": said if file.name in said else f"{file.name}: {said}"}
+    else:
+        added = ", ".join(f"{kind}({column})" for kind, column in done.added)
+        row |= {
+            "status": "attached" if done.added else "present", "added": added, "bytes_before": done.bytes_before,
+            "bytes_after": done.bytes_after,
+        }  # fmt: skip
+    return row | {"seconds": time.monotonic() - begun}

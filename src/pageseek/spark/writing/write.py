@@ -1,0 +1,379 @@
+"""`write`: a DataFrame as Parquet files that are quick to look things up in, or to scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import PredicateError, UnsupportedError
+from pageseek.index.table_target import refuse_inside
+from pageseek.spark.session.settings import Settings
+from pageseek.spark.writing.commit import (
+    STALE_AFTER,
+    SUCCESS,
+    Staging,
+    begin,
+    one_attempt_each,
+    recover,
+    visible,
+)
+from pageseek.spark.writing.write_task import REPORT_DDL, WriteSpec, make_task, write_empty
+from pageseek.spark.writing.write_types import arrow_schema, is_months
+from pageseek.storage.output_folders import OutputFolder, output_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+LAYOUTS, MODES = ("lookup", "scan"), ("append", "overwrite", "error", "ignore")
+GROUP_ROWS = 1 << 20
+ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
+_CODECS = {"uncompressed": "none", "lz4raw": "lz4", "lz4_raw": "lz4"}
+_PARTITION = "__pageseek_partition_"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file that was written. `name`: below the folder."""
+
+    name: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write` did. `removed`: how many old files it deleted. A write that was ignored has no files."""
+
+    path: str
+    files: tuple[WrittenFile, ...] = ()
+    removed: int = 0
+
+    @property
+    def rows(self) -> int:
+        """The rows of all files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files."""
+        return sum(file.bytes for file in self.files)
+
+
+def write(
+    df: DataFrame,
+    path: Any,
+    *,
+    layout: str = "lookup",
+    mode: str = "error",
+    sort_by: str | Sequence[str | tuple[str, str]] | None = None,
+    cluster_by: str | Sequence[str] = (),
+    partition_by: str | Sequence[str] = (),
+    files: int | None = None,
+    bloom: Sequence[str] | Mapping[str, float] = (),
+    index: Mapping[str, Sequence[str]] | None = None,
+    dynamic: bool | None = None,
+    compression: str | None = None,
+    group_rows: int = GROUP_ROWS,
+    file_rows: int | None = None,
+    stale_after: float = STALE_AFTER,
+    python_path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Written:
+    """Write the rows of a DataFrame to Parquet files, which Spark reads back as they were.
+
+    Every task writes its files to a hidden folder. When all tasks are done, the driver takes the files of one attempt for each
+    partition and renames them. If a task, an executor or the driver dies, no reader sees a part of a file; what a dead driver
+    has left, the next `write` into the folder takes back, or finishes if all files had their names (docs/spark.md).
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        Of a Classic or a Connect session.
+    path : path, URL, or (filesystem, path)
+        The folder. The driver and every executor must see it under the same name. On object stores a rename is a copy.
+    layout : {"lookup", "scan"}
+        "lookup" ends pages after 1,000 rows, so that one row costs one small read; "scan" ends them after about 1 MB.
+        Both have page indexes.
+    mode : {"error", "append", "overwrite", "ignore"}
+        What to do if there are files: raise FileExistsError, add to them, replace them, or do nothing. With "overwrite" the new
+        files appear first, then the old ones go; the DataFrame may read from the same folder.
+    sort_by : str, or sequence of str and (str, "ascending" | "descending"), optional
+        The order of rows in each file, as Spark sorts. By default that of `cluster_by`; else rows stay as they come.
+    cluster_by : str or sequence of str
+        Divide rows among files by ranges of these columns, by a shuffle, so that a file holds neighbours. `partition_by` goes
+        before them.
+    partition_by : str or sequence of str
+        Columns that become folders, as Spark names them.
+    files : int, optional
+        How many ranges `cluster_by` makes; by default as many as the session's shuffles.
+    bloom : sequence of str, or mapping
+        Columns that get Bloom filters, as in `pageseek.index.attach`.
+    index : mapping, optional
+        By kind, columns that get embedded indexes: {"distinct": ["country"]}. The kinds are those of `pageseek.index.attach`.
+    dynamic : bool, optional
+        Whether "overwrite" replaces only partitions that get rows. By default what the session says
+        (`spark.sql.sources.partitionOverwriteMode`).
+    compression : str, optional
+        "zstd", "snappy", "gzip", "lz4", "brotli" or "none"; by default the session's codec for Parquet.
+    group_rows : int
+        Most rows of a row group; it ends at 128 MB of Arrow data, too, all of which its task holds in memory.
+    file_rows : int, optional
+        Most rows of a file.
+    stale_after : float
+        Seconds after which another write without a lock is taken to be dead, and settled. On local disks and NFS there are
+        locks. Object stores have none; 0 settles all other writes there, if none is at work.
+    python_path : str, optional
+        As in `read`.
+    storage_options : mapping, optional
+        Options of the store, where `path` is a URL, as in `scan`.
+
+    Returns
+    -------
+    Written
+        The files, their rows and bytes.
+
+    Raises
+    ------
+    FileExistsError
+        There are files, and the mode is "error".
+    UnsupportedError
+        A column has a type that Parquet files of Spark do not have; or the folder is a Delta Lake or Iceberg table.
+    PredicateError
+        There is no column of a name, or two.
+    """
+    _check(layout, mode, group_rows, file_rows, files)
+    folder = output_folder(path, storage_options)
+    _refuse_table(folder)
+    settings = Settings(df.sparkSession)
+    columns = Columns(df.columns, settings.case_sensitive)
+    partitions = columns.named(partition_by)
+    clusters = columns.named(cluster_by)
+    sorting = columns.sorted_by(clusters if sort_by is None else sort_by)
+    if not isinstance(bloom, Mapping):
+        bloom = dict.fromkeys([bloom] if isinstance(bloom, str) else bloom, 0.01)
+    columns.check_data([*bloom, *(one for of_kind in (index or {}).values() for one in of_kind)])
+    kept = [name for name in columns.names if name not in partitions]
+    if not kept:
+        raise PredicateError("partition_by names all columns: at least one is to be in the files")
+    schema = _schema(df, kept)
+    if dynamic is None:
+        key = "spark.sql.sources.partitionOverwriteMode"
+        dynamic = bool(partitions) and settings.get(key, "static").lower() == "dynamic"
+    if dynamic and not partitions:
+        raise ValueError("dynamic=True replaces partitions: it goes with partition_by")
+
+    types, codec = arrow_schema(schema), _codec(compression, settings)
+    rows = _rows(df, schema, partitions, clusters, sorting, files)
+
+    recover(folder, stale_after)
+    if mode in ("error", "ignore") and visible(folder):
+        if mode == "ignore":
+            return Written(folder.name)
+        raise FileExistsError(
+            f'{folder.name}: there are files in it; say mode="append", "overwrite" or "ignore"'
+        )
+    version = df.sparkSession.version
+    with closing(begin(folder)) as staging:
+        spec = WriteSpec(
+            folder=folder,
+            staging=staging.name,
+            job=staging.job,
+            schema=types,
+            partition_by=partitions,
+            layout=layout,
+            sorting=_stated(sorting, schema),
+            compression=codec,
+            metadata={"org.apache.spark.version": version, ROW_METADATA: schema.json()},
+            bloom=bloom,
+            indexes=dict(index or {}),
+            group_rows=group_rows,
+            file_rows=file_rows,
+        )
+        found = rows.mapInArrow(make_task(spec, python_path), REPORT_DDL).collect()
+        return _publish(staging, spec, [tuple(row) for row in found], mode, dynamic)
+
+
+def _check(
+    layout: str, mode: str, group_rows: int, file_rows: int | None, files: int | None
+) -> None:
+    for name, value, choices in (("layout", layout, LAYOUTS), ("mode", mode, MODES)):
+        if value not in choices:
+            raise ValueError(f"{name}={value!r}: one of {', '.join(choices)}")
+    for name, number in (("group_rows", group_rows), ("file_rows", file_rows), ("files", files)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name}={number}: at least 1")
+
+
+def _refuse_table(folder: OutputFolder) -> None:
+    try:
+        refuse_inside(folder.source("part.parquet"))
+    except UnsupportedError:
+        raise UnsupportedError(
+            f"{folder.name}: it is, or lies in, a table of Delta Lake or Iceberg, which knows its files by its own "
+            "commits: write by the table's own format, then add indexes by pageseek.index.attach(..., table=...)"
+        ) from None
+
+
+class Columns:
+    """The columns of a DataFrame, found by the session's rule of case."""
+
+    def __init__(self, names: Sequence[str], case_sensitive: bool) -> None:
+        self.names = names
+        self._case_sensitive = case_sensitive
+        seen = {self._folded(name) for name in names}
+        if len(seen) < len(names):
+            raise PredicateError(f"two columns have one name, among {', '.join(names)}: rename one")
+
+    def _folded(self, name: str) -> str:
+        return name if self._case_sensitive else name.lower()
+
+    def named(self, given: str | Sequence[str]) -> tuple[str, ...]:
+        """The names as the DataFrame has them."""
+        return tuple(self._found(name) for name in ([given] if isinstance(given, str) else given))
+
+    def _found(self, name: str) -> str:
+        for one in self.names:
+            if self._folded(one) == self._folded(name):
+                return one
+        raise PredicateError(f"no column {name!r}; there are {', '.join(self.names)}")
+
+    def sorted_by(
+        self, given: str | Sequence[str | tuple[str, str]]
+    ) -> tuple[tuple[str, bool], ...]:
+        """Columns, and whether they descend."""
+        made = []
+        for one in [given] if isinstance(given, str) else given:
+            name, order = (one, "ascending") if isinstance(one, str) else one
+            if order not in ("ascending", "descending"):
+                raise ValueError(f'sort_by: {order!r}: "ascending" or "descending"')
+            made.append((self._found(name), order == "descending"))
+        return tuple(made)
+
+    def check_data(self, given: Iterable[str]) -> None:
+        """Check columns of indexes, which are named as the files name them; fields of structs have dots."""
+        for name in given:
+            if name not in self.names and name.partition(".")[0] not in self.names:
+                raise PredicateError(
+                    f"index of {name!r}: no such column; there are {', '.join(self.names)}"
+                )
+
+
+def _schema(df: DataFrame, kept: Sequence[str]) -> StructType:
+    from pyspark.sql.types import StructType
+
+    fields = {field.name: field for field in df.schema.fields}
+    return StructType([fields[name] for name in kept])
+
+
+def _stated(
+    sorting: Sequence[tuple[str, bool]], schema: StructType
+) -> tuple[tuple[str, bool], ...]:
+    """The order that the files state: columns up to the first that readers may order otherwise than Spark."""
+    from pyspark.sql.types import StringType
+
+    made = []
+    for name, down in sorting:
+        field = next((field for field in schema.fields if field.name == name), None)
+        if field is None:  # a partition has one value
+            continue
+        kind = field.dataType
+        own = (
+            isinstance(kind, StringType)
+            and getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+        )
+        if own or not hasattr(kind, "typeName") or kind.typeName() in ("struct", "array", "map"):
+            break
+        made.append((name, down))
+    return tuple(made)
+
+
+def _codec(compression: str | None, settings: Settings) -> str:
+    key = "spark.sql.parquet.compression.codec"
+    name = (settings.get(key, "snappy") if compression is None else compression).lower()
+    name = _CODECS.get(name, name)
+    if name not in ("none", "snappy", "gzip", "zstd", "brotli", "lz4"):
+        raise UnsupportedError(
+            f'compression {name!r}: say compression="zstd", "snappy", "gzip", "lz4", "brotli" or "none"'
+        )
+    return name
+
+
+def _rows(
+    df: DataFrame,
+    schema: StructType,
+    partitions: Sequence[str],
+    clusters: Sequence[str],
+    sorting: Sequence[tuple[str, bool]],
+    files: int | None,
+) -> DataFrame:
+    """The rows as the tasks get them: divided, sorted, with the text of partitions in last columns."""
+    from pyspark.sql import functions as f
+
+    if clusters:
+        ranges = [f.col(_quoted(name)) for name in dict.fromkeys([*partitions, *clusters])]
+        df = df.repartitionByRange(*([files] if files else []), *ranges)
+    elif files:
+        df = df.repartition(files)
+    names = [f"{_PARTITION}{i}" for i in range(len(partitions))]
+    for field in (df.schema[name] for name in partitions):
+        if field.dataType.typeName() in ("struct", "array", "map", "variant", "binary"):
+            raise UnsupportedError(
+                f"partition_by: column {field.name!r} is {field.dataType.simpleString()}, which names no folder"
+            )
+    for name, of in zip(names, partitions, strict=True):
+        df = df.withColumn(name, f.col(_quoted(of)).cast("string"))
+    order = [f.col(name).asc() for name in names]
+    order += [f.col(_quoted(c)).desc() if down else f.col(_quoted(c)).asc() for c, down in sorting]
+    if order:
+        df = df.sortWithinPartitions(*order)
+    data = [
+        _months(f.col(_quoted(field.name))).alias(field.name)
+        if is_months(field.dataType)
+        else f.col(_quoted(field.name))
+        for field in schema.fields
+    ]
+    return df.select(*data, *names)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _months(column: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    column = column.cast("interval year to month")
+    years = f.extract(f.lit("YEAR"), column)
+    return (years * 12 + f.extract(f.lit("MONTH"), column)).cast("int")
+
+
+def _publish(
+    staging: Staging, spec: WriteSpec, reports: list[Any], mode: str, dynamic: bool
+) -> Written:
+    one_attempt_each([(partition, attempt) for partition, attempt, *_ in reports])
+    made = [report for report in reports if report[2] is not None]
+    if not made and not spec.partition_by:  # so that the schema can be read
+        made = [tuple(row.values()) for row in write_empty(spec).to_pylist()]
+    folder, old = staging.folder, []
+    there = visible(folder) if mode != "append" else []
+    if mode == "error" and there:
+        raise FileExistsError(
+            f"{folder.name}: files have come into it meanwhile; nothing was written"
+        )
+    if mode == "ignore" and there:
+        return Written(folder.name)
+    if mode == "overwrite":
+        old = _replaced(there, {report[3].rpartition("/")[0] for report in made}, dynamic)
+    staging.publish({staged: name for _, _, staged, name, *_ in made}, old, mode == "overwrite")
+    files = tuple(WrittenFile(name, rows, size) for *_, name, rows, size in sorted(made))
+    return Written(folder.name, files, len([name for name in old if name != SUCCESS]))
+
+
+def _replaced(there: Sequence[str], folders: set[str], dynamic: bool) -> list[str]:
+    """The files that an overwrite replaces: all, or those in the folders that were written."""
+    if dynamic:
+        return [name for name in there if name.rpartition("/")[0] in folders and name != SUCCESS]
+    return list(there)

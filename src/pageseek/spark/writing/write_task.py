@@ -1,0 +1,316 @@
+"""What a task of `write` does: rows come in from the JVM, files are staged, and a row for each goes back."""
+
+from __future__ import annotations
+
+import inspect
+import mmap
+import os
+import pickle
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pageseek.index import attach
+from pageseek.spark.tasks.shipping import Task, check_version, shipped
+from pageseek.spark.writing.write_types import converted
+from pageseek.storage.atomic_files import settle
+from pageseek.storage.hive import NULL
+from pageseek.storage.output_folders import OutputFolder
+from pageseek.storage.writing import writer
+
+GROUP_BYTES = 128 << 20  # of Arrow, in a row group: they are held in memory until it is written
+LOOKUP_ROWS = 1000  # of a page, in files for lookups
+SCAN_BYTES = 1 << 20  # of a page, in files for scans
+REPORT = pa.schema(
+    [
+        ("partition", pa.int32()), ("attempt", pa.string()), ("staged", pa.string()), ("name", pa.string()),
+        ("rows", pa.int64()), ("bytes", pa.int64()),
+    ]
+)  # fmt: skip
+REPORT_DDL = "partition int, attempt string, staged string, name string, rows bigint, bytes bigint"
+# what Hive and Spark escape in the name of a folder, beside control characters
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(c) for c in range(1, 32)}
+_HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSpec:
+    """What all tasks of a write have in common.
+
+    `schema`: of the files; the columns of `partition_by` follow it as text. `sorting`: columns, and whether descending.
+    """
+
+    folder: OutputFolder
+    staging: str
+    job: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    layout: str
+    sorting: tuple[tuple[str, bool], ...]
+    compression: str
+    metadata: Mapping[str, str]
+    bloom: Mapping[str, float]
+    indexes: Mapping[str, Sequence[str]]
+    group_rows: int
+    file_rows: int | None
+
+
+def make_task(spec: WriteSpec, python_path: str | None) -> Task:
+    """The function for `mapInArrow`."""
+    return shipped(
+        "pageseek.spark.writing.write_task", "run", python_path, pickle.dumps(spec, protocol=5)
+    )
+
+
+def run(batches: Iterator[pa.RecordBatch], version: str, packed: bytes) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a partition, and report the files."""
+    from pyspark import TaskContext
+
+    check_version(version)
+    context = TaskContext.get()
+    partition = 0 if context is None else context.partitionId()
+    yield write_partition(pickle.loads(packed), partition, batches)
+
+
+def write_partition(
+    spec: WriteSpec, partition: int, batches: Iterator[pa.RecordBatch]
+) -> pa.RecordBatch:
+    """Stage the rows of one partition in files of this attempt. Returns a row for each file, or one without a file."""
+    attempt = Attempt(spec, partition)
+    try:
+        for batch in batches:
+            attempt.take(batch)
+        return attempt.finished()
+    except BaseException:
+        attempt.abandon()
+        raise
+
+
+def folder_name(column: str, value: str | None) -> str:
+    """The folder of a value of a partition column, as Spark names it."""
+    return f"{_escaped(column)}={_escaped(value) if value else NULL}"
+
+
+def _escaped(text: str) -> str:
+    if _ESCAPED.isdisjoint(text):
+        return text
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
+
+
+class Attempt:
+    """One attempt to write a partition. Its files lie in a folder of its own."""
+
+    def __init__(self, spec: WriteSpec, partition: int) -> None:
+        self._spec, self._partition = spec, partition
+        self._attempt = f"{partition:05}-{secrets.token_hex(6)}"
+        self._file: StagedFile | None = None
+        self._at: str | None = None  # the folder of its rows
+        self._rows: list[tuple[Any, ...]] = []
+        self._temporary: str | None = None
+        if spec.folder.far:
+            self._temporary = tempfile.mkdtemp(prefix="pageseek-write-")
+            self._local = self._temporary
+            return
+        self._local = os.path.join(spec.folder.path, spec.staging, self._attempt)
+        try:
+            os.mkdir(self._local)
+        except FileNotFoundError as error:
+            error.add_note(
+                f"{spec.folder.name}: the driver has made this folder, and it is not to be seen from this executor, or the "
+                "write was given up; write to where every node sees it under the same name"
+            )
+            raise
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Write rows."""
+        count = len(self._spec.partition_by)
+        data = converted(batch.select(range(batch.num_columns - count)), self._spec.schema)
+        if not count:
+            self._write("", data)
+            return
+        values = batch.columns[-count:]
+        for start, stop in _runs(values):
+            names = zip(self._spec.partition_by, (v[start].as_py() for v in values), strict=True)
+            self._write("/".join(folder_name(*pair) for pair in names), data[start:stop])
+
+    def _write(self, folder: str, data: pa.RecordBatch) -> None:
+        if folder != self._at:
+            self._close()
+            self._at = folder
+        most = self._spec.file_rows
+        while data.num_rows:
+            if self._file is None:
+                self._file = StagedFile(
+                    self._spec, os.path.join(self._local, f"{len(self._rows):05}.parquet")
+                )
+            part = data if most is None else data[: most - self._file.rows]
+            self._file.add(part)
+            data = data[part.num_rows :]
+            if self._file.rows == most:
+                self._close()
+
+    def _close(self) -> None:
+        if self._file is None:
+            return
+        self._file.close()
+        number = len(self._rows)
+        staged = f"{self._spec.staging}/{self._attempt}/{number:05}.parquet"
+        codec = "" if self._spec.compression == "none" else f".{self._spec.compression}"
+        name = f"part-{self._partition:05}-{self._spec.job}-c{number:03}{codec}.parquet"
+        if self._temporary is not None:
+            _upload(self._file.path, self._spec.folder, staged)
+        self._rows.append(
+            (
+                self._partition, self._attempt, staged, f"{self._at}/{name}".lstrip("/"), self._file.rows,
+                self._file.bytes,
+            )
+        )  # fmt: skip
+        self._file = None
+
+    def finished(self) -> pa.RecordBatch:
+        """All rows are written: the report."""
+        self._close()
+        if self._temporary is None:
+            settle(os.path.join(self._local, "x"))
+            settle(self._local)
+        else:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        rows = self._rows or [(self._partition, self._attempt, None, None, 0, 0)]
+        columns = [
+            pa.array(c, kind) for c, kind in zip(zip(*rows, strict=True), REPORT.types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=REPORT)
+
+    def abandon(self) -> None:
+        """Leave nothing, as far as that is possible."""
+        with suppress(Exception):
+            if self._file is not None:
+                self._file.abandon()
+        shutil.rmtree(self._local, ignore_errors=True)
+
+
+def write_empty(spec: WriteSpec) -> pa.RecordBatch:
+    """Stage a file without rows, which has the schema. Returns its report."""
+    attempt = Attempt(spec, 0)
+    try:
+        attempt._at = ""
+        attempt._file = StagedFile(spec, os.path.join(attempt._local, "00000.parquet"))
+        return attempt.finished()
+    except BaseException:
+        attempt.abandon()
+        raise
+
+
+class StagedFile:
+    """A Parquet file that is being written on this machine."""
+
+    def __init__(self, spec: WriteSpec, path: str) -> None:
+        self.path, self.rows, self.bytes = path, 0, 0
+        self._spec = spec
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = self._held_bytes = 0
+        schema = spec.schema
+        pages: dict[str, Any] = {"data_page_size": SCAN_BYTES}
+        if spec.layout == "lookup":
+            # without a limit of rows: a page ends with each batch of so many values
+            pages = (
+                {"max_rows_per_page": LOOKUP_ROWS, "write_batch_size": LOOKUP_ROWS}
+                if _HAS_PAGE_ROWS
+                else {"data_page_size": 1, "write_batch_size": LOOKUP_ROWS}
+            )
+        first = _first_leaves(schema)
+        sorting = [pq.SortingColumn(first[c], down, not down) for c, down in spec.sorting]
+        self._writer = pq.ParquetWriter(
+            path, schema, compression=spec.compression, write_page_index=True, store_schema=False,
+            store_decimal_as_integer=True, sorting_columns=sorting or None, **pages,
+        )  # fmt: skip
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write rows: at the end of a row group they go to the file."""
+        size = batch.nbytes
+        while batch.num_rows:
+            part = batch[: self._spec.group_rows - self._held_rows]
+            self._held.append(part)
+            self._held_rows += part.num_rows
+            self._held_bytes += size * part.num_rows // max(batch.num_rows, 1)
+            self.rows += part.num_rows
+            if self._held_rows == self._spec.group_rows or self._held_bytes >= GROUP_BYTES:
+                self._flush()
+            batch, size = batch[part.num_rows :], size - size * part.num_rows // batch.num_rows
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        table = pa.Table.from_batches(self._held, self._spec.schema)
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
+        self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def close(self) -> None:
+        """Write the footer, add indexes, and flush the file to disk."""
+        self._flush()
+        self._writer.add_key_value_metadata(dict(self._spec.metadata))
+        self._writer.close()
+        spec = self._spec
+        if (spec.bloom or spec.indexes) and self.rows:
+            attach(
+                self.path, page_index=False, bloom=spec.bloom, indexes=spec.indexes, in_place=True, threads=1
+            )  # fmt: skip
+        else:
+            fd = os.open(self.path, os.O_RDWR)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        self.bytes = os.path.getsize(self.path)
+
+    def abandon(self) -> None:
+        """Close the file, which is not wanted."""
+        self._held = []
+        self._writer.close()
+
+
+def _upload(path: str, folder: OutputFolder, staged: str) -> None:
+    folder.make_for([staged])
+    with open(path, "rb") as file:
+        body = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    writer(folder.source(staged)).put(memoryview(body), overwrite=True)
+    with suppress(BufferError):  # a client may hold it a little longer
+        body.close()
+    os.unlink(path)
+
+
+def _runs(values: Sequence[pa.Array]) -> list[tuple[int, int]]:
+    """Where all columns stay the same: starts and stops."""
+    rows = len(values[0])
+    change = np.zeros(max(rows - 1, 0), bool)
+    for array in values:
+        codes = np.asarray(array.dictionary_encode(null_encoding="encode").indices)
+        change |= codes[1:] != codes[:-1]
+    ends = [0, *(np.flatnonzero(change) + 1).tolist(), rows]
+    return [(a, b) for a, b in pairwise(ends) if b > a]
+
+
+def _first_leaves(schema: pa.Schema) -> dict[str, int]:
+    """The number of the first leaf of each column."""
+    found, at = {}, 0
+    for field in schema:
+        found[field.name] = at
+        at += _leaves(field.type)
+    return found
+
+
+def _leaves(kind: pa.DataType) -> int:
+    if pa.types.is_struct(kind):
+        return sum(_leaves(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _leaves(kind.key_type) + _leaves(kind.item_type)
+    return _leaves(kind.value_type) if pa.types.is_list(kind) else 1
