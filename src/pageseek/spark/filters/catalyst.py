@@ -59,13 +59,6 @@ def expression(node: Node) -> Expression:
     raise NotTranslated(str(name))
 
 
-def columns_of(node: Node) -> set[tuple[str, ...]]:
-    """The columns in a predicate."""
-    if "column" in node:
-        return {tuple(node["column"])}
-    return set().union(*map(columns_of, node.get("of", ())))
-
-
 def literal(node: Node) -> Any:
     """A literal as a value that this package compares; None is null."""
     if "type" not in node:
@@ -179,14 +172,3 @@ _PREDICATES: dict[str, Callable[[list[Node]], Expression]] = {
 def has_float(predicates: Sequence[Node]) -> bool:
     """Whether floats are compared: NaN, the greatest one, is in no statistics, by which Spark's reader prunes."""
     return any(one.get("type") in _FLOATS or has_float(one.get("of", ())) for one in predicates)
-
-
-def is_joined(predicates: Sequence[Node]) -> bool:
-    """Whether the scan with these predicates may be a side of a join, which may add filters at run time.
-
-    Spark gives such a scan the condition that the keys are not null, and often none else on them.
-    """
-    sure = [one["of"][0] for one in predicates if one.get("name") == "IS_NOT_NULL"]
-    others = [one for one in predicates if one.get("name") != "IS_NOT_NULL"]
-    tested: set[tuple[str, ...]] = set().union(*map(columns_of, others))
-    return any(not columns_of(one) <= tested for one in sure)

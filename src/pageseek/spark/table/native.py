@@ -33,6 +33,7 @@ from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns.types import wire_type
 from pageseek.spark.session.names import Columns
 from pageseek.spark.tasks.expected import expected_rows
+from pageseek.storage.hive import Partitions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -45,6 +46,16 @@ _LOGICAL = frozenset(
     (0, L_STRING, L_ENUM, L_DECIMAL, L_DATE, L_TIMESTAMP, L_INTEGER, L_JSON, L_BSON)
 )
 _UNITS = (1, 2)  # milliseconds and microseconds
+_FOLDER_TYPES = frozenset(
+    (
+        pa.int32(),
+        pa.int64(),
+        pa.string(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.timestamp("us", "UTC"),
+    )
+)
 _SAMPLE = 4  # files of one schema whose codecs and encodings are looked at
 
 
@@ -69,7 +80,7 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         or request.row_number is not None
         or request.limit is not None
         or (request.dataset_schema is not None and request.dataset_schema.given is not None)
-        or scan._sources.in_folders
+        or not set(_folders(plan).types) <= _FOLDER_TYPES
         or any(
             os.path.basename(file.source.path)[:1] in "._" for file in plan.files
         )  # Spark hides them
@@ -82,8 +93,13 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
             kinds.setdefault(file.schema_key[:3], []).append(file)
     except PageseekError:
         return False
-    types: dict[tuple[str, ...], pa.DataType] = {}
+    types: dict[tuple[str, ...], pa.DataType] = {
+        (field.name,): field.type for field in _folders(plan)
+    }
+    folders = {name.lower() for (name,) in types}
     for files in kinds.values():
+        if folders & {leaf.path[0].lower() for leaf in files[0].schema_tree.leaves}:
+            return False
         step = max(len(files) // _SAMPLE, 1)
         if not _has_same_types(files[0], types, columns):
             return False
@@ -143,14 +159,37 @@ def has_plain_types(kind: DataType) -> bool:
 
 
 def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:
-    """The files of a plan as the Java side takes them: path, bytes, and milliseconds of the last change.
+    """The files of a plan as the Java side takes them: path, bytes, milliseconds of the last change, values of the folders.
 
     `push`: whether Spark's reader may prune by the filters.
     """
+    folders = _folders(plan)
+    values: dict[Partitions, list[str | None]] = {}  # files of one folder share one tuple
     files = []
     for file in plan.files:
-        found = os.stat(file.source.path)
+        source = file.source
+        found = os.stat(source.path)
         if found.st_size != file.version.size:
-            raise FileChangedError(f"{file.source.name}: the file changed after it was planned")
-        files.append([os.path.abspath(file.source.path), found.st_size, found.st_mtime_ns // 10**6])
-    return json.dumps({"schema": schema.json(), "files": files, "push": push})
+            raise FileChangedError(f"{source.name}: the file changed after it was planned")
+        if source.partitions not in values:
+            given = dict(source.partitions)
+            values[source.partitions] = [_internal(given[name]) for name in folders.names]
+        told = os.path.abspath(source.path), found.st_size, found.st_mtime_ns // 10**6
+        files.append([*told, values[source.partitions]])
+    made = {"schema": schema.json(), "folders": folders.names, "files": files, "push": push}
+    return json.dumps(made)
+
+
+def _folders(plan: ScanPlan) -> pa.Schema:
+    """The columns whose values are in the names of folders."""
+    dataset_schema = plan.request.dataset_schema
+    return pa.schema([]) if dataset_schema is None else dataset_schema.folders
+
+
+def _internal(value: pa.Scalar) -> str | None:
+    """The value of a folder as Spark holds it, as text: a date in days, a timestamp in microseconds."""
+    if not value.is_valid:
+        return None
+    if pa.types.is_date(value.type) or pa.types.is_timestamp(value.type):
+        return str(value.value)
+    return str(value.as_py())

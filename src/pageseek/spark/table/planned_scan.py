@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns.plan_schema import name_of, paths_of, schema_of
 from pageseek.spark.columns.types import to_wire
-from pageseek.spark.filters.catalyst import has_float, is_joined
+from pageseek.spark.filters.catalyst import has_float
 from pageseek.spark.table.aggregates import (
     Aggregation,
     row_of_none,
@@ -62,15 +63,15 @@ class PlannedScan(Proxy):
         self._has_float = has_float(request["given"])
         self._by_filters: dict[str, ScanPlan] = {"[]": self._plan}
         self._expected = expected_rows(self._plan, self._binding.columns)
-        self.run.way = self._way = self._chosen(may_be_native, is_joined(given))
+        self.run.way = self._way = self._chosen(may_be_native)
 
-    def _chosen(self, may_be_native: bool, joined: bool) -> str:
+    def _chosen(self, may_be_native: bool) -> str:
         table, plan = self._table, self._plan
         if self._aggregation is not None:
             nothing = not plan.files and not self._aggregation.by
             return "local" if self._is_whole or nothing else "tasks"
-        if may_be_native and self.on_reader("[]") == "native":
-            return "either" if joined else "native"
+        if may_be_native and self._is_native(plan):
+            return "native"
         if not plan.files:
             return "local"
         local = table.choices.local and is_small(self._expected, plan)
@@ -81,7 +82,7 @@ class PlannedScan(Proxy):
         return str(self._schema.json())
 
     def on_way(self, about: str) -> str:
-        """How the scan is read: local, native, tasks, or either of the last two."""
+        """How the scan is read: local, native or tasks. A join's filters may turn native to tasks."""
         return self._way
 
     def on_native(self, about: str) -> str:
@@ -119,10 +120,14 @@ class PlannedScan(Proxy):
 
     def on_reader(self, about: str) -> str:
         """By what the scan is read with the filters that a join has added: tasks, or native."""
-        columns, plan = self._binding.columns, self._joined(about)
-        native = is_native(self._scan, plan, columns, len(self._schema))
+        native = self._is_native(self._joined(about))
         self.run.way = "native" if native else "tasks"
+        if native:
+            self._begun().begin([])
         return self.run.way
+
+    def _is_native(self, plan: ScanPlan) -> bool:
+        return is_native(self._scan, plan, self._binding.columns, len(self._schema))
 
     def _begun(self) -> Run:
         """The run, which its table holds as the last one."""
@@ -156,14 +161,17 @@ class PlannedScan(Proxy):
         """The columns by which a join may filter at run time."""
         if self._aggregation is not None:
             return ""
-        return "\n".join(name for name in self._schema.names if "\n" not in name)
+        names = self._schema.names
+        seen = Counter(name.lower() for name in names)
+        return "\n".join(name for name in names if "\n" not in name and seen[name.lower()] == 1)
 
     def on_description(self, about: str) -> str:
         """What `DataFrame.explain` shows."""
         plan, total = self._plan, self._plan.report
         groups = sum(len(file.groups) for file in plan.files)
+        reader = "pageseek leaves to Spark's reader" if self._way == "native" else "pageseek reads"
         return (
-            f"pageseek reads {len(plan.files):,} of {total.files.total:,} files, "
+            f"{reader} {len(plan.files):,} of {total.files.total:,} files, "
             f"{groups:,} of {total.row_groups.total:,} row groups, "
             f"at most {plan.num_rows:,} of {total.rows.total:,} rows"
             + (f" where {plan.request.filter!r}" if plan.request.filter is not None else "")

@@ -16,14 +16,17 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReade
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A scan by Python tasks. A join may add filters at run time; the tasks are made after that.
+ * A scan by tasks: Python's, or those of Spark's own reader. A join may add filters at run time; the tasks are made
+ * after that.
  *
- * <p>Where hardly anything is ruled out without these filters, Spark's own reader takes over if none comes.
+ * <p>Spark's reader has the files of which most rows are wanted. It gives batches of columns, which Python's tasks
+ * cannot. Only a side of a join gets filters at run time, and may then be read by Python's tasks, so that it gives rows.
  */
 public final class PageseekScan extends PlannedScan implements Batch, SupportsRuntimeV2Filtering {
   private final PageseekTable table;
   private final FileScan other;
   private Predicate[] runtime = new Predicate[0];
+  private boolean joined;
   private boolean byOther;
 
   /**
@@ -33,7 +36,7 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
       PageseekTable table, Planned planned, StructType schema, String key, FileScan other) {
     super(planned, schema, key);
     this.table = table;
-    this.other = other != null && other.readSchema().equals(schema) ? other : null;
+    this.other = other;
   }
 
   @Override
@@ -43,7 +46,9 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
 
   @Override
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    return Scan.ColumnarSupportMode.UNSUPPORTED;
+    return other == null || joined
+        ? Scan.ColumnarSupportMode.UNSUPPORTED
+        : other.columnarSupportMode();
   }
 
   /** The metrics of Spark's Python reader are needed as well: it reports them. */
@@ -56,8 +61,10 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
     return made;
   }
 
+  /** Who asks tells whether a join may filter by one of them: Spark 4.3 asks about every scan, before all about joins. */
   @Override
   public NamedReference[] filterAttributes() {
+    joined |= StackWalker.getInstance().walk(frames -> frames.anyMatch(PageseekScan::prunes));
     String names = planned.text("filterable", "");
     if (names.isEmpty()) {
       return new NamedReference[0];
@@ -67,6 +74,10 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
         .toArray(NamedReference[]::new);
   }
 
+  private static boolean prunes(StackWalker.StackFrame frame) {
+    return frame.getClassName().startsWith("org.apache.spark.sql.execution.dynamicpruning.");
+  }
+
   @Override
   public void filter(Predicate[] predicates) {
     runtime = predicates;
@@ -74,7 +85,8 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
 
   @Override
   public InputPartition[] planInputPartitions() {
-    byOther = other != null && planned.text("reader", Request.all(runtime).toString()).equals("native");
+    byOther =
+        other != null && planned.text("reader", Request.all(runtime).toString()).equals("native");
     if (byOther) {
       return other.toBatch().planInputPartitions();
     }

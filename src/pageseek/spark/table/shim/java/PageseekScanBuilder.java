@@ -132,8 +132,6 @@ final class PageseekScanBuilder
       case "local":
         return new DriverScan(planned, schema, key);
       case "native":
-        return nativeScan(planned);
-      case "either":
         return new PageseekScan(table, planned, schema, key, nativeScan(planned));
       default:
         return new PageseekScan(table, planned, schema, key, null);

@@ -1,0 +1,104 @@
+"""Spark's own reader over what a plan leaves: of folders with values, and as a side of joins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pageseek.spark import load, report
+from pageseek.spark.table import native
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's reader is taken for few rows, too."""
+    monkeypatch.setattr(native, "MANY_VALUES", 1000)
+
+
+@pytest.fixture(scope="module")
+def folders(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder of folders, whose names have values of five types, nulls and escapes."""
+    path = str(tmp_path_factory.mktemp("native") / "a")
+    values = (
+        "id",
+        "id * 2 as v",
+        "id % 2 as k",
+        "id % 2 + 5000000000 as l",
+        "concat('a b/%', id % 2) as s",
+        "date_add('1969-12-30', int(id % 2)) as d",
+        "timestamp_seconds(1700000000 + (id % 2) * 3600) as t",
+        "case when id % 3 = 0 then null else 'x' end as n",
+    )
+    frame = spark.range(24_000).selectExpr(*values)
+    frame.repartition(1).write.partitionBy("k", "l", "s", "d", "t", "n").parquet(path)
+    return path
+
+
+def plan_of(frame: Any) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def is_native(frame: Any) -> bool:
+    return "leaves to Spark's reader" in plan_of(frame)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_folders_with_values_are_read_by_sparks_reader(
+    spark: Any, folders: str, conf: Any, zone: str
+):
+    conf("spark.sql.session.timeZone", zone)
+    ours, own = load(spark, folders), spark.read.parquet(folders)
+    assert ours.schema == own.schema
+    for condition, columns in (
+        ("true", ["*"]),
+        ("k = 1", ["d", "v", "k"]),
+        ("n is null and id > 10", ["t", "n", "s"]),
+        ("d = date'1969-12-31' or v < 9000", ["l", "id"]),
+        ("l > 5000000000", ["k", "s", "l"]),
+    ):
+        found = ours.where(condition).select(*columns)
+        assert is_native(found), condition
+        assert "ColumnarToRow" in plan_of(found)
+        expected = own.where(condition).select(*columns)
+        assert sorted(map(repr, found.collect())) == sorted(map(repr, expected.collect())), condition  # fmt: skip
+
+
+def test_a_folder_that_hides_a_column_of_the_file_is_read_by_tasks(spark: Any, tmp_path: Path):
+    inner = tmp_path / "k=7"
+    inner.mkdir()
+    numbers = list(range(3000))
+    pq.write_table(pa.table({"k": numbers, "v": numbers}), inner / "a.parquet")
+    ours, own = load(spark, str(tmp_path)), spark.read.parquet(str(tmp_path))
+    assert not is_native(ours)
+    assert ours.select("v", "k").collect() == own.select("v", "k").collect()
+
+
+def test_names_that_differ_in_case_alone_filter_no_join(spark: Any, tmp_path: Path, conf: Any):
+    conf("spark.sql.caseSensitive", "true")
+    numbers = list(range(3000))
+    pq.write_table(pa.table({"k": numbers, "K": numbers}), tmp_path / "a.parquet")
+    frame = load(spark, str(tmp_path), native=False)
+    others = spark.range(5)
+    assert frame.join(others, frame["k"] == others["id"]).count() == 5
+    conf("spark.sql.caseSensitive", "false")
+    assert frame.count() == 3000
+
+
+def test_who_reads_a_side_of_a_join_is_decided_by_its_keys(spark: Any, folders: str):
+    from pyspark.sql.functions import broadcast
+
+    ours, own = load(spark, folders), spark.read.parquet(folders)
+    for side in (ours, ours.where("id >= 0"), ours.where("id >= 0 and v < 1000000")):
+        assert is_native(side)
+        for most, few in ((5, True), (20_000, False)):
+            keys = broadcast(spark.range(24_000).where(f"id < {most}"))
+            joined = side.join(keys, "id")
+            expected = own.join(keys, "id")
+            assert sorted(map(repr, joined.collect())) == sorted(map(repr, expected.collect()))
+            assert ("Spark's own reader reads" in str(report(joined))) == (not few)
