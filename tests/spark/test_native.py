@@ -102,3 +102,22 @@ def test_who_reads_a_side_of_a_join_is_decided_by_its_keys(spark: Any, folders: 
             expected = own.join(keys, "id")
             assert sorted(map(repr, joined.collect())) == sorted(map(repr, expected.collect()))
             assert ("Spark's own reader reads" in str(report(joined))) == (not few)
+
+
+def test_tasks_of_sparks_reader_are_those_of_the_row_groups_that_are_left(
+    spark: Any, tmp_path: Path, conf: Any
+):
+    conf("spark.sql.files.maxPartitionBytes", "7000")
+    conf("spark.sql.files.openCostInBytes", "0")
+    numbers = list(range(48_000))
+    table = pa.table({"k": numbers, "v": [n * 7919 % 48_000 for n in numbers]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=4000, use_dictionary=False)
+    ours, own = load(spark, str(tmp_path)), spark.read.parquet(str(tmp_path))
+    whole = own.rdd.getNumPartitions()
+    for start in range(0, 48_000, 6000):
+        for end in range(start + 6000, 48_001, 6000):
+            condition = f"k >= {start} and k < {end}"
+            found = ours.where(condition)
+            assert is_native(found)
+            assert found.rdd.getNumPartitions() <= whole * (end - start + 8000) / 48_000 + 4
+            assert sorted(row.v for row in found.collect()) == sorted(table["v"][start:end].to_pylist())  # fmt: skip

@@ -8,5 +8,5 @@
 | `table` | what all scans of a table have in common |
 | `aggregates` | aggregations that the metadata answer, or tasks in parts |
 | `local` | small scans that the driver reads |
-| `native` | where Spark's own reader is quicker |
+| `native`, `native_files` | where Spark's own reader is quicker; what it is told |
 """

@@ -6,13 +6,12 @@ reader, which lives in the JVM. It is taken only where it gives the same rows of
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pageseek.base.errors import FileChangedError, PageseekError
+from pageseek.base.errors import PageseekError
 from pageseek.format.chunks import CODECS
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -32,11 +31,11 @@ from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns.types import wire_type
 from pageseek.spark.session.names import Columns
+from pageseek.spark.table.native_files import folders_of
 from pageseek.spark.tasks.expected import expected_rows
-from pageseek.storage.hive import Partitions
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType
 
 MANY_VALUES = 200_000  # below it takes no time worth mentioning
 PART = 0.3  # of the rows that pages leave: of these one costs Spark's reader so much of what it costs a task
@@ -80,7 +79,7 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         or request.row_number is not None
         or request.limit is not None
         or (request.dataset_schema is not None and request.dataset_schema.given is not None)
-        or not set(_folders(plan).types) <= _FOLDER_TYPES
+        or not set(folders_of(plan).types) <= _FOLDER_TYPES
         or any(
             os.path.basename(file.source.path)[:1] in "._" for file in plan.files
         )  # Spark hides them
@@ -94,7 +93,7 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
     except PageseekError:
         return False
     types: dict[tuple[str, ...], pa.DataType] = {
-        (field.name,): field.type for field in _folders(plan)
+        (field.name,): field.type for field in folders_of(plan)
     }
     folders = {name.lower() for (name,) in types}
     for files in kinds.values():
@@ -156,40 +155,3 @@ def has_plain_types(kind: DataType) -> bool:
         return bool(kind == s.StringType())
     times = s.DateType, s.TimestampType, s.TimestampNTZType
     return bool(isinstance(kind, (s.NumericType, s.BooleanType, s.BinaryType, *times)))
-
-
-def files_of(plan: ScanPlan, schema: StructType, push: bool) -> str:
-    """The files of a plan as the Java side takes them: path, bytes, milliseconds of the last change, values of the folders.
-
-    `push`: whether Spark's reader may prune by the filters.
-    """
-    folders = _folders(plan)
-    values: dict[Partitions, list[str | None]] = {}  # files of one folder share one tuple
-    files = []
-    for file in plan.files:
-        source = file.source
-        found = os.stat(source.path)
-        if found.st_size != file.version.size:
-            raise FileChangedError(f"{source.name}: the file changed after it was planned")
-        if source.partitions not in values:
-            given = dict(source.partitions)
-            values[source.partitions] = [_internal(given[name]) for name in folders.names]
-        told = os.path.abspath(source.path), found.st_size, found.st_mtime_ns // 10**6
-        files.append([*told, values[source.partitions]])
-    made = {"schema": schema.json(), "folders": folders.names, "files": files, "push": push}
-    return json.dumps(made)
-
-
-def _folders(plan: ScanPlan) -> pa.Schema:
-    """The columns whose values are in the names of folders."""
-    dataset_schema = plan.request.dataset_schema
-    return pa.schema([]) if dataset_schema is None else dataset_schema.folders
-
-
-def _internal(value: pa.Scalar) -> str | None:
-    """The value of a folder as Spark holds it, as text: a date in days, a timestamp in microseconds."""
-    if not value.is_valid:
-        return None
-    if pa.types.is_date(value.type) or pa.types.is_timestamp(value.type):
-        return str(value.value)
-    return str(value.as_py())

@@ -22,7 +22,8 @@ from pageseek.spark.table.aggregates import (
     wire_of,
 )
 from pageseek.spark.table.local import is_small, local_rows
-from pageseek.spark.table.native import files_of, is_native
+from pageseek.spark.table.native import is_native
+from pageseek.spark.table.native_files import files_of
 from pageseek.spark.table.shim import Proxy
 from pageseek.spark.table.table import SourceTable
 from pageseek.spark.tasks.expected import expected_rows
@@ -86,8 +87,9 @@ class PlannedScan(Proxy):
         return self._way
 
     def on_native(self, about: str) -> str:
-        """The files for Spark's own reader."""
-        return files_of(self._plan, self._table.schema, not self._has_float)
+        """The files for Spark's own reader, with the filters that a join has added."""
+        plan, columns = self._joined(about), self._binding.columns
+        return files_of(plan, columns, self._table.schema, not self._has_float)
 
     def on_local(self, about: str) -> Any:
         """The rows, as a list of Java."""

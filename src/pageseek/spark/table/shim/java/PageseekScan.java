@@ -10,7 +10,6 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
-import org.apache.spark.sql.execution.datasources.v2.FileScan;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
@@ -24,7 +23,7 @@ import org.apache.spark.sql.types.StructType;
  */
 public final class PageseekScan extends PlannedScan implements Batch, SupportsRuntimeV2Filtering {
   private final PageseekTable table;
-  private final FileScan other;
+  private NativeScan other;
   private Predicate[] runtime = new Predicate[0];
   private boolean joined;
   private boolean byOther;
@@ -33,7 +32,7 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
    * @param other Spark's own scan of the same files, or null
    */
   PageseekScan(
-      PageseekTable table, Planned planned, StructType schema, String key, FileScan other) {
+      PageseekTable table, Planned planned, StructType schema, String key, NativeScan other) {
     super(planned, schema, key);
     this.table = table;
     this.other = other;
@@ -48,7 +47,7 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
   public Scan.ColumnarSupportMode columnarSupportMode() {
     return other == null || joined
         ? Scan.ColumnarSupportMode.UNSUPPORTED
-        : other.columnarSupportMode();
+        : other.columns();
   }
 
   /** The metrics of Spark's Python reader are needed as well: it reports them. */
@@ -85,12 +84,13 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
 
   @Override
   public InputPartition[] planInputPartitions() {
-    byOther =
-        other != null && planned.text("reader", Request.all(runtime).toString()).equals("native");
+    String about = Request.all(runtime).toString();
+    byOther = other != null && planned.text("reader", about).equals("native");
     if (byOther) {
-      return other.toBatch().planInputPartitions();
+      other = runtime.length == 0 ? other : other.of(planned.text("native", about));
+      return other.partitions();
     }
-    byte[][] parts = planned.pieces("partitions", Request.all(runtime).toString());
+    byte[][] parts = planned.pieces("partitions", about);
     InputPartition[] made = new InputPartition[parts.length];
     for (int i = 0; i < made.length; i++) {
       made[i] = new PythonInputPartition(i, parts[i]);
@@ -102,7 +102,7 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
   @Override
   public PartitionReaderFactory createReaderFactory() {
     if (byOther) {
-      return other.toBatch().createReaderFactory();
+      return other.readers();
     }
     try {
       return (PartitionReaderFactory)

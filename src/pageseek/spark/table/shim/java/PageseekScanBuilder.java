@@ -12,7 +12,6 @@ import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
-import org.apache.spark.sql.execution.datasources.v2.FileScan;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
@@ -138,8 +137,8 @@ final class PageseekScanBuilder
     }
   }
 
-  private FileScan nativeScan(Planned planned) {
-    return NativeFiles.scan(
-        table.session, planned.text("native", ""), required, PredicateUtils.toV1(given));
+  private NativeScan nativeScan(Planned planned) {
+    return new NativeScan(
+        table.session, planned.text("native", "[]"), required, PredicateUtils.toV1(given));
   }
 }
