@@ -6,5 +6,7 @@
 | `write_types` | the types of its files |
 | `write_task` | what its tasks do |
 | `commit` | how its files appear once, and what becomes of dead writes |
+| `targets`, `delta_write`, `iceberg_write` | a folder, or a table with a commit of its own |
+| `lake_columns`, `file_statistics` | what a table wants of columns and of files |
 | `attach` | `attach_index`: indexes for many files, by tasks |
 """

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PredicateError, UnsupportedError
-from pageseek.index.table_target import refuse_inside
 from pageseek.spark.session.settings import Settings
-from pageseek.spark.writing.commit import (
-    STALE_AFTER,
-    SUCCESS,
-    Staging,
-    begin,
-    one_attempt_each,
-    recover,
-    visible,
+from pageseek.spark.writing.commit import STALE_AFTER, begin, one_attempt_each, recover
+from pageseek.spark.writing.targets import target_of
+from pageseek.spark.writing.write_task import (
+    REPORT_DDL,
+    StagedReport,
+    WriteSpec,
+    make_task,
+    write_empty,
 )
-from pageseek.spark.writing.write_task import REPORT_DDL, WriteSpec, make_task, write_empty
 from pageseek.spark.writing.write_types import arrow_schema, is_months
-from pageseek.storage.output_folders import OutputFolder, output_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -92,8 +90,9 @@ def write(
     ----------
     df : pyspark.sql.DataFrame
         Of a Classic or a Connect session.
-    path : path, URL, or (filesystem, path)
-        The folder. The driver and every executor must see it under the same name. On object stores a rename is a copy.
+    path : path, URL, (filesystem, path), deltalake.DeltaTable, or a table of pyiceberg
+        The folder. The driver and every executor must see it under the same name. On object stores a rename is a copy. A folder
+        that is a Delta Lake table, and tables of both kinds as objects, get the files by one commit of their own.
     layout : {"lookup", "scan"}
         "lookup" ends pages after 1,000 rows, so that one row costs one small read; "scan" ends them after about 1 MB.
         Both have page indexes.
@@ -140,22 +139,23 @@ def write(
     FileExistsError
         There are files, and the mode is "error".
     UnsupportedError
-        A column has a type that Parquet files of Spark do not have; or the folder is a Delta Lake or Iceberg table.
+        A column has a type that Parquet files of Spark do not have; or the table has a feature or a column for which nothing
+        can be written here; or the folder is an Iceberg table, or lies inside a table.
     PredicateError
         There is no column of a name, or two.
     """
     _check(layout, mode, group_rows, file_rows, files)
-    folder = output_folder(path, storage_options)
-    _refuse_table(folder)
+    target = target_of(path, storage_options)
     settings = Settings(df.sparkSession)
+    df = target.fitted(df, settings)
     columns = Columns(df.columns, settings.case_sensitive)
-    partitions = columns.named(partition_by)
+    partitions = target.partitions(columns.named(partition_by))
     clusters = columns.named(cluster_by)
     sorting = columns.sorted_by(clusters if sort_by is None else sort_by)
     if not isinstance(bloom, Mapping):
         bloom = dict.fromkeys([bloom] if isinstance(bloom, str) else bloom, 0.01)
     columns.check_data([*bloom, *(one for of_kind in (index or {}).values() for one in of_kind)])
-    kept = [name for name in columns.names if name not in partitions]
+    kept = [name for name in columns.names if target.keeps or name not in partitions]
     if not kept:
         raise PredicateError("partition_by names all columns: at least one is to be in the files")
     schema = _schema(df, kept)
@@ -168,17 +168,17 @@ def write(
     types, codec = arrow_schema(schema), _codec(compression, settings)
     rows = _rows(df, schema, partitions, clusters, sorting, files)
 
-    recover(folder, stale_after)
-    if mode in ("error", "ignore") and visible(folder):
+    recover(target.folder, stale_after)
+    if mode in ("error", "ignore") and target.files():
         if mode == "ignore":
-            return Written(folder.name)
+            return Written(target.name)
         raise FileExistsError(
-            f'{folder.name}: there are files in it; say mode="append", "overwrite" or "ignore"'
+            f'{target.name}: there are files in it; say mode="append", "overwrite" or "ignore"'
         )
     version = df.sparkSession.version
-    with closing(begin(folder)) as staging:
+    with closing(begin(target.folder)) as staging:
         spec = WriteSpec(
-            folder=folder,
+            folder=target.folder,
             staging=staging.name,
             job=staging.job,
             schema=types,
@@ -191,9 +191,20 @@ def write(
             indexes=dict(index or {}),
             group_rows=group_rows,
             file_rows=file_rows,
+            statistics=target.states,
         )
         found = rows.mapInArrow(make_task(spec, python_path), REPORT_DDL).collect()
-        return _publish(staging, spec, [tuple(row) for row in found], mode, dynamic)
+        reports = [StagedReport(*row) for row in found]
+        one_attempt_each([(one.partition, one.attempt) for one in reports])
+        made = sorted((one for one in reports if one.staged is not None), key=attrgetter("name"))
+        if not made and not partitions and target.wants_a_file:  # so that the schema can be read
+            made = [StagedReport(*row.values()) for row in write_empty(spec).to_pylist()]
+        removed = target.publish(staging, made, mode, dynamic)
+    if removed is None:
+        return Written(target.name)
+    return Written(
+        target.name, tuple(WrittenFile(one.name, one.rows, one.bytes) for one in made), removed
+    )
 
 
 def _check(
@@ -205,16 +216,6 @@ def _check(
     for name, number in (("group_rows", group_rows), ("file_rows", file_rows), ("files", files)):
         if number is not None and number < 1:
             raise ValueError(f"{name}={number}: at least 1")
-
-
-def _refuse_table(folder: OutputFolder) -> None:
-    try:
-        refuse_inside(folder.source("part.parquet"))
-    except UnsupportedError:
-        raise UnsupportedError(
-            f"{folder.name}: it is, or lies in, a table of Delta Lake or Iceberg, which knows its files by its own "
-            "commits: write by the table's own format, then add indexes by pageseek.index.attach(..., table=...)"
-        ) from None
 
 
 class Columns:
@@ -348,32 +349,3 @@ def _months(column: Column) -> Column:
     column = column.cast("interval year to month")
     years = f.extract(f.lit("YEAR"), column)
     return (years * 12 + f.extract(f.lit("MONTH"), column)).cast("int")
-
-
-def _publish(
-    staging: Staging, spec: WriteSpec, reports: list[Any], mode: str, dynamic: bool
-) -> Written:
-    one_attempt_each([(partition, attempt) for partition, attempt, *_ in reports])
-    made = [report for report in reports if report[2] is not None]
-    if not made and not spec.partition_by:  # so that the schema can be read
-        made = [tuple(row.values()) for row in write_empty(spec).to_pylist()]
-    folder, old = staging.folder, []
-    there = visible(folder) if mode != "append" else []
-    if mode == "error" and there:
-        raise FileExistsError(
-            f"{folder.name}: files have come into it meanwhile; nothing was written"
-        )
-    if mode == "ignore" and there:
-        return Written(folder.name)
-    if mode == "overwrite":
-        old = _replaced(there, {report[3].rpartition("/")[0] for report in made}, dynamic)
-    staging.publish({staged: name for _, _, staged, name, *_ in made}, old, mode == "overwrite")
-    files = tuple(WrittenFile(name, rows, size) for *_, name, rows, size in sorted(made))
-    return Written(folder.name, files, len([name for name in old if name != SUCCESS]))
-
-
-def _replaced(there: Sequence[str], folders: set[str], dynamic: bool) -> list[str]:
-    """The files that an overwrite replaces: all, or those in the folders that were written."""
-    if dynamic:
-        return [name for name in there if name.rpartition("/")[0] in folders and name != SUCCESS]
-    return list(there)

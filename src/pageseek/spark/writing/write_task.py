@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from pageseek.index import attach
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
+from pageseek.spark.writing.file_statistics import stated
 from pageseek.spark.writing.write_types import converted
 from pageseek.storage.atomic_files import settle
 from pageseek.storage.hive import NULL
@@ -33,13 +34,28 @@ SCAN_BYTES = 1 << 20  # of a page, in files for scans
 REPORT = pa.schema(
     [
         ("partition", pa.int32()), ("attempt", pa.string()), ("staged", pa.string()), ("name", pa.string()),
-        ("rows", pa.int64()), ("bytes", pa.int64()),
+        ("rows", pa.int64()), ("bytes", pa.int64()), ("statistics", pa.string()),
     ]
 )  # fmt: skip
-REPORT_DDL = "partition int, attempt string, staged string, name string, rows bigint, bytes bigint"
+REPORT_DDL = (
+    "partition int, attempt string, staged string, name string, rows bigint, bytes bigint, "
+    "statistics string"
+)
 # what Hive and Spark escape in the name of a folder, beside control characters
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(c) for c in range(1, 32)}
 _HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
+
+
+class StagedReport(NamedTuple):
+    """What a task says of a file. One that has written none gives one report without names."""
+
+    partition: int
+    attempt: str
+    staged: str | None
+    name: str
+    rows: int
+    bytes: int
+    statistics: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,7 @@ class WriteSpec:
     """What all tasks of a write have in common.
 
     `schema`: of the files; the columns of `partition_by` follow it as text. `sorting`: columns, and whether descending.
+    `statistics`: whether reports have those of the columns.
     """
 
     folder: OutputFolder
@@ -62,6 +79,7 @@ class WriteSpec:
     indexes: Mapping[str, Sequence[str]]
     group_rows: int
     file_rows: int | None
+    statistics: bool = False
 
 
 def make_task(spec: WriteSpec, python_path: str | None) -> Task:
@@ -171,7 +189,7 @@ class Attempt:
         self._rows.append(
             (
                 self._partition, self._attempt, staged, f"{self._at}/{name}".lstrip("/"), self._file.rows,
-                self._file.bytes,
+                self._file.bytes, self._file.statistics,
             )
         )  # fmt: skip
         self._file = None
@@ -184,7 +202,7 @@ class Attempt:
             settle(self._local)
         else:
             shutil.rmtree(self._temporary, ignore_errors=True)
-        rows = self._rows or [(self._partition, self._attempt, None, None, 0, 0)]
+        rows = self._rows or [(self._partition, self._attempt, None, None, 0, 0, None)]
         columns = [
             pa.array(c, kind) for c, kind in zip(zip(*rows, strict=True), REPORT.types, strict=True)
         ]
@@ -215,6 +233,7 @@ class StagedFile:
 
     def __init__(self, spec: WriteSpec, path: str) -> None:
         self.path, self.rows, self.bytes = path, 0, 0
+        self.statistics: str | None = None
         self._spec = spec
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
@@ -271,6 +290,8 @@ class StagedFile:
             finally:
                 os.close(fd)
         self.bytes = os.path.getsize(self.path)
+        if spec.statistics:
+            self.statistics = stated(pq.read_metadata(self.path))
 
     def abandon(self) -> None:
         """Close the file, which is not wanted."""

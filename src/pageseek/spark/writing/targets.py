@@ -1,0 +1,111 @@
+"""Where `write` puts files: a folder, or a table of Delta Lake or Iceberg, which gets them by a commit of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.index.table_target import refuse_inside
+from pageseek.spark.session.settings import Settings
+from pageseek.spark.writing.commit import SUCCESS, Staging, visible
+from pageseek.spark.writing.write_task import StagedReport
+from pageseek.storage.output_folders import OutputFolder, output_folder
+from pageseek.storage.table_folders import DELTA, kind_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Target:
+    """A folder of files.
+
+    Attributes
+    ----------
+    folder : OutputFolder
+        Where files are staged, and then lie.
+    name : str
+        What errors call it.
+    keeps : bool
+        Whether the columns of partitions are in the files, too.
+    states : bool
+        Whether a commit wants statistics of the files.
+    wants_a_file : bool
+        Whether a write without rows makes a file.
+    """
+
+    keeps = states = False
+    wants_a_file = True
+
+    def __init__(self, folder: OutputFolder, name: str) -> None:
+        self.folder, self.name = folder, name
+
+    def fitted(self, df: DataFrame, settings: Settings) -> DataFrame:
+        """The DataFrame with the columns that can be written. UnsupportedError: it has others."""
+        return df
+
+    def partitions(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        """The columns that become folders. `given`: those that the caller named."""
+        return given
+
+    def files(self) -> Sequence[str]:
+        """The files that are there."""
+        return visible(self.folder)
+
+    def publish(
+        self, staging: Staging, made: Sequence[StagedReport], mode: str, dynamic: bool
+    ) -> int | None:
+        """Make staged files visible at once. Returns how many old files it has taken out; None: it did nothing."""
+        there = self.files() if mode != "append" else []
+        if mode == "error" and there:
+            raise FileExistsError(
+                f"{self.name}: files have come into it meanwhile; nothing was written"
+            )
+        if mode == "ignore" and there:
+            return None
+        old: Sequence[str] = []
+        if mode == "overwrite":
+            old = replaced(there, made, dynamic)
+        staging.publish({one.staged or "": one.name for one in made}, old, mode == "overwrite")
+        return len([name for name in old if name != SUCCESS])
+
+
+def replaced(there: Sequence[str], made: Sequence[StagedReport], dynamic: bool) -> list[str]:
+    """The files that an overwrite replaces: all, or those in the folders that were written."""
+    if not dynamic:
+        return list(there)
+    folders = {one.name.rpartition("/")[0] for one in made}
+    return [name for name in there if name.rpartition("/")[0] in folders and name != SUCCESS]
+
+
+def target_of(path: Any, storage_options: Mapping[str, Any] | None) -> Target:
+    """The target of a path, or of a table that is an object of its library."""
+    package = type(path).__module__.partition(".")[0]
+    if package == "deltalake":
+        from pageseek.spark.writing.delta_write import DeltaTarget
+
+        return DeltaTarget(path, storage_options)
+    if package == "pyiceberg":
+        from pageseek.spark.writing.iceberg_write import IcebergTarget
+
+        return IcebergTarget(path, storage_options)
+    folder = output_folder(path, storage_options)
+    if not folder.far and kind_here(folder.path) == DELTA:
+        try:
+            from deltalake import DeltaTable
+            from deltalake.exceptions import DeltaError
+        except ImportError:
+            raise UnsupportedError(
+                f"{folder.name}: it is a Delta Lake table, whose log deltalake writes: pip install deltalake"
+            ) from None
+        with suppress(DeltaError):  # a log that cannot be read is refused below
+            return target_of(DeltaTable(folder.path), storage_options)
+    try:
+        refuse_inside(folder.source("part.parquet"))
+    except UnsupportedError:
+        raise UnsupportedError(
+            f"{folder.name}: it is, or lies in, a table of Delta Lake or Iceberg, which knows its files by its own "
+            "commits: give the table instead, deltalake.DeltaTable(...) or that of a catalog of pyiceberg"
+        ) from None
+    return Target(folder, folder.name)
