@@ -22,8 +22,18 @@ from pageseek.spark.load import load
 from pageseek.spark.lookups.lookup import lookup
 from pageseek.spark.reader import read
 from pageseek.spark.register import register
-from pageseek.spark.tasks.metrics import report
+from pageseek.spark.tasks.metrics import input_files, report
 from pageseek.spark.writing.attach import attach_index
 from pageseek.spark.writing.write import Written, write
 
-__all__ = ["Written", "attach_index", "load", "lookup", "read", "register", "report", "write"]
+__all__ = [
+    "Written",
+    "attach_index",
+    "input_files",
+    "load",
+    "lookup",
+    "read",
+    "register",
+    "report",
+    "write",
+]

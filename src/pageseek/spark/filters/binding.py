@@ -24,6 +24,7 @@ from pageseek.predicate.expression import (
 )
 from pageseek.scan.scan import Scan
 from pageseek.spark.calendar.calendar_marks import rebased_filter
+from pageseek.spark.columns.file_values import on_values
 from pageseek.spark.columns.row_metadata import has_collation, spark_fields
 from pageseek.spark.filters import catalyst
 from pageseek.spark.filters.meaning import spark_filter
@@ -77,7 +78,7 @@ class Binding:
 
     def _translated(self, predicate: catalyst.Node) -> Expression | None:
         try:
-            made = self.condition(catalyst.expression(predicate))
+            made = self.condition(catalyst.expression(on_values(predicate, self.scan)))
             self.scan.filter(made).limit(0).plan()  # raises what the columns do not fit
         except (catalyst.NotTranslated, PageseekError):
             return None

@@ -29,6 +29,7 @@ from pageseek.format.types import (
 )
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.columns.file_values import COLUMN
 from pageseek.spark.columns.types import wire_type
 from pageseek.spark.session.names import Columns
 from pageseek.spark.table.native_files import folders_of
@@ -79,6 +80,7 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         or request.row_number is not None
         or request.limit is not None
         or (request.dataset_schema is not None and request.dataset_schema.given is not None)
+        or COLUMN in {name.partition(".")[0] for name in folders_of(plan).names}
         or not set(folders_of(plan).types) <= _FOLDER_TYPES
         or any(
             os.path.basename(file.source.path)[:1] in "._" for file in plan.files

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import name_of, paths_of, schema_of
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.filters.catalyst import has_float
@@ -38,8 +39,12 @@ class PlannedScan(Proxy):
     def __init__(self, table: SourceTable, request: dict[str, Any]) -> None:
         from pyspark.sql.types import StructType
 
-        self._table, self._binding = table, table.binding()
         schema = StructType.fromJson(json.loads(request["schema"]))
+        stored, self._hidden = schema, table.hidden(schema)
+        if self._hidden:
+            stored = StructType([f for f in schema if f.name != file_values.COLUMN])
+        tested = [*request["predicates"], *request["given"]]
+        self._table, self._binding = table, table.binding(tested, bool(self._hidden))
         self._aggregation = None
         if "aggregation" in request:
             self._aggregation = Aggregation.of(request["aggregation"])
@@ -50,17 +55,20 @@ class PlannedScan(Proxy):
             given = request["given"]
         scan = self._binding.filtered(given)
         if self._aggregation is None:
-            scan = scan.select(*paths_of(schema, table.schema))
+            scan = scan.select(*paths_of(stored, table.schema))
         else:
             scan = scan.select(*self._aggregation.columns)
         if limit >= 0:
             scan = scan.limit(limit)
         self._scan, self._plan = scan, table.planned(scan)
         self._wire, self._schema = schema_of(self._plan, scan, table.spark)
+        if self._hidden:
+            self._wire = self._wire.append(file_values.wire_field(self._hidden))
+            self._schema = StructType([*self._schema, schema[file_values.COLUMN]])
         self._sent = self._wire
         if self._aggregation is not None:
             self._schema, self._sent = schema, wire_of(self._wire, self._aggregation, schema)
-        self.run = Run(self._plan.report)
+        self.run = Run(self._plan.report, files=self._plan.files)
         self._has_float = has_float(request["given"])
         self._by_filters: dict[str, ScanPlan] = {"[]": self._plan}
         self._expected = expected_rows(self._plan, self._binding.columns)
@@ -104,21 +112,23 @@ class PlannedScan(Proxy):
                 batches = [to_wire(batch, self._sent, name_of(self._scan)) for batch in found]
         else:
             report = self._plan.report.to_execute()
-            batches = execute(
-                self._plan, self._wire, calendars_of(spark, self._plan, self._wire), report
-            )
+            plan = self._for_tasks(self._plan)
+            batches = execute(plan, self._wire, calendars_of(spark, plan, self._wire), report)
         rows = local_rows(spark, batches, self._schema)
         self._begun().by_driver(report.finish())
         return rows
 
     def on_partitions(self, about: str) -> bytearray:
         """The parts of the plan for the tasks, with the filters that a join has added."""
-        table, plan = self._table, self._joined(about)
+        table, plan = self._table, self._for_tasks(self._joined(about))
         expected = min(self._expected, plan.num_rows)
         parts = parts_of(table.spark, plan, self._wire, table.choices.tasks, expected)
         self.run.planned, self.run.way = plan.report, "tasks"
         self._begun().begin(parts)
         return framed(parts)
+
+    def _for_tasks(self, plan: ScanPlan) -> ScanPlan:
+        return file_values.numbered(plan) if "row_index" in self._hidden else plan
 
     def on_reader(self, about: str) -> str:
         """By what the scan is read with the filters that a join has added: tasks, or native."""
@@ -165,7 +175,12 @@ class PlannedScan(Proxy):
             return ""
         names = self._schema.names
         seen = Counter(name.lower() for name in names)
-        return "\n".join(name for name in names if "\n" not in name and seen[name.lower()] == 1)
+        hidden = file_values.COLUMN if self._hidden else ""
+        return "\n".join(
+            name
+            for name in names
+            if "\n" not in name and seen[name.lower()] == 1 and name != hidden
+        )
 
     def on_description(self, about: str) -> str:
         """What `DataFrame.explain` shows."""

@@ -26,7 +26,8 @@ class TablePlanner(Proxy):
 
         Where Spark's own reader will read the files, Spark applies all.
         """
-        given, binding = json.loads(about), self.table.binding()
+        given = json.loads(about)
+        binding = self.table.binding(given)
         accepted = [binding.pushed(one) is not None for one in given]
         if any(accepted) and self.table.choices.native:
             scan = binding.filtered(given)
@@ -41,7 +42,7 @@ class TablePlanner(Proxy):
         schema = None if aggregation is None else aggregation.schema(self.table.schema)
         if aggregation is None or schema is None or request["limit"] >= 0:
             return ""
-        binding = self.table.binding()
+        binding = self.table.binding(request["predicates"])
         scan = binding.filtered(request["predicates"])
         if request["whole"]:
             known = answers(scan, aggregation) and is_of_today(scan, aggregation, self.table.schema)

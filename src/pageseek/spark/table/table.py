@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pageseek.base.errors import FileChangedError
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
+from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.filters.binding import Binding
+from pageseek.spark.filters.catalyst import Node
 from pageseek.spark.table.native import has_plain_types
 from pageseek.spark.tasks.metrics import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,20 @@ class SourceTable:
         self.spark, self.scan, self.choices = spark, scan, choices
         plan = scan.plan()
         self.schema = schema_of(plan, scan, spark)[1]
+        self._is_free = file_values.is_free(self.schema.names)
         if scan._request.filter is not None or not has_plain_types(self.schema):
             self.choices = replace(choices, native=False)  # it knows neither
         self._versions = {f.source: f.version for f in plan.files} if choices.pinned else {}
         self.last: Run | None = None
 
-    def binding(self) -> Binding:
-        """For the conditions of one scan."""
+    def hidden(self, schema: StructType) -> list[str]:
+        """The fields of the hidden column that the schema of a scan wants."""
+        return file_values.fields_of(schema) if self._is_free else []
+
+    def binding(self, predicates: Sequence[Node] = (), hidden: bool = False) -> Binding:
+        """For the conditions of one scan: `predicates`, as Spark pushes them. `hidden`: whether it wants the hidden column."""
+        if self._is_free and (hidden or file_values.is_tested(predicates)):
+            return Binding(self.spark, file_values.with_values(self.scan))
         return Binding(self.spark, self.scan)
 
     def planned(self, scan: Scan) -> ScanPlan:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import itertools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
+from pageseek.spark.columns.file_values import address
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pageseek.scan.plan import FilePlan
 
 _NUMBERS = itertools.count(1)
 _RUNS: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
@@ -51,12 +54,15 @@ class Run:
         What its plan says.
     way : str
         By whom it is read: local, tasks or native.
+    files : sequence of FilePlan
+        The files that its plan leaves.
     parts : frozenset of bytes, optional
         The parts that its last action read or reads; None before the first.
     """
 
     planned: Report
     way: str = "tasks"
+    files: Sequence[FilePlan] = ()
     parts: frozenset[bytes] | None = None
     number: str = field(default_factory=lambda: str(next(_NUMBERS)))
     _local: Report | None = None
@@ -147,28 +153,78 @@ def report(frame: DataFrame) -> Report:
     """
     runs = list(_runs_of(frame))
     if not runs:
-        raise UnsupportedError(
-            "report: this DataFrame has no scan of pageseek.spark.load in a Classic session"
-        )
+        raise _no_scan("report")
     reports = [run.report() for run in runs]
     return reports[0] if len(reports) == 1 else joined(reports[0], reports[1:])
+
+
+def input_files(frame: DataFrame) -> list[str]:
+    """The addresses of the files that a DataFrame of `load` reads, as in `_metadata.file_path`: those that its filters leave.
+
+    `DataFrame.inputFiles()` knows Spark's own formats alone. Nothing is read.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        As in `report`. If it is made of several, it has the files of all, each once.
+
+    Raises
+    ------
+    UnsupportedError
+        There is no scan of `load` in the DataFrame, or the session is one of Connect.
+    """
+    if not hasattr(frame, "_jdf"):
+        raise _no_scan("input_files")
+    query = frame._jdf.queryExecution()
+    runs = [_run_of(scan) for _, scan in _scans_of(query.optimizedPlan())]
+    # what filters leave nothing of is gone from the optimized plan
+    if not runs and not _has_table(query.analyzed()):
+        raise _no_scan("input_files")
+    files = [file.source for run in runs if run is not None for file in run.files]
+    return list(dict.fromkeys(map(address, files)))
+
+
+def _no_scan(name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{name}: this DataFrame has no scan of pageseek.spark.load in a Classic session"
+    )
 
 
 def _runs_of(frame: DataFrame) -> Iterator[Run]:
     if not hasattr(frame, "_jdf"):
         return
-    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
-    for i in range(leaves.size()):
-        leaf = leaves.apply(i)
-        if not leaf.getClass().getSimpleName().startswith("DataSourceV2ScanRelation"):
-            continue
-        table = leaf.relation().table()
-        if not table.getClass().getName().startswith(_OWN):
-            continue
-        scan = leaf.scan()
-        own = scan.getClass().getName().startswith(_OWN)
-        run = _RUNS.get(scan.number()) if own else None
+    for table, scan in _scans_of(frame._jdf.queryExecution().optimizedPlan()):
+        run = _run_of(scan)
         if run is None or run.parts is None:
             run = _RUNS.get(table.lastNumber()) or run
         if run is not None:
             yield run
+
+
+def _run_of(scan: Any) -> Run | None:
+    return _RUNS.get(scan.number()) if _is_ours(scan) else None
+
+
+def _scans_of(plan: Any) -> Iterator[tuple[Any, Any]]:
+    """The scans of tables of this package in an optimized plan of Java, each with its table."""
+    leaves = plan.collectLeaves()
+    for i in range(leaves.size()):
+        leaf = leaves.apply(i)
+        if leaf.getClass().getSimpleName().startswith("DataSourceV2ScanRelation"):
+            table = leaf.relation().table()
+            if _is_ours(table):
+                yield table, leaf.scan()
+
+
+def _has_table(plan: Any) -> bool:
+    """Whether a table of this package is in an analyzed plan of Java."""
+    leaves = plan.collectLeaves()
+    found = (leaves.apply(i) for i in range(leaves.size()))
+    return any(
+        leaf.getClass().getSimpleName() == "DataSourceV2Relation" and _is_ours(leaf.table())
+        for leaf in found
+    )
+
+
+def _is_ours(found: Any) -> bool:
+    return bool(found.getClass().getName().startswith(_OWN))
