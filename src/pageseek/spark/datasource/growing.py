@@ -11,6 +11,7 @@ import base64
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,7 @@ class Growing:
     def __init__(
         self,
         source: Any,
-        storage_options: dict[str, Any] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
         *,
         most: str | None = None,
         age: str = "7d",

@@ -15,6 +15,7 @@ from pageseek.spark.columns.types import arrow_type
 from pageseek.spark.datasource.growing import OPTIONS, Growing
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.pushed_filters import node_of
+from pageseek.spark.sources.buckets import reached
 from pageseek.spark.sources.narrowed import narrowed
 from pageseek.spark.sources.options import TextOptions, parsed
 from pageseek.spark.tasks.expected import expected_rows
@@ -94,8 +95,7 @@ class Planning:
         """The files of a stream."""
         other = self.wanted.other
         return Growing(
-            self.wanted.source,
-            self.wanted.scan.get("storage_options"),
+            *reached(self.session, self.wanted.source, self.wanted.scan.get("storage_options")),
             most=other.get("maxfilespertrigger"),
             age=other.get("maxfileage", "7d"),
         )

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.version import __version__
+from pageseek.spark.session.hadoop import Hadoop
 from pageseek.spark.session.settings import ToldSession
+from pageseek.spark.sources.buckets import SETTINGS as S3
 from pageseek.spark.sources.options import as_text
 from pageseek.spark.tasks.sizing import parallelism_of
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 SESSION = "session"  # the option with what `load` tells of its session
+STORES = "stores"  # what the class alone is told, since it may have secrets
 _CORES = "spark.sql.leafNodeDefaultParallelism"
 
 
@@ -42,7 +45,8 @@ def told(spark: SparkSession) -> dict[str, Any]:
     known = ToldSession.of(spark)
     settings = {**known.settings, _CORES: str(parallelism_of(spark))}
     pushes = str(spark.conf.get(PUSHDOWN, None) or "false").lower() == "true"
-    return {"spark": known.version, "settings": settings, "pushes": pushes}
+    stores = Hadoop(spark).told(S3)
+    return {"spark": known.version, "settings": settings, "pushes": pushes, STORES: stores}
 
 
 def register_source(spark: SparkSession) -> dict[str, Any]:
@@ -62,8 +66,13 @@ def register_source(spark: SparkSession) -> dict[str, Any]:
 def source_frame(spark: SparkSession, source: Any, options: dict[str, Any]) -> DataFrame:
     """`load` where the Java table cannot be."""
     texts = as_text(source, options)
-    known = json.dumps(register_source(spark))
-    return spark.read.format("pageseek").options(**{SESSION: known, **texts}).load()
+    session = session_option(register_source(spark))
+    return spark.read.format("pageseek").options(**{SESSION: session, **texts}).load()
+
+
+def session_option(known: dict[str, Any]) -> str:
+    """What is told of a session, as the option of one query. Options may be shown, so that the settings of stores are not in it."""
+    return json.dumps({name: value for name, value in known.items() if name != STORES})
 
 
 def source_class(known: dict[str, Any]) -> type[DataSource]:
@@ -99,7 +108,9 @@ def source_class(known: dict[str, Any]) -> type[DataSource]:
                     "every node, or use pageseek.spark.read"
                 ) from error
             telling = next((k for k in options if k.lower() == "session"), None)
-            session = known if telling is None else json.loads(options.pop(telling))
+            session = known
+            if telling is not None:
+                session = {"stores": known["stores"], **json.loads(options.pop(telling))}
             return source.planning_of(session, options, version)
 
         def schema(self) -> StructType:
@@ -129,7 +140,8 @@ def planning_of(known: dict[str, Any], options: dict[str, str], version: str) ->
         )
     from pageseek.spark.datasource.planning import Planning
 
-    return Planning.of(ToldSession(known["spark"], known["settings"]), options, known["pushes"])
+    session = ToldSession(known["spark"], {**known["settings"], **known[STORES]})
+    return Planning.of(session, options, known["pushes"])
 
 
 def reader_of(planning: Planning, schema: StructType) -> DataSourceReader:

@@ -3,6 +3,7 @@
 | file | job |
 |---|---|
 | `settings` | its settings |
+| `hadoop` | its settings of Hadoop |
 | `zone` | its local times |
 | `names` | columns as it finds them, whose case may not matter |
 """

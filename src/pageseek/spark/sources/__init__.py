@@ -3,6 +3,7 @@
 | file | job |
 |---|---|
 | `opening` | a scan with the options that hold in Spark |
+| `buckets` | buckets of S3, by the session's Hadoop settings |
 | `narrowed` | a source with the filter, columns or schema of its options |
 | `options` | options as text |
 | `folders` | the types and values of folders |

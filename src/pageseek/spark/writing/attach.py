@@ -16,6 +16,7 @@ from pageseek.base.errors import FileChangedError, PageseekError, UnsupportedErr
 from pageseek.dataset.sources import files_of
 from pageseek.index import attach
 from pageseek.index import verify as verified
+from pageseek.spark.sources.buckets import reached
 from pageseek.spark.tasks.shipping import check_version, shipped
 from pageseek.spark.tasks.sizing import parallelism_of
 
@@ -70,7 +71,7 @@ def attach_index(
     python_path : str, optional
         As in `read`.
     storage_options : mapping, optional
-        Options of the stores, as in `scan`.
+        Options of the stores, as in `scan`; for S3, those of the session's Hadoop settings unless given.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def attach_index(
     """
     if tasks is not None and tasks < 1:
         raise ValueError(f"tasks={tasks}: at least 1")
-    named = files_of(source, storage_options)
+    named = files_of(*reached(spark, source, storage_options))
     if named.table is not None:
         raise UnsupportedError(
             f"{', '.join(named.origin.notes)}: a table, whose files are changed by its own commits: call "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.spark.session.settings import Settings
+from pageseek.spark.sources.buckets import reached
 from pageseek.spark.writing.commit import STALE_AFTER, begin, one_attempt_each, recover
 from pageseek.spark.writing.targets import target_of
 from pageseek.spark.writing.write_task import (
@@ -127,7 +128,7 @@ def write(
     python_path : str, optional
         As in `read`.
     storage_options : mapping, optional
-        Options of the store, where `path` is a URL, as in `scan`.
+        Options of the store, where `path` is a URL, as in `scan`; for S3, those of the session's Hadoop settings unless given.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def write(
         There is no column of a name, or two.
     """
     _check(layout, mode, group_rows, file_rows, files)
-    target = target_of(path, storage_options)
+    target = target_of(*reached(df.sparkSession, path, storage_options))
     settings = Settings(df.sparkSession)
     df = target.fitted(df, settings)
     columns = Columns(df.columns, settings.case_sensitive)
