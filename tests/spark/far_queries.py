@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from typing import Any
 
 from pageseek.spark import load, register
@@ -53,6 +55,11 @@ def compared(spark: Any, directory: str) -> dict[str, Any]:
     found["option"] = [len(asked.columns), asked.count()]
     found["pushed"] = pushed(ours.where("k = 4711 and s = 'row 4711'"))
     found["error"] = error_of(spark, folder + "/none")
+    found["shared"] = shared(ours, spark.table("far"))
+    narrow = ours.where("k between 5 and 7").selectExpr("st.a")
+    found["columns"] = [scanned(narrow), sorted(row[0] for row in narrow.collect())]
+    found["streamed"] = streamed(spark, folder)
+    found["refused"] = refused(spark, folder)
     return json.loads(json.dumps(found))
 
 
@@ -63,6 +70,53 @@ def rows(frame: Any) -> list[str]:
 def pushed(frame: Any) -> bool:
     """Whether Spark leaves no filter behind the scan."""
     return "Filter " not in frame._explain_string(mode="simple")
+
+
+def shared(ours: Any, view: Any) -> list[int]:
+    """Rows of queries of one DataFrame and of one view, each with filters of its own or with none."""
+    made = []
+    for one in (ours, view):
+        small, large = one.where("k < 5"), one.where("k >= 19000")
+        counts = [small.count(), one.count(), large.count(), one.where("k % 2 = 0").count()]
+        joined = small.select("k").join(one.where("k between 3 and 9").select("k", "s"), "k")
+        made += [*counts, small.union(large).count(), joined.count()]
+    return made
+
+
+def scanned(frame: Any) -> str:
+    """The columns that Spark asks of the scan."""
+    said = frame._explain_string(mode="simple").split("BatchScan ")[1].split("]")[0]
+    return re.sub(r"#\d+L?", "#", said)
+
+
+def streamed(spark: Any, folder: str) -> int:
+    """The rows of a stream."""
+    source = spark.readStream.format("pageseek").load(folder).select("k", "s")
+    sink = source.writeStream.format("parquet").option("checkpointLocation", folder + "-state")
+    sink.trigger(availableNow=True).start(folder + "-copy").awaitTermination(120)
+    return spark.read.parquet(folder + "-copy").distinct().count()
+
+
+def refused(spark: Any, folder: str) -> list[Any]:
+    """Rows in a session whose server takes no artifacts, and what is said about that."""
+    import grpc
+
+    other = spark.newSession()
+
+    def refuse(*_: Any) -> None:
+        raise grpc.RpcError("no artifacts")
+
+    other.addArtifacts = refuse
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made = load(other, folder)
+    about = [str(one.message) for one in said if "artifacts" in str(one.message)]
+    return [
+        len(about),
+        made.where("k < 5").count(),
+        made.count(),
+        load(other, folder, filter="k < 5").count(),
+    ]
 
 
 def error_of(spark: Any, path: str) -> bool:

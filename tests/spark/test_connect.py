@@ -45,4 +45,8 @@ def test_a_connect_session_gives_the_same_answers(
         "option": [1, 1],
         "pushed": True,
         "error": True,
+        "shared": [5, 20_000, 1_000, 10_000, 1_005, 2] * 2,
+        "columns": ["pageseek[k#, st#", [5, 6, 7]],
+        "streamed": 20_000,
+        "refused": [1, 5, 20_000, 5],
     }

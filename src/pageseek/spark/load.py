@@ -12,7 +12,7 @@ from pageseek.spark.columns.plan_schema import name_of
 from pageseek.spark.datasource.source import source_frame
 from pageseek.spark.sources.narrowed import narrowed
 from pageseek.spark.table.planner import TablePlanner
-from pageseek.spark.table.shim import fits, table_frame, table_of
+from pageseek.spark.table.shim import JAR, fits, table_frame, table_of
 from pageseek.spark.table.table import Choices, SourceTable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def load(
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
-        Of Spark 4. Over Connect, Spark hands over filters only, and not those with OR: name columns by `columns`.
+        Of Spark 4. Over Connect, Spark hands over columns and filters only, and not those with OR.
     source : str, path, sequence of them, or (pyarrow filesystem, path)
         As in `pageseek.scan`. Every executor must see the files under the same names.
     local : bool
@@ -71,7 +71,7 @@ def load(
         )
     if not fits(spark):
         chosen = {"local": local, "native": native, "tasks": tasks, "python_path": python_path}
-        return source_frame(spark, source, {**chosen, **options})
+        return source_frame(spark, source, JAR, {**chosen, **options})
     choices = Choices(tasks, local, native, python_path)
     return table_frame(spark, table(spark, source, choices, **options))
 

@@ -10,7 +10,7 @@ from pageseek.spark.datasource.growing import OPTIONS
 from pageseek.spark.datasource.source import register_source, source_class, told
 from pageseek.spark.load import table
 from pageseek.spark.sources.options import parsed
-from pageseek.spark.table.shim import Proxy, fits, python_of
+from pageseek.spark.table.shim import JAR, Proxy, fits, python_of
 from pageseek.spark.table.table import Choices
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def register(spark: SparkSession, *, catalog: str | None = "pageseek") -> None:
             f"register needs Spark 4, and this is Spark {spark.version}: use pageseek.spark.read"
         )
     if not fits(spark):
-        register_source(spark)
+        register_source(spark, JAR)
         return
     spark._jvm.io.pageseek.spark.PageseekProvider.register(Factory(spark))
     if catalog is not None:

@@ -1,14 +1,19 @@
 """The format "pageseek" as a Python Data Source: for Connect, for streams, and where Spark lacks what the Java table needs.
 
-Spark pickles the class, and plans with it in Python workers of the driver. It pushes filters, but no columns, limits or
-aggregations.
+Spark pickles the class, and plans with it in Python workers of the driver. It pushes filters, but no limits or aggregations.
+
+Spark keeps one plan for all scans of such a source, so that a query would get the rows of another that has other filters.
+A table in Java gives each scan a plan of its own, and tells it the columns of the query. Its jar is an artifact of the session.
+Where a server takes no artifacts, Spark pushes nothing, and all scans have the same plan rightly.
 """
 
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from pageseek.spark.datasource.planning import Planning
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+FORMAT, PYTHON = "pageseek", "pageseek_python"  # of the table, and of the source behind it
 SESSION = "session"  # the option with what `load` tells of its session
 STORES = "stores"  # what the class alone is told, since it may have secrets
 _CORES = "spark.sql.leafNodeDefaultParallelism"
@@ -49,25 +55,50 @@ def told(spark: SparkSession) -> dict[str, Any]:
     return {"spark": known.version, "settings": settings, "pushes": pushes, STORES: stores}
 
 
-def register_source(spark: SparkSession) -> dict[str, Any]:
-    """Make the source a format of a session, and let Spark push filters into Python Data Sources.
+def register_source(spark: SparkSession, jar: Path) -> dict[str, Any]:
+    """Make the source a format of a Connect session, and let Spark push filters into Python Data Sources.
 
-    Returns what was told of the session.
+    `jar`: the classes in Java. Returns what was told of the session.
     """
     from pyspark.errors import PySparkException
 
     with suppress(PySparkException):  # what holds then is seen by `told`
         spark.conf.set(PUSHDOWN, "true")
     known = told(spark)
-    spark.dataSource.register(source_class(known))
+    if _has_classes(spark, jar):
+        spark.dataSource.register(source_class(known, PYTHON))
+    else:
+        known["pushes"] = False
+        spark.dataSource.register(source_class(known, FORMAT))
     return known
 
 
-def source_frame(spark: SparkSession, source: Any, options: dict[str, Any]) -> DataFrame:
-    """`load` where the Java table cannot be."""
+def _has_classes(spark: SparkSession, jar: Path) -> bool:
+    """Whether a session has the classes of the jar. It gets them once: a setting remembers it."""
+    import grpc
+    from pyspark.errors import PySparkException
+
+    key = "spark.pageseek.classes"
+    if spark.conf.get(key, None) == __version__:
+        return True
+    try:
+        spark.addArtifacts(str(jar))
+    except (PySparkException, grpc.RpcError) as error:
+        warnings.warn(
+            f"this server of Spark Connect takes no artifacts ({type(error).__name__}), so that filters that follow `load` rule "
+            "out nothing: name them by `filter=`, or use pageseek.spark.read",
+            stacklevel=4,
+        )
+        return False
+    spark.conf.set(key, __version__)
+    return True
+
+
+def source_frame(spark: SparkSession, source: Any, jar: Path, options: dict[str, Any]) -> DataFrame:
+    """`load` where the driver's Python is far."""
     texts = as_text(source, options)
-    session = session_option(register_source(spark))
-    return spark.read.format("pageseek").options(**{SESSION: session, **texts}).load()
+    session = session_option(register_source(spark, jar))
+    return spark.read.format(FORMAT).options(**{SESSION: session, **texts}).load()
 
 
 def session_option(known: dict[str, Any]) -> str:
@@ -75,10 +106,10 @@ def session_option(known: dict[str, Any]) -> str:
     return json.dumps({name: value for name, value in known.items() if name != STORES})
 
 
-def source_class(known: dict[str, Any]) -> type[DataSource]:
+def source_class(known: dict[str, Any], called: str = FORMAT) -> type[DataSource]:
     """The Python Data Source. It is pickled by value, so that it can say what is wrong where pageseek is missing.
 
-    `known`: what `told` says of the session.
+    `known`: what `told` says of the session. `called`: the name of the format.
     """
     from pyspark.sql.datasource import DataSource
 
@@ -89,7 +120,7 @@ def source_class(known: dict[str, Any]) -> type[DataSource]:
 
         @classmethod
         def name(cls) -> str:
-            return "pageseek"
+            return called
 
         def _made(self) -> Any:
             """The planning, in this process."""

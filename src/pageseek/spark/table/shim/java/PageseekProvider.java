@@ -7,16 +7,22 @@ import java.util.function.BiFunction;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The format "pageseek": tables that Python makes from options. Spark makes one object of it for each use. */
+/**
+ * The format "pageseek": tables that Python makes from options. Spark makes one object of it for each use.
+ *
+ * <p>A session that has registered the Python Data Source is one of Connect: no Python of a driver is there to ask.
+ */
 public final class PageseekProvider implements TableProvider, DataSourceRegister {
   private static volatile Planned factory;
 
   private PageseekTable inferred;
+  private PythonDataSourceV2 far;
 
   /**
    * Register the object of Python that makes tables: of options as JSON, in a session.
@@ -43,6 +49,13 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
     return table;
   }
 
+  private static boolean isFar() {
+    return org.apache.spark.sql.classic.SparkSession.active()
+        .sessionState()
+        .dataSourceManager()
+        .dataSourceExists(FarTable.PYTHON);
+  }
+
   @Override
   public String shortName() {
     return "pageseek";
@@ -50,6 +63,10 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
 
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
+    if (isFar()) {
+      far = FarTable.source();
+      return far.inferSchema(options);
+    }
     inferred = table(options.asCaseSensitiveMap(), null);
     return inferred.schema();
   }
@@ -63,6 +80,9 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> options) {
+    if (isFar()) {
+      return new FarTable(far == null ? FarTable.source() : far, schema);
+    }
     if (inferred != null && inferred.schema().equals(schema)) {
       return inferred;
     }
