@@ -68,6 +68,8 @@ def check(found: dict[str, Any], directory: Path) -> None:
     assert found["meanings"] == [1, 1, 3, 1, 1]
     assert found["old"] == [True, True]
     assert found["parallelism"] >= 2
+    assert sorted(map(sorted, (one[1] for one in found["figures"]))) == [[6999, 7000]] * 2
+    assert [one[0] for one in found["figures"]] == [1, 7000]
     assert found["range"] == 200
     rows = FILES * ROWS
     assert found["written"] == [rows, 2, 0, rows, ["attached"] * 2, 1]

@@ -20,7 +20,7 @@ import pyarrow as pa
 from far_queries import compared
 
 import pageseek as ps
-from pageseek.spark import attach_index, lookup, read, write
+from pageseek.spark import aggregate, attach_index, lookup, read, write
 from pageseek.spark.tasks.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
@@ -135,6 +135,13 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     found: dict[str, Any] = {"session": type(spark).__module__}
     row = read(spark, directory, ["k", "s"], ps.col("k") == 4711).collect()
     found["point"] = [list(r) for r in row]
+    figures = ["count", ("k", "max"), ("s", "count")]
+    kept = ps.col("k") < 7000
+    for by in ([], ["d"]):
+        made = aggregate(spark, directory, figures, by, filter=kept, tasks=3)
+        found.setdefault("figures", []).append(
+            [made.count(), made.agg({"k_max": "max", "count": "sum"}).collect()[0][:]]
+        )
     found["range"] = read(spark, directory, [], ps.col("k").between(100, 299), tasks=3).count()
     empty = read(spark, directory, filter=ps.col("k") < 0)
     found["none"] = empty.count()

@@ -2,6 +2,7 @@
 
 | room | job |
 |---|---|
+| `aggregate` | `aggregate` |
 | `load`, `reader`, `register` | `load`, `read`, and the format "pageseek" of a session |
 | `lookups`, `writing` | `lookup`; `write` and `attach_index` |
 | `datasource` | the format as a Python Data Source: over Connect, and for streams |
@@ -18,6 +19,7 @@ A room imports only rooms further down.
 pyspark is imported only when a function is called.
 """
 
+from pageseek.spark.aggregate import aggregate
 from pageseek.spark.load import load
 from pageseek.spark.lookups.lookup import lookup
 from pageseek.spark.reader import read
@@ -28,6 +30,7 @@ from pageseek.spark.writing.write import Written, write
 
 __all__ = [
     "Written",
+    "aggregate",
     "attach_index",
     "input_files",
     "load",

@@ -17,10 +17,12 @@ from pageseek.spark.tasks.sizing import parts_of, range_of
 from pageseek.spark.tasks.task import ROWS, make_task
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.spark.session.names import Columns
 
 
 def read(
@@ -100,25 +102,30 @@ def read(
         made = made if limit is None else made.limit(limit)
         plan = made.plan()
         wire, schema = schema_of(plan, made, spark)
-        if not plan.files:
-            frame = empty_frame(spark, schema)
-        else:
-            parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, binding.columns))
-            frame = _of_tasks(spark, plan, parts, schema, python_path)
+        frame = frame_of(spark, plan, wire, schema, binding.columns, tasks, python_path)
     return frame if columns is None or asked is None else _named(frame, asked, columns)
 
 
-def _of_tasks(
+def frame_of(
     spark: SparkSession,
     plan: ScanPlan,
-    parts: Sequence[bytes],
+    wire: pa.Schema,
     schema: StructType,
+    columns: Columns,
+    tasks: int | None,
     python_path: str | None,
+    summary: bytes = b"",
 ) -> DataFrame:
-    """The rows of a plan by a function over Arrow batches."""
+    """The rows of a plan by a function over Arrow batches.
+
+    `wire`: the types of its columns. `schema`: of the DataFrame. `summary`: pickled, what tasks make of the batches.
+    """
+    if not plan.files:
+        return empty_frame(spark, schema)
+    parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, columns))
     sent = schema if schema.names else schema.add(ROWS, "void", True)
     source_ids, step = range_of(spark, plan, len(parts))
-    frame = source_ids.mapInArrow(make_task(parts, python_path, step), as_sent(sent))
+    frame = source_ids.mapInArrow(make_task(parts, python_path, step, summary), as_sent(sent))
     limit = plan.request.limit
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)

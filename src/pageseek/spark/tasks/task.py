@@ -37,13 +37,17 @@ def pack(plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None = None) ->
     return zlib.compress(pickle.dumps((lean, wire, calendars), protocol=5), 1)
 
 
-def make_task(parts: Sequence[bytes], python_path: str | None, step: int = 1) -> Task:
+def make_task(
+    parts: Sequence[bytes], python_path: str | None, step: int = 1, summary: bytes = b""
+) -> Task:
     """The function for `mapInArrow` over every `step`-th of `step * len(parts)` ids.
 
     It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
-    Spark sends it to an executor once (Classic: as a broadcast if it is large).
+    Spark sends it to an executor once (Classic: as a broadcast if it is large). `summary`: as in `part_reader`.
     """
-    return shipped("pageseek.spark.tasks.task", "read_ids", python_path, tuple(parts), step)
+    return shipped(
+        "pageseek.spark.tasks.task", "read_ids", python_path, tuple(parts), step, summary
+    )
 
 
 def part_reader(python_path: str | None, summary: bytes = b"", reports: Any = None) -> Task:
@@ -55,13 +59,18 @@ def part_reader(python_path: str | None, summary: bytes = b"", reports: Any = No
 
 
 def read_ids(
-    batches: Iterator[pa.RecordBatch], version: str, parts: Sequence[bytes], step: int
+    batches: Iterator[pa.RecordBatch],
+    version: str,
+    parts: Sequence[bytes],
+    step: int,
+    summary: bytes,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the parts whose ids come in."""
     acknowledge_at_once()
     # Spark throws a worker away whose input was not read to its end
     for i in [i for batch in batches for i in batch.column(0).to_pylist()]:
-        yield from run(parts[i // step], version)
+        read = run(parts[i // step], version)
+        yield from pickle.loads(summary)(read) if summary else read
 
 
 def read_parts(
