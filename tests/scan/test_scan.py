@@ -403,6 +403,14 @@ def test_a_split_keeps_file_order_inside_each_part(path: str) -> None:
         assert rows == sorted(rows)
 
 
+def test_a_plan_holds_a_schema_once_and_its_parts_none(path: str) -> None:
+    plan = ps.scan([path, path]).plan()
+    footers = [file.footer for file in plan.files]
+    assert footers[0] is not None and footers[0].row_groups == len(plan.files[0].groups)
+    assert footers[0].schema is footers[1].schema  # type: ignore[union-attr]
+    assert all(file.footer is None for part in plan.split(2) for file in part.files)
+
+
 def test_a_file_that_changed_after_planning(path: str) -> None:
     plan = ps.scan(path).plan()
     other = Path(path).with_suffix(".new")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import NamedTuple
 
 from pageseek._core import rows
 from pageseek.base.records import dataclass
@@ -38,11 +39,21 @@ class GroupPlan:
     ignored: frozenset[int] = frozenset()
 
 
+class Footer(NamedTuple):
+    """What the footer of a file told that was planned. `schema`: the `schema_key` of the file, one object for all that have it."""
+
+    schema: tuple[bytes, bytes, bytes, bytes | None]
+    row_groups: int
+
+
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """The row groups to read of one version of one file. `first_row`: the number of rows in the files before it."""
+    """The row groups to read of one version of one file. `first_row`: the number of rows in the files before it. `footer`: None in
+    parts of a plan, which are shipped.
+    """
 
     source: Source
     version: Version
     groups: tuple[GroupPlan, ...]
     first_row: int = 0
+    footer: Footer | None = field(default=None, compare=False, repr=False)

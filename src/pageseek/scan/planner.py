@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, last_proof
 from pageseek.scan.batched_file import BatchedFile
@@ -21,7 +21,7 @@ from pageseek.scan.footer_selection import (
     ranges_by_footer,
 )
 from pageseek.scan.limit_steps import LimitSteps
-from pageseek.scan.plan import FilePlan, GroupPlan
+from pageseek.scan.plan import FilePlan, Footer, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Source, Sources, Version
@@ -70,6 +70,7 @@ class Planner:
         # a row selection or a catalog chooses files, too
         self._chosen = request.selected is not None or self._catalogs is not None
         self._left, self._first_row = request.limit, 0
+        self._schemas: dict[Any, Any] = {}  # each by itself, so that equal ones are one object
         self._batches = self._footer_batches() if batches and len(sources) >= FEWEST_FILES else None
 
     def _footer_batches(self) -> FooterBatches | None:
@@ -154,14 +155,17 @@ class Planner:
         if batched is not None and found is not None:
             scan, (groups, proof) = None, found
             version, num_rows = batched.version, batched.num_rows
+            schema, row_groups = batched.homogeneous.schema_group.like, len(batched.counts)
         else:
             if scan is None:
                 scan = self._open(source, at, batched)
             version, num_rows = scan.file.store.version, scan.file.num_rows
+            schema, row_groups = scan.file.schema_key, scan.file.num_row_groups
             groups, proof = self._prune(scan, may_match)
         if self.request.selected is not None:
             check_selected(self.request.selected, source, num_rows)
-        plan = FilePlan(source, version, groups, self._first_row)
+        footer = Footer(self._schemas.setdefault(schema, schema), row_groups)
+        plan = FilePlan(source, version, groups, self._first_row, footer)
         self._first_row += num_rows
         report.file_bytes += version.size
         if not groups:

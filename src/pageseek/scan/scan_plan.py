@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import field, replace
+from itertools import groupby
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -57,9 +59,9 @@ class ScanPlan:
         parts = []
         for members in sorted(sorted(part) for part in chosen):
             files = []
-            for i in sorted({i for i, _ in members}):
-                groups = tuple(self.files[i].groups[j] for at, j in members if at == i)
-                files.append(replace(self.files[i], groups=groups))
+            for i, inside in groupby(members, key=itemgetter(0)):
+                groups = tuple([self.files[i].groups[j] for _, j in inside])
+                files.append(replace(self.files[i], groups=groups, footer=None))
             parts.append(replace(self, files=tuple(files), report=Report()))
         return parts
 

@@ -154,7 +154,7 @@ def _part(plan: ScanPlan, pieces: Sequence[Piece]) -> ScanPlan:
     files: list[FilePlan] = []
     for i in sorted(groups):
         chosen = tuple(sorted(groups[i], key=lambda group: group.row_group))
-        files.append(replace(plan.files[i], groups=chosen))
+        files.append(replace(plan.files[i], groups=chosen, footer=None))
     return replace(plan, files=tuple(files), report=Report())
 
 

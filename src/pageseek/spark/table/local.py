@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns.row_metadata import as_stored
+from pageseek.spark.table.shim import java_class
 from pageseek.spark.tasks.task import ROWS
 
 if TYPE_CHECKING:
@@ -37,16 +38,16 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
     exact = pa.schema(to_arrow_schema(as_stored(schema), timezone="UTC"))
-    packed = jvm.java.util.ArrayList()
+    packed = java_class(jvm, "java.util.ArrayList")()
     for batch in batches:
         for start in range(0, batch.num_rows, _BATCH):
             piece = batch.slice(start, _BATCH).cast(exact)
             packed.add(bytearray(piece.serialize().to_pybytes()))
-    pieces = jvm.scala.jdk.javaapi.CollectionConverters.asScala(packed.iterator())
-    frame = jvm.PythonSQLUtils.toDataFrame(pieces, schema.json(), spark._jsparkSession)
-    query = frame.queryExecution()
-    if (
-        query.analyzed().getClass().getSimpleName() != "LocalRelation"
-    ):  # they were too many bytes for it
+    converters = java_class(jvm, "scala.jdk.javaapi.CollectionConverters")
+    utilities = java_class(jvm, "PythonSQLUtils")
+    pieces = converters.asScala(packed.iterator())
+    query = utilities.toDataFrame(pieces, schema.json(), spark._jsparkSession).queryExecution()
+    relation = query.analyzed()
+    if relation.getClass().getSimpleName() != "LocalRelation":  # they were too many bytes for it
         return jvm.java.util.Arrays.asList(query.executedPlan().executeCollect())
-    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(query.analyzed().data())
+    return converters.asJava(relation.data())

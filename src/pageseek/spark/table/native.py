@@ -27,6 +27,7 @@ from pageseek.format.types import (
     L_TIMESTAMP,
     logical_of,
 )
+from pageseek.scan.plan import FilePlan
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns.file_values import COLUMN
@@ -87,24 +88,25 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         )  # Spark hides them
     ):
         return False
-    kinds: dict[tuple[bytes, ...], list[FileMetadata]] = {}
-    try:
-        for one in plan.files:
-            file = columns.open(one.source)
-            kinds.setdefault(file.schema_key[:3], []).append(file)
-    except PageseekError:
-        return False
+    kinds: dict[tuple[bytes | None, ...], list[FilePlan]] = {}
+    for one in plan.files:
+        assert one.footer is not None
+        kinds.setdefault(one.footer.schema[:3], []).append(one)
     types: dict[tuple[str, ...], pa.DataType] = {
         (field.name,): field.type for field in folders_of(plan)
     }
     folders = {name.lower() for (name,) in types}
-    for files in kinds.values():
+    for alike in kinds.values():
+        step = max(len(alike) // _SAMPLE, 1)
+        try:
+            files = [columns.open(one.source) for one in alike[::step][:_SAMPLE]]
+        except PageseekError:
+            return False
         if folders & {leaf.path[0].lower() for leaf in files[0].schema_tree.leaves}:
             return False
-        step = max(len(files) // _SAMPLE, 1)
         if not _has_same_types(files[0], types, columns):
             return False
-        if not all(map(_is_decoded, files[::step][:_SAMPLE])):
+        if not all(map(_is_decoded, files)):
             return False
     return len({".".join(path).lower() for path in types}) == len(types)
 

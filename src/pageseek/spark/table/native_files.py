@@ -48,9 +48,10 @@ def _places(plan: FilePlan, columns: Columns) -> list[int] | None:
     Spark's reader gives a row group to the task that has its middle, which parquet-java takes from the first chunk and
     from sizes that may contradict the chunks: such a middle counts, too.
     """
-    file = columns.open(plan.source)
-    if len(plan.groups) == file.num_row_groups:
+    assert plan.footer is not None
+    if len(plan.groups) == plan.footer.row_groups:
         return None
+    file = columns.open(plan.source)
     chunks = list(map(file.chunks, file.schema_tree.leaves))
     groups = file.row_groups
     made = []

@@ -6,7 +6,7 @@ when they are first needed; executors need none of them.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _ERROR = "\0"  # begins a text that is an error
 JAR = Path(__file__).with_name("pageseek-spark.jar")
 _TABLE = "io.pageseek.spark.PageseekTable"
+_V2 = "org.apache.spark.sql.execution.datasources.v2"
 
 
 class Answers(Protocol):
@@ -67,7 +68,7 @@ def table_of(spark: SparkSession, name: str, schema: StructType, planner: Answer
     """A table whose scans the planner plans, as an object of Java. The session must fit."""
     session = spark._jsparkSession
     parsed = session.parseDataType(schema.json())
-    table = spark._jvm.io.pageseek.spark.PageseekTable
+    table = java_class(spark._jvm, _TABLE)
     return table(name, parsed, session, planner, python_of(spark))
 
 
@@ -77,10 +78,7 @@ def table_frame(spark: SparkSession, table: Any) -> DataFrame:
 
     jvm = spark._jvm
     none = _singleton(jvm, "scala.None")
-    relations = _singleton(
-        jvm, "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
-    )
-    relation = relations.create(table, none, none)
+    relation = _singleton(jvm, f"{_V2}.DataSourceV2Relation").create(table, none, none)
     datasets = _singleton(jvm, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, relation), spark)
 
@@ -90,13 +88,29 @@ def python_of(spark: SparkSession, carried: Any = Proxy) -> Any:
 
     `carried`: a class of a Python Data Source that it takes along.
     """
+    context = spark.sparkContext
+    around = tuple(context._python_includes), tuple(context.environment.items())
+    return _python(context, spark._jvm, carried, around)
+
+
+@lru_cache(maxsize=4)
+def _python(context: Any, jvm: Any, carried: Any, around: Any) -> Any:
+    """`around`: what of the context may change. All else of it stays, and asking it takes 17 calls of the JVM."""
     from pyspark.sql.udf import _wrap_function
 
-    wrapped = _wrap_function(spark.sparkContext, carried)
-    package = spark._jvm.org.apache.spark.sql.execution.datasources.v2.python
-    return package.UserDefinedPythonDataSource(wrapped)
+    made = java_class(jvm, f"{_V2}.python.UserDefinedPythonDataSource")
+    return made(_wrap_function(context, carried))
 
 
+@cache
+def java_class(jvm: Any, name: str) -> Any:
+    """A class of Java. Each part of its name is a call of the JVM, so that it is looked for once."""
+    for part in name.split("."):
+        jvm = getattr(jvm, part)
+    return jvm
+
+
+@cache
 def _singleton(jvm: Any, name: str) -> Any:
     """An object of Scala."""
     return getattr(getattr(jvm, name + "$"), "MODULE$")

@@ -1,0 +1,94 @@
+"""What planning costs on the driver: files that are opened, and calls of the JVM."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pageseek.spark import load
+from pageseek.spark.session.names import Columns
+from pageseek.spark.table import native
+
+pytestmark = pytest.mark.spark
+FILES, ROWS = 60, 500
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    made = tmp_path_factory.mktemp("many")
+    for i in range(FILES):
+        k = np.arange(i * ROWS, (i + 1) * ROWS)
+        pq.write_table(pa.table({"k": k, "x": k / 4}), made / f"{i:02d}.parquet")
+    return str(made)
+
+
+def test_a_few_files_of_a_schema_tell_who_reads_them(
+    spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    opened: list[str] = []
+    really = Columns.open
+
+    def count(self: Columns, source: Any) -> Any:
+        opened.append(source.path)
+        return really(self, source)
+
+    monkeypatch.setattr(Columns, "open", count)
+    frame = load(spark, folder).where(f"k >= {10 * ROWS}")
+    assert "leaves to Spark's reader 50 of 60 files" in frame._jdf.queryExecution().executedPlan().toString()  # fmt: skip
+    assert frame.groupBy().sum("k").collect()[0][0] == sum(range(10 * ROWS, FILES * ROWS))
+    assert 0 < len(set(opened)) < 10
+
+
+def test_a_file_of_another_schema_among_many_is_seen(
+    spark: Any, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's reader would take its column for one of the type that the others have."""
+    monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    for i in range(FILES):
+        k = pa.array(range(ROWS), pa.int32() if i == 41 else pa.int64())
+        pq.write_table(pa.table({"k": k}), tmp_path / f"{i:02d}.parquet")
+    frame = load(spark, str(tmp_path))
+    assert "pageseek reads 60 of 60 files" in frame._jdf.queryExecution().executedPlan().toString()
+    assert frame.groupBy().sum("k").collect()[0][0] == FILES * sum(range(ROWS))
+
+
+def test_the_second_frame_of_a_session_asks_the_jvm_five_times(
+    spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j.clientserver import ClientServerConnection
+
+    load(spark, folder)
+    calls: list[str] = []
+    really = ClientServerConnection.send_command
+
+    def count(self: Any, command: str) -> Any:
+        if not command.startswith("m\nd\n"):  # it lets go of an object
+            calls.append(command)
+        return really(self, command)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", count)
+    frame = load(spark, folder)
+    monkeypatch.undo()
+    assert frame.where("k = 7").count() == 1
+    assert len(calls) <= 5
+
+
+def test_files_that_are_added_to_the_context_reach_later_tasks(
+    spark: Any, folder: str, tmp_path: Path
+) -> None:
+    """What the executors' Python gets along is not that of the first frame."""
+    from pageseek.spark.table.shim import python_of
+
+    before = python_of(spark)
+    assert python_of(spark) is before
+    with zipfile.ZipFile(tmp_path / "added.zip", "w") as made:
+        made.writestr("pageseek_added.py", "here = 1\n")
+    spark.sparkContext.addPyFile(str(tmp_path / "added.zip"))
+    assert python_of(spark) is not before
