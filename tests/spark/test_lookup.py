@@ -204,6 +204,22 @@ def test_types_that_only_the_files_have(spark: Any, tmp_path: Path) -> None:
         assert in_order(every) == in_order((name, row) for name in wanted for row in wanted[name])
 
 
+@pytest.mark.parametrize("limit", [10, 0])
+@pytest.mark.parametrize("columns", [None, ["f", "v"]])
+def test_the_types_are_those_over_all_files(
+    spark: Any, tmp_path: Path, limit: int, columns: list[str] | None
+) -> None:
+    narrow = {"id": pa.int32(), "v": pa.int32(), "f": pa.float32()}
+    wide = {"id": pa.int64(), "v": pa.int64(), "f": pa.float64()}
+    for name, kinds, ids in (("a", narrow, [1, 2]), ("b", wide, [3, 2**40])):
+        table = pa.table({one: pa.array(ids, pa.int64()).cast(kind) for one, kind in kinds.items()})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    found = lookup(spark, tmp_path, [1, 2**40], "id", columns, broadcast_limit=limit)
+    assert found.schema["v"].dataType.simpleString() == "bigint"
+    rows = found.select("id", "v", "f").collect()
+    assert sorted(map(tuple, rows)) == [(1, 1, 1.0), (2**40, 2**40, 2.0**40)]
+
+
 def test_names_are_those_of_a_join(spark: Any, lake: Path) -> None:
     keys = spark.createDataFrame(pa.table({"v": ["a", "b"], "ID": [3, 3], "x.y": [1, 2]}))
     found = lookup(spark, lake, keys, {"id": "K"}, ["V", "k", "g"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -79,23 +79,29 @@ class Files:
         binding = Binding(spark, every)
         known, made = binding.columns, binding.condition(filter)
         own = tuple(known.output(name) for name in on)
-        asked = every.schema.names if columns is None else columns
-        pairs = [(known.output(name), name) for name in asked]
+        whole = None
+        if columns is None:
+            whole = every.plan()
+            columns = whole.schema.names
+        pairs = [(known.output(name), name) for name in columns]
         if not with_on:
             pairs = [pair for pair in pairs if pair[0] not in own]
         output = tuple(pair[0] for pair in pairs)
         selected = every.select(*dict.fromkeys((*own, *output)))
         kinds = [known.kind((name,)) for name in own]
-        empty = selected.limit(0).plan()
-        wire, schema = schema_of(empty, selected, spark)
+        if whole is None or not set(own) <= set(whole.schema.names):  # which raises what is wrong
+            plan = selected.plan()
+        else:
+            fields = [whole.schema.field(name) for name in dict.fromkeys((*own, *output))]
+            plan = replace(whole, request=selected._request, schema=pa.schema(fields))
+        wire, schema = schema_of(plan, selected, spark)
         for one in (*own, *output):
             if one not in wire.names:
                 raise PredicateError(
                     f"{one!r} is a field of a struct: name columns of the top level"
                 )
         forms = [
-            form_of(kind, empty.schema.field(one).type)
-            for kind, one in zip(kinds, own, strict=True)
+            form_of(kind, plan.schema.field(one).type) for kind, one in zip(kinds, own, strict=True)
         ]
         return cls(
             selected,
