@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import warnings
+from decimal import Decimal
 from typing import Any
 
-from pageseek.spark import load, register
+from pageseek.spark import load, read, register
+from pageseek.spark.sources.asked import Asked
+from pageseek.spark.sources.opening import opened
 
+T = dt.datetime(1970, 1, 1, 0, 0, 15, tzinfo=dt.UTC)
 CONDITIONS = (
     "k in (4711, 4712, 30000) and s is not null and st.a < 4712",
     "k between 100 and 130 and (s = 'row 110' or k < 103) and not k = 101",
@@ -53,6 +58,7 @@ def compared(spark: Any, directory: str) -> dict[str, Any]:
     found["narrow"] = [list(row) for row in narrow.where("k = 8").collect()]
     asked = load(spark, folder, columns=["t"], filter="t = timestamp '1970-01-01 00:00:09Z'")
     found["option"] = [len(asked.columns), asked.count()]
+    found["filters"] = of_columns(spark, folder)
     found["pushed"] = pushed(ours.where("k = 4711 and s = 'row 4711'"))
     found["error"] = error_of(spark, folder + "/none")
     found["shared"] = shared(ours, spark.table("far"))
@@ -65,6 +71,30 @@ def compared(spark: Any, directory: str) -> dict[str, Any]:
 
 def rows(frame: Any) -> list[str]:
     return sorted(map(str, frame.collect()))
+
+
+def of_columns(spark: Any, folder: str) -> list[bool]:
+    """Whether filters that are Columns, or SQL of which a part is known, give Spark's rows, and rule out rows."""
+    from pyspark.sql.functions import col, expr, lit, upper
+
+    day = dt.date(1970, 1, 3)
+    own, found = spark.read.parquet(folder), []
+    for given, kept in (
+        ((col("k") == 4711) | col("s").isin("row 12", "row 13"), 3),
+        (~(col("k") >= lit(100)) & (upper(col("s")) != "ROW 4"), 100),
+        ((col("day") < day) & col("s").startswith("row 1") & (col("st.a") < lit(10.5)), 11),
+        ((col("d") == Decimal("1.50")) & col("t").isNotNull() & (col("t") == T), 1),
+        (expr("x = '2.25' and k < 90"), 90),
+        ("upper(s) = 'ROW 5' and k < 9 or x = '2.25'", 20_000),
+        ("upper(s) = 'ROW 5' and k < 9", 9),
+    ):
+        wanted = rows(own.where(given).select("K", "x"))
+        scan = Asked.of(spark, opened(spark, folder), ["k"], given, pushes=False).scan
+        few = scan.count_rows() <= kept
+        for ours in (read, load):
+            found.append(rows(ours(spark, folder, columns=["K", "x"], filter=given)) == wanted)
+        found.append(bool(wanted) and few)
+    return found
 
 
 def pushed(frame: Any) -> bool:

@@ -43,6 +43,7 @@ def test_a_connect_session_gives_the_same_answers(
         "schema": True,
         "narrow": [["row 8", 8, None]],
         "option": [1, 1],
+        "filters": [True] * 21,
         "pushed": True,
         "error": True,
         "shared": [5, 20_000, 1_000, 10_000, 1_005, 2] * 2,

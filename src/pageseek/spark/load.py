@@ -10,7 +10,9 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.plan_schema import name_of
 from pageseek.spark.datasource.source import source_frame
+from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.narrowed import narrowed
+from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.planner import TablePlanner
 from pageseek.spark.table.shim import JAR, fits, table_frame, table_of
 from pageseek.spark.table.table import Choices, SourceTable
@@ -24,6 +26,8 @@ def load(
     spark: SparkSession,
     source: Any,
     *,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
     local: bool = True,
     native: bool = True,
     tasks: int | None = None,
@@ -42,6 +46,8 @@ def load(
         Of Spark 4. Over Connect, Spark hands over columns and filters only, and not those with OR.
     source : str, path, sequence of them, or (pyarrow filesystem, path)
         As in `pageseek.scan`. Every executor must see the files under the same names.
+    columns, filter : optional
+        As in `read`.
     local : bool
         Whether the driver itself reads what pruning leaves if that is little: about 2,000 rows and 8 MB at most. Such a
         query has no task.
@@ -71,9 +77,11 @@ def load(
         )
     if not fits(spark):
         chosen = {"local": local, "native": native, "tasks": tasks, "python_path": python_path}
-        return source_frame(spark, source, JAR, {**chosen, **options})
+        return source_frame(spark, source, JAR, columns, filter, {**chosen, **options})
     choices = Choices(tasks, local, native, python_path)
-    return table_frame(spark, table(spark, source, choices, **options))
+    made = opened(spark, source, **options)
+    asked = Asked.of(spark, made, columns, filter, True)
+    return asked.of_frame(loaded(spark, asked.scan, choices, shown(source, made)))
 
 
 def table(
@@ -94,13 +102,12 @@ def table(
     return _made(spark, made, choices, shown(source, made))
 
 
-def loaded(spark: SparkSession, scan: Scan, choices: Choices) -> DataFrame:
-    """A DataFrame of a scan's rows, by a table."""
-    return table_frame(spark, _made(spark, scan, choices, name_of(scan)))
+def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> DataFrame:
+    """A DataFrame of a scan's rows, by a table. `name`: what plans call it."""
+    return table_frame(spark, _made(spark, scan, choices, name))
 
 
 def _made(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> Any:
-    """The table of a scan. `name`: what plans call it."""
     made = SourceTable(spark, scan, choices)
     return table_of(spark, f"pageseek {name}", made.schema, TablePlanner(made))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pageseek.spark.columns.plan_schema import empty_frame, schema_of
-from pageseek.spark.columns.row_metadata import as_sent, as_wanted, quoted
+from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of
+from pageseek.spark.columns.row_metadata import as_sent, as_wanted
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.load import loaded
+from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.shim import fits
 from pageseek.spark.table.table import Choices
@@ -42,7 +43,8 @@ def read(
     ruled out. The DataFrame itself is lazy, and every action reads the versions of the files that were
     planned; a file that has changed since fails the task with FileChangedError.
 
-    Name the columns and the filter here: Spark cannot push a later `select` or `where` into the scan.
+    Over Connect and of Spark 3.5, name the columns and the filter here: Spark cannot push a later `select` or `where` into
+    the scan there.
 
     Parameters
     ----------
@@ -54,9 +56,10 @@ def read(
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all. [] gives a DataFrame without columns whose
         `count()` is right.
-    filter : Expression, str, pyarrow.compute.Expression or list, optional
-        `pageseek.col("a") > 35`, SQL such as `"a > 35"`, and more: as in `pageseek.scan`, but with the meaning
-        that they have in this session (docs/spark.md): its SQL, its time zone, its case of names.
+    filter : str, pyspark.sql.Column, Expression, pyarrow.compute.Expression or list, optional
+        SQL such as `"a > 35"` and Columns are Spark's own `where`, before the columns are chosen: it prunes by what is
+        understood of it (docs/spark.md). Others, such as `pageseek.col("a") > 35`, are as in `pageseek.scan`, but with the
+        meaning that they have in this session: its time zone, its case of names.
     limit : int, optional
         The greatest number of rows; any of those that pass, because Spark keeps no order between tasks.
     tasks : int, optional
@@ -76,34 +79,31 @@ def read(
     Raises
     ------
     UnsupportedError
-        Spark has no type for a column, the source is in the driver's memory, or the filter hangs on dates or
-        times that Spark before 3.0 wrote by another calendar.
+        Spark has no type for a column, the source is in the driver's memory, or a filter that is not Spark's hangs on
+        dates or times that Spark before 3.0 wrote by another calendar.
     PredicateError
-        The filter does not fit the columns, or Spark would answer it in a way that is not known here.
+        A filter that is not Spark's does not fit the columns, or Spark would answer it in a way that is not known here.
+        Spark's own are its AnalysisException.
     """
     if tasks is not None and tasks < 1:
         raise ValueError(f"tasks={tasks}: at least 1")
     if isinstance(columns, str):
         raise TypeError(f"columns={columns!r}: a list of names")
-    made = opened(spark, source, **options)
-    binding = Binding(spark, made)
-    made = made.filter(binding.condition(filter))
-    asked = None if columns is None else [binding.columns.output(name) for name in columns]
-    if asked is not None:
-        made = made.select(*dict.fromkeys(asked))
-    if fits(spark):
+    made, classic = opened(spark, source, **options), fits(spark)
+    asked = Asked.of(spark, made, columns, filter, classic)
+    if classic:
         choices = Choices(
             tasks, local=tasks is None, native=tasks is None, python_path=python_path, pinned=True
         )
-        frame = loaded(spark, made, choices)
-        if limit is not None:
-            frame = frame.limit(limit)
-    else:
-        made = made if limit is None else made.limit(limit)
-        plan = made.plan()
-        wire, schema = schema_of(plan, made, spark)
-        frame = frame_of(spark, plan, wire, schema, binding.columns, tasks, python_path)
-    return frame if columns is None or asked is None else _named(frame, asked, columns)
+        return asked.of_frame(loaded(spark, asked.scan, choices, name_of(made)), limit)
+    scan, behind = asked.scan, asked.behind is not None
+    if limit is not None and not behind:
+        scan = scan.limit(limit)
+    plan = scan.plan()
+    wire, schema = schema_of(plan, scan, spark)
+    known = Binding(spark, made).columns
+    frame = frame_of(spark, plan, wire, schema, known, tasks, python_path)
+    return asked.of_frame(frame, limit if behind else None)
 
 
 def frame_of(
@@ -130,13 +130,3 @@ def frame_of(
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)
     return frame.drop(ROWS) if sent.names == [ROWS] else as_wanted(frame, sent)
-
-
-def _named(frame: DataFrame, asked: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """The columns as often, and under the names, that the caller gave: case may be another than in the files, as in Spark."""
-    if len(set(asked)) < len(asked) and set(asked) <= set(frame.columns):
-        pairs = zip(asked, columns, strict=True)
-        return frame.select(*[frame[quoted(ours)].alias(name) for ours, name in pairs])
-    names = dict(zip(asked, columns, strict=True))
-    wanted = [names.get(name, name) for name in frame.columns]
-    return frame if wanted == frame.columns else frame.toDF(*wanted)

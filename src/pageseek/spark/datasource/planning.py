@@ -37,16 +37,21 @@ class Planning:
         What the options say.
     pushes : bool
         Whether Spark may push filters.
+    hint : str, optional
+        SQL that Spark applies behind the scan: what is known of it rules out rows.
     """
 
     session: Any
     wanted: TextOptions
     pushes: bool
+    hint: str | None = None
 
     @classmethod
-    def of(cls, session: Any, options: Mapping[str, str], pushes: bool) -> Planning:
+    def of(
+        cls, session: Any, options: Mapping[str, str], pushes: bool, hint: str | None = None
+    ) -> Planning:
         """For the options of a query."""
-        return cls(session, parsed(options, OPTIONS), pushes)
+        return cls(session, parsed(options, OPTIONS), pushes, hint)
 
     def scan(self, schema: StructType | None = None, source: Any = None) -> Scan:
         """The scan, with the columns of a schema."""
@@ -58,6 +63,7 @@ class Planning:
             schema=schema,
             columns=columns,
             filter=wanted.table.get("filter"),
+            hint=self.hint,
             **wanted.scan,
         )
 

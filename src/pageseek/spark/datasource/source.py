@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.version import __version__
+from pageseek.spark.columns.row_metadata import quoted
+from pageseek.spark.filters.sparks import is_sparks, named_in
 from pageseek.spark.session.hadoop import Hadoop
 from pageseek.spark.session.settings import ToldSession
 from pageseek.spark.sources.buckets import SETTINGS as S3
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FORMAT, PYTHON = "pageseek", "pageseek_python"  # of the table, and of the source behind it
 SESSION = "session"  # the option with what `load` tells of its session
+HINT = "hint"  # SQL that Spark applies behind the scan
 STORES = "stores"  # what the class alone is told, since it may have secrets
 _CORES = "spark.sql.leafNodeDefaultParallelism"
 
@@ -94,11 +97,35 @@ def _has_classes(spark: SparkSession, jar: Path) -> bool:
     return True
 
 
-def source_frame(spark: SparkSession, source: Any, jar: Path, options: dict[str, Any]) -> DataFrame:
-    """`load` where the driver's Python is far."""
-    texts = as_text(source, options)
-    session = session_option(register_source(spark, jar))
-    return spark.read.format(FORMAT).options(**{SESSION: session, **texts}).load()
+def source_frame(
+    spark: SparkSession,
+    source: Any,
+    jar: Path,
+    columns: Sequence[str] | None,
+    filter: Any,
+    options: dict[str, Any],
+) -> DataFrame:
+    """`load` where the driver's Python is far. Spark applies filters of its own, and pushes parts of them; of SQL the source is told."""
+    behind, own = (filter, None) if is_sparks(filter) else (None, filter)
+    hint = behind if isinstance(behind, str) else None
+    session = session_option({**register_source(spark, jar), HINT: hint})
+
+    def made(columns: Sequence[str] | None) -> DataFrame:
+        texts = as_text(source, {**options, "columns": columns, "filter": own})
+        return spark.read.format(FORMAT).options(**{SESSION: session, **texts}).load()
+
+    frame = made(columns)
+    if columns is None:
+        return frame if behind is None else frame.where(behind)
+    wanted = frame.columns
+    if behind is not None:
+        named = named_in(behind, made(None).columns)
+        more = [name for name in named if name not in wanted]
+        frame = (made([*columns, *more]) if more else frame).where(behind)
+        frame = frame.select(*map(quoted, wanted)) if more else frame
+    told = {name.lower(): name for name in columns}  # as the caller spells them
+    names = [told.get(name.lower(), name) for name in wanted]
+    return frame if names == wanted else frame.toDF(*names)
 
 
 def session_option(known: dict[str, Any]) -> str:
@@ -172,7 +199,7 @@ def planning_of(known: dict[str, Any], options: dict[str, str], version: str) ->
     from pageseek.spark.datasource.planning import Planning
 
     session = ToldSession(known["spark"], {**known["settings"], **known[STORES]})
-    return Planning.of(session, options, known["pushes"])
+    return Planning.of(session, options, known["pushes"], known.get(HINT))
 
 
 def reader_of(planning: Planning, schema: StructType) -> DataSourceReader:

@@ -78,10 +78,14 @@ class Binding:
 
     def _translated(self, predicate: catalyst.Node) -> Expression | None:
         try:
-            made = self.condition(catalyst.expression(on_values(predicate, self.scan)))
-            self.scan.filter(made).limit(0).plan()  # raises what the columns do not fit
+            return self.checked(catalyst.expression(on_values(predicate, self.scan)))
         except (catalyst.NotTranslated, PageseekError):
             return None
+
+    def checked(self, given: Any) -> Expression | None:
+        """A filter as an expression that the columns fit."""
+        made = self.condition(given)
+        self.scan.filter(made).limit(0).plan()  # raises what they do not fit
         return made
 
     def filtered(self, predicates: Iterable[catalyst.Node]) -> Scan:

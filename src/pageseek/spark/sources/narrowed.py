@@ -15,6 +15,7 @@ from pageseek.scan.scan import Scan
 from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.types import arrow_type
 from pageseek.spark.filters.binding import Binding
+from pageseek.spark.filters.sparks import known_of
 from pageseek.spark.sources.opening import opened
 from pageseek.storage import Sources
 
@@ -30,12 +31,14 @@ def narrowed(
     schema: StructType | None = None,
     columns: Sequence[str] | None = None,
     filter: Any = None,
+    hint: str | None = None,
     **options: Any,
 ) -> Scan:
     """A scan of the columns and rows that are wanted.
 
     `schema`: columns, matched by name as the session compares names. A column that no file has is null; all values have to
-    fit its type exactly. `columns`, `filter`: as in `read`. `options`: of `pageseek.scan`.
+    fit its type exactly. `columns`, `filter`: as in `read`. `hint`: SQL that Spark applies itself, which rules out rows
+    as far as it is known here. `options`: of `pageseek.scan`.
     """
     try:
         made = opened(spark, source, **options)
@@ -53,6 +56,8 @@ def narrowed(
             binding = Binding(spark, made)
     if filter is not None:
         made = made.filter(binding.condition(filter))
+    if hint is not None:
+        made = made.filter(known_of(hint, binding)[0])
     return made if names is None else made.select(*names)
 
 

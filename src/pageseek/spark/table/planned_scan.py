@@ -55,7 +55,7 @@ class PlannedScan(Proxy):
             given = request["given"]
         scan = self._binding.filtered(given)
         if self._aggregation is None:
-            scan = scan.select(*paths_of(stored, table.schema))
+            scan = scan.select(*paths_of(stored, table.whole))
         else:
             scan = scan.select(*self._aggregation.columns)
         if limit >= 0:

@@ -47,12 +47,18 @@ class Choices:
 
 
 class SourceTable:
-    """A source in a session, with what was chosen for it. `last`: the last of its scans that was read."""
+    """A source in a session, with what was chosen for it.
+
+    `schema`: its columns. `whole`: the same with all fields of structs. `last`: the last of its scans that was read.
+    """
 
     def __init__(self, spark: SparkSession, scan: Scan, choices: Choices) -> None:
         self.spark, self.scan, self.choices = spark, scan, choices
         plan = scan.plan()
-        self.schema = schema_of(plan, scan, spark)[1]
+        self.schema = self.whole = schema_of(plan, scan, spark)[1]
+        if not set(scan._request.columns or ()) <= set(self.schema.names):  # fields of structs
+            tops = scan.select(*self.schema.names)
+            self.whole = schema_of(tops.limit(0).plan(), tops, spark)[1]
         self._is_free = file_values.is_free(self.schema.names)
         if scan._request.filter is not None or not has_plain_types(self.schema):
             self.choices = replace(choices, native=False)  # it knows neither
