@@ -52,13 +52,47 @@ def _told(plan: ScanPlan, sources: Sequence[Source]) -> tuple[pa.Schema, dict[st
 
 def paths_of(wanted: StructType, whole: StructType) -> list[str]:
     """The columns, and fields of structs, that a pruned schema has."""
-    made: list[str] = []
+    return [path for field in wanted for path in _paths(field, whole)]
+
+
+def _paths(field: StructField, whole: StructType) -> list[str]:
+    below = _below(field.dataType, whole[field.name].dataType)
+    paths = [f"{field.name}.{path}" for path in below or ()]
+    # a column may have the name of a path
+    return [field.name] if below is None or set(paths) & set(whole.names) else paths
+
+
+def types_of(wanted: StructType, whole: StructType, types: pa.Schema) -> dict[str, pa.DataType]:
+    """The Arrow types of the columns of a pruned schema. `types`: those of the whole schema.
+
+    The types of a plan may be narrower, because it does not open files that it has no use for.
+    """
+    made = {}
     for field in wanted:
-        below = _below(field.dataType, whole[field.name].dataType)
-        paths = [f"{field.name}.{path}" for path in below or ()]
-        # a column may have the name of a path
-        made += [field.name] if below is None or set(paths) & set(whole.names) else paths
+        kind = types.field(field.name).type
+        if _paths(field, whole) != [field.name]:
+            kind = _pruned(kind, field.dataType, whole[field.name].dataType)
+        made[field.name] = kind
     return made
+
+
+def _pruned(kind: pa.DataType, wanted: DataType, whole: DataType) -> pa.DataType:
+    """A type with those fields of structs only that are wanted."""
+    from pyspark.sql.types import ArrayType
+
+    if _below(wanted, whole) is None:
+        return kind
+    if isinstance(whole, ArrayType):
+        item = kind.value_field
+        inside = item.with_type(_pruned(item.type, wanted.elementType, whole.elementType))
+        return pa.large_list(inside) if pa.types.is_large_list(kind) else pa.list_(inside)
+    fields = [kind.field(i) for i in range(kind.num_fields) if kind.field(i).name in wanted.names]
+    return pa.struct(
+        [
+            f.with_type(_pruned(f.type, wanted[f.name].dataType, whole[f.name].dataType))
+            for f in fields
+        ]
+    )
 
 
 def _below(wanted: DataType, whole: DataType) -> list[str] | None:

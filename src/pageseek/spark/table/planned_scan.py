@@ -57,10 +57,12 @@ class PlannedScan(Proxy):
         if self._aggregation is None:
             scan = scan.select(*paths_of(stored, table.whole))
         else:
-            scan = scan.select(*self._aggregation.columns)
+            stored = StructType([table.schema[name] for name in self._aggregation.columns])
+            scan = scan.select(*stored.names)
         if limit >= 0:
             scan = scan.limit(limit)
-        self._scan, self._plan = scan, table.planned(scan)
+        self._scan, self._types = scan, table.types(stored)
+        self._plan = table.planned(scan, self._types)
         self._wire, self._schema = schema_of(self._plan, scan, table.spark)
         if self._hidden:
             self._wire = self._wire.append(file_values.wire_field(self._hidden))
@@ -152,7 +154,7 @@ class PlannedScan(Proxy):
             scan = self._scan
             for one in json.loads(about):
                 scan = scan.filter(self._binding.pushed(one))
-            self._by_filters = {"[]": self._plan, about: self._table.planned(scan)}
+            self._by_filters = {"[]": self._plan, about: self._table.planned(scan, self._types)}
         return self._by_filters[about]
 
     def on_function(self, about: str) -> bytearray:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns import file_values
-from pageseek.spark.columns.plan_schema import schema_of
+from pageseek.spark.columns.plan_schema import schema_of, types_of
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.catalyst import Node
 from pageseek.spark.table.native import has_plain_types
@@ -56,9 +58,11 @@ class SourceTable:
         self.spark, self.scan, self.choices = spark, scan, choices
         plan = scan.plan()
         self.schema = self.whole = schema_of(plan, scan, spark)[1]
+        self._types = plan.schema
         if not set(scan._request.columns or ()) <= set(self.schema.names):  # fields of structs
             tops = scan.select(*self.schema.names)
-            self.whole = schema_of(tops.limit(0).plan(), tops, spark)[1]
+            wide = tops.plan()
+            self.whole, self._types = schema_of(wide, tops, spark)[1], wide.schema
         self._is_free = file_values.is_free(self.schema.names)
         if scan._request.filter is not None or not has_plain_types(self.schema):
             self.choices = replace(choices, native=False)  # it knows neither
@@ -75,8 +79,12 @@ class SourceTable:
             return Binding(self.spark, file_values.with_values(self.scan))
         return Binding(self.spark, self.scan)
 
-    def planned(self, scan: Scan) -> ScanPlan:
-        """The plan of a scan.
+    def types(self, wanted: StructType) -> dict[str, pa.DataType]:
+        """The Arrow types of the columns that a scan wants: those over all files."""
+        return types_of(wanted, self.whole, self._types)
+
+    def planned(self, scan: Scan, types: Mapping[str, pa.DataType]) -> ScanPlan:
+        """The plan of a scan whose columns have these types.
 
         Raises
         ------
@@ -89,4 +97,5 @@ class SourceTable:
                 raise FileChangedError(
                     f"{file.source.name}: the file changed after it was planned; call read again"
                 )
-        return plan
+        fields = [f.with_type(types.get(f.name, f.type)) for f in plan.schema]
+        return replace(plan, schema=pa.schema(fields, plan.schema.metadata))

@@ -1,0 +1,95 @@
+"""`load` over files whose columns have several types: each query has the types over all files, also if it opens few of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pageseek.spark import load
+
+pytestmark = pytest.mark.spark
+NARROW = pa.schema(
+    [
+        ("i", pa.int32()),
+        ("f", pa.float32()),
+        ("st", pa.struct([("a", pa.int32()), ("b", pa.float32())])),
+        ("l", pa.list_(pa.struct([("x", pa.int32()), ("y", pa.string())]))),
+    ]
+)
+WIDE = pa.schema(
+    [
+        ("i", pa.int64()),
+        ("f", pa.float64()),
+        ("st", pa.struct([("a", pa.int64()), ("b", pa.float64()), ("c", pa.string())])),
+        ("l", pa.list_(pa.struct([("x", pa.int64()), ("y", pa.string()), ("z", pa.int32())]))),
+    ]
+)
+
+
+def _rows(schema: pa.Schema, start: int) -> pa.Table:
+    values: list[dict[str, Any]] = [
+        {
+            "i": i,
+            "f": i + 0.5,
+            "st": {"a": i, "b": i + 0.5, "c": "c"},
+            "l": [{"x": i, "y": "y", "z": 1}, None],
+        }
+        for i in range(start, start + 50)
+    ]
+    kept = [{name: row[name] for name in schema.names} for row in values]
+    for row in kept:
+        row["st"] = {name: row["st"][name] for name in schema.field("st").type.names}
+        names = schema.field("l").type.value_type.names
+        row["l"] = [None if one is None else {n: one[n] for n in names} for one in row["l"]]
+    return pa.Table.from_pylist(kept, schema)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    made = tmp_path_factory.mktemp("types")
+    for day, schema, start in ((1, NARROW, 0), (2, WIDE, 2**40)):
+        (made / f"day={day}").mkdir()
+        pq.write_table(_rows(schema, start), made / f"day={day}" / "a.parquet")
+    return str(made)
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("columns", ["f", "st.b", "st.a, st.c", "l.x", "l.z, st.b", "st, l"])
+def test_few_files_give_the_types_of_all(
+    spark: Any, folder: str, columns: str, local: bool
+) -> None:
+    frame = load(spark, folder, local=local, native=local)
+    wanted = ["i", *columns.split(", ")]
+    every = frame.selectExpr(*wanted).toArrow()
+    assert sorted(every["i"].to_pylist()) == [*range(50), *range(2**40, 2**40 + 50)]
+    queries = {
+        "day = 1": every.filter(pc.less(every["i"], 1000)),
+        "day = 2": every.filter(pc.greater(every["i"], 1000)),
+        "i = 7": every.filter(pc.equal(every["i"], 7)),
+    }
+    for condition, expected in queries.items():
+        found = frame.where(condition).selectExpr(*wanted).toArrow()
+        assert found.schema == every.schema
+        assert found.sort_by("i").equals(expected.sort_by("i"))
+    few = frame.selectExpr(*wanted).limit(3).toArrow()
+    assert few.schema == every.schema
+    assert few.num_rows == 3
+    assert all(row in every.to_pylist() for row in few.to_pylist())
+
+
+@pytest.mark.parametrize("condition", ["day = 1", "day = 2", "day > 0"])
+def test_aggregates_have_the_types_of_all(spark: Any, folder: str, condition: str) -> None:
+    days = {"day = 1": [0], "day = 2": [2**40], "day > 0": [0, 2**40]}[condition]
+    low, high = min(days), max(days) + 49
+    frame = load(spark, folder).where(condition)
+    assert tuple(frame.selectExpr("min(i)", "max(i)", "count(st)").first()) == (
+        low,
+        high,
+        50 * len(days),
+    )
+    groups = frame.groupBy("day").agg({"i": "max"}).collect()
+    assert sorted(row[1] for row in groups) == [day + 49 for day in days]
