@@ -208,9 +208,13 @@ class Report:
             found.pages_total = found.known = num_pages
         return found
 
-    def done(self, file: str, row_group: int, num_rows: int, total: int) -> None:
-        """A row group was executed: `num_rows` of its `total` rows were looked at."""
-        self.row_groups.read += 1
+    def done(
+        self, file: str, row_group: int, num_rows: int, total: int, counted: bool = True
+    ) -> None:
+        """A row group was executed, or a piece of it: `num_rows` of its `total` rows were looked at. `counted`: it is counted
+        by this piece.
+        """
+        self.row_groups.read += counted
         self.rows.read += num_rows
         if self.chunks is not None:
             self.executed[file, row_group] = total

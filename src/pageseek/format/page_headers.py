@@ -46,20 +46,27 @@ def walking_bytes(file: FileMetadata, row_group: int, leaf: Leaf, part: float) -
 
     `part`: the share of its rows that may be spared.
     """
-    if leaf.max_rep or leaf.group or file.offset_indexes.get((row_group, leaf.index)) is not None:
+    if file.offset_indexes.get((row_group, leaf.index)) is not None:
         return None
-    if file.was_walked(row_group, leaf):  # without success
+    cost = walking_seconds(file, row_group, leaf)
+    if cost is None:
+        return None
+    chunk = file.chunk(row_group, leaf)
+    pays = cost < part * chunk.total_compressed_size / DECODED / 2
+    return int(likely_pages(chunk) * WINDOW) if pays else None
+
+
+def walking_seconds(file: FileMetadata, row_group: int, leaf: Leaf) -> float | None:
+    """About the time to walk the pages of a chunk that has no offset index; None if that cannot be done, or not with use."""
+    if leaf.max_rep or leaf.group or file.was_walked(row_group, leaf):  # the last, without success
         return None
     if file.index_range("offset", row_group, leaf) is not None:  # it was read and is not used
         return None
     try:
-        chunk = file.chunk(row_group, leaf)
+        pages = likely_pages(file.chunk(row_group, leaf))
     except PageseekError:
         return None
-    pages = likely_pages(chunk)
-    cost = pages * (PAGE_SECONDS + file.store.latency)
-    pays = pages >= FEWEST and cost < part * chunk.total_compressed_size / DECODED / 2
-    return int(pages * WINDOW) if pays else None
+    return pages * (PAGE_SECONDS + file.store.latency) if pages >= FEWEST else None
 
 
 def likely_pages(chunk: Any) -> float:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.format.chunks import declared_pages
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
@@ -119,6 +120,8 @@ class FileScan:
             if (
                 file.dropped.get(number, NO_LEAVES) - ignored
             ):  # these indexes may have ruled out rows
+                if group.divided:
+                    raise self._divided_wrongly(number, "an offset index does not fit its pages")
                 ignored, before = ignored | file.dropped.get(number, NO_LEAVES), ranges.num_rows
                 if (
                     not group.fully_matched or request.limit is None
@@ -132,11 +135,20 @@ class FileScan:
                     file, number, self.bound_request, context, ranges, bound, left, matching, held
                 )
             except IndexMismatch as mismatch:
+                if group.divided:
+                    raise self._divided_wrongly(number, str(mismatch)) from mismatch
                 file.drop_index(number, mismatch.leaf)
                 declared = declared_pages(file.chunk(number, mismatch.leaf))
                 report.restart(file.name, number, mismatch.leaf.name, declared, 0)
                 continue
             if file.dropped.get(number, NO_LEAVES) - ignored:  # by another scan, meanwhile
                 continue
-            report.done(file.name, number, ranges.num_rows, total)
+            report.done(file.name, number, ranges.num_rows, total, group.counted)
             return Rows(found, arrays)
+
+    def _divided_wrongly(self, row_group: int, why: str) -> CorruptFileError:
+        """The error of an index that proves wrong after other pieces of the row group were read by it."""
+        return CorruptFileError(
+            f"{self.file.name}: row group {row_group}: {why}. The row group was divided by this index; leave the index out by "
+            "prune=, or write it anew by pageseek.index.attach"
+        )

@@ -28,6 +28,10 @@ class GroupPlan:
         Whether all mechanisms were asked, or else the footer alone.
     ignored : frozenset of int
         Leaves whose page index was known to be invalid, so that `ranges` does not depend on it.
+    divided : bool
+        Whether other pieces of the row group are read by themselves.
+    counted : bool
+        Whether the report counts the row group by these rows: by one of its pieces.
     """
 
     row_group: int
@@ -37,6 +41,8 @@ class GroupPlan:
     matching: rows.RowRanges = field(default_factory=rows.RowRanges.empty)
     pages_pruned: bool = True
     ignored: frozenset[int] = frozenset()
+    divided: bool = False
+    counted: bool = True
 
 
 class Footer(NamedTuple):

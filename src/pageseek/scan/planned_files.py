@@ -9,6 +9,7 @@ from functools import partial
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.workers import Job
+from pageseek.scan.division import for_memory
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.plan import FilePlan
 from pageseek.scan.request_sharing import UNKNOWN_BYTES
@@ -25,15 +26,17 @@ class PlannedFiles:
         The files that are open; empty if none is.
     """
 
-    __slots__ = ("_plans", "_scans", "_scheduler")
+    __slots__ = ("_divides", "_plans", "_scans", "_scheduler")
 
     def __init__(
         self,
         plans: Sequence[FilePlan],
         scans: Sequence[FileScan | None],
         scheduler: Scheduler,
+        divides: bool = False,
     ) -> None:
-        self._plans, self._scheduler = plans, scheduler
+        """`divides`: whether large row groups of files that are not open yet are read in pieces."""
+        self._plans, self._scheduler, self._divides = plans, scheduler, divides
         self._scans = scans or [None] * len(plans)
 
     @property
@@ -78,9 +81,12 @@ class PlannedFiles:
     def _open(self, at: int, report: Report) -> FileScan | Exception:
         """Open a file of the plan; the error if that fails."""
         try:
-            return self._scheduler.reopen(self._plans[at], report)
+            scan = self._scheduler.reopen(self._plans[at], report)
+            if self._divides:
+                self._scheduler.divide(scan, for_memory(scan), report)
         except (PageseekError, OSError) as error:
             return error
+        return scan
 
     def _open_apart(self, at: int) -> tuple[FileScan | Exception, Report, int]:
         part = self._scheduler.report.part()

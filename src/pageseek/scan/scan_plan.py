@@ -42,8 +42,32 @@ class ScanPlan:
         """About the number of bytes that will be read."""
         return sum(group.cost for file in self.files for group in file.groups)
 
+    def divide(self, n: int) -> ScanPlan:
+        """The same rows, for `n` parts of nearly equal cost: row groups that cost more than a part are divided where their
+        pages are known. That opens their files.
+
+        Raises
+        ------
+        FileChangedError
+            One of these has another version than the plan.
+        """
+        part = max(self.cost // max(n, 1), 1)
+        wanted = [[round(g.cost / part) for g in file.groups] for file in self.files]
+        if max((most for some in wanted for most in some), default=0) < 2:
+            return self
+        scheduler, files = Scheduler(self.request, Report()), list(self.files)
+        try:
+            for i, some in enumerate(wanted):
+                if max(some) > 1:
+                    scan = scheduler.reopen(files[i], scheduler.report)
+                    scheduler.divide(scan, some, scheduler.report)
+                    files[i] = scan.plan
+        finally:
+            scheduler.stop()
+        return replace(self, files=tuple(files))
+
     def split(self, n: int) -> list[ScanPlan]:
-        """At most `n` plans of nearly equal cost, none of them empty. Each row group is in exactly one.
+        """At most `n` plans of nearly equal cost, none of them empty. Each row group, or piece of one (`divide`), is in exactly one.
 
         File order is kept inside each plan. A limit holds for each plan on its own.
         """
@@ -66,15 +90,19 @@ class ScanPlan:
         return parts
 
     def execute(self, report: Report | None = None) -> Iterator[pa.RecordBatch]:
-        """The batches of the plan, in file order. `report` is filled as they come."""
+        """The batches of the plan, in file order. `report` is filled as they come.
+
+        A large row group is read in pieces of about 32 MB of decoded values where its pages are known.
+        """
         if report is None:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
         scheduler = Scheduler(self.request, report)
-        reader = TableReader(self.schema, self.files, (), scheduler)
+        reader = TableReader(self.schema, self.files, (), scheduler, divides=True)
         for table in reader.tables():
             yield from batches_of(table, self.request.batch_size)
+            del table  # before the next one is made
 
     def _begin(self, report: Report) -> None:
         """Fill a report that planning did not fill, by the plan alone."""
@@ -82,6 +110,6 @@ class ScanPlan:
         report.columns = list(self.schema.names)
         report.filter = "" if self.request.filter is None else repr(self.request.filter)
         report.files.total += len(self.files)
-        report.row_groups.total += sum(len(file.groups) for file in self.files)
+        report.row_groups.total += sum(g.counted for file in self.files for g in file.groups)
         report.rows.total += self.num_rows
         report.file_bytes += sum(file.version.size for file in self.files)

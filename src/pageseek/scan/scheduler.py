@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool, cores
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scan.binding import BoundRequests
+from pageseek.scan.division import divide
 from pageseek.scan.file_scan import FileScan, Rows
 from pageseek.scan.lane import Lane
 from pageseek.scan.open_ahead import FileOpener
@@ -85,6 +87,11 @@ class Scheduler:
         scan.plan = plan
         self.lane(scan, report).run(scan.load_offsets(report))
         return scan
+
+    def divide(self, scan: FileScan, wanted: Sequence[int], report: Report) -> None:
+        """Have the row groups of a file read in at most so many pieces each."""
+        groups = self.lane(scan, report).run(divide(scan, wanted, report))
+        scan.plan = replace(scan.plan, groups=groups)
 
     def read(
         self,

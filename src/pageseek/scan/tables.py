@@ -56,6 +56,8 @@ class TableReader:
         The files that are open; empty if none is.
     narrow : callable, optional
         Leaves out rows of a row group by the rows that were read before. Row groups are then read one after the other.
+    divides : bool
+        Whether large row groups of files that are not open yet are read in pieces, a table each.
     """
 
     def __init__(
@@ -65,10 +67,11 @@ class TableReader:
         scans: Sequence[FileScan | None],
         scheduler: Scheduler,
         narrow: Narrow | None = None,
+        divides: bool = False,
     ) -> None:
         self._schema, self._plans = schema, files
         self._scheduler, self._report = scheduler, scheduler.report
-        self._files = PlannedFiles(files, scans, scheduler)
+        self._files = PlannedFiles(files, scans, scheduler, divides)
         self._left, self._narrow = scheduler.request.limit, narrow
 
     def tables(self) -> Iterator[pa.Table]:
@@ -129,6 +132,7 @@ class TableReader:
                         if self._left is not None:
                             self._left -= table.num_rows
                         yield table
+                    del table  # before the next one is made
                 groups = groups[n:]
             if opened.unconfirmed:
                 lane.confirm()

@@ -63,8 +63,8 @@ def read(
     limit : int, optional
         The greatest number of rows; any of those that pass, because Spark keeps no order between tasks.
     tasks : int, optional
-        The greatest number of tasks; a row group is never divided. By default one for each quarter of a
-        second of work, and no more than four for each core of the session.
+        The greatest number of tasks. By default one for each quarter of a second of work, and no more than four for each core of
+        the session. A row group that costs more than a task is divided where its pages are known.
     python_path : str, optional
         A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
     **options
@@ -74,7 +74,7 @@ def read(
     Returns
     -------
     pyspark.sql.DataFrame
-        Every column is nullable. Rows of a row group stay together and in order.
+        Every column is nullable. A task gives its rows in the order of the files.
 
     Raises
     ------

@@ -323,7 +323,8 @@ class _Lookup(NamedTuple):
         plan = files.scan.filter(self.probe.condition(table)).plan()
         if not plan.files:
             return empty_frame(self.spark, self._schema())
-        parts = plan.split(self._most_tasks(plan, expected_rows(plan, files.columns)))
+        most = self._most_tasks(plan, expected_rows(plan, files.columns))
+        parts = plan.divide(most).split(most)
         ids, step = range_of(self.spark, plan, len(parts))
         packed = tuple(map(pack, parts))
         task = self._task(

@@ -120,12 +120,15 @@ def joined(planned: Report, reports: list[Report]) -> Report:
             found = chunks.get(key)
             if found is None:
                 chunks[key] = chunk
-            else:
+            else:  # of the plan, or of another piece of the row group
+                total = max(found.pages_total, chunk.pages_total)
                 found.add(chunk)
+                found.pages_total = total
                 found.limited += chunk.limited
                 found.beyond += chunk.beyond
         made.executed |= part.executed
         made.join(part, lane)
+    made.files.read = min(made.files.read, len({file for file, _ in made.executed}))
     return made.finish()
 
 

@@ -114,7 +114,7 @@ def parts_of(
     if tasks is None:
         tasks = task_count(plan, expected, lambda: parallelism_of(spark))
     calendars = calendars_of(spark, plan, wire)
-    return [pack(part, wire, calendars) for part in plan.split(tasks)]
+    return [pack(part, wire, calendars) for part in plan.divide(tasks).split(tasks)]
 
 
 def calendars_of(spark: SparkSession, plan: ScanPlan, wire: pa.Schema) -> Calendars | None:
