@@ -234,7 +234,9 @@ def save_cache(path: str | os.PathLike[str]) -> int:
     """
     from pageseek.dataset import saved_cache  # late: few need it
 
-    return saved_cache.save(cache, os.fspath(path))
+    ends = cache.ends()
+    saved_cache.save(ends, os.fspath(path))
+    return len(ends)
 
 
 def load_cache(path: str | os.PathLike[str]) -> int:
@@ -245,4 +247,6 @@ def load_cache(path: str | os.PathLike[str]) -> int:
     """
     from pageseek.dataset import saved_cache
 
-    return saved_cache.load(cache, os.fspath(path))
+    ends = saved_cache.load(os.fspath(path))
+    cache.adopt(ends)
+    return len(ends)

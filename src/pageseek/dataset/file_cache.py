@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
+from pageseek.dataset.kept_ends import kept_ends
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.footer import needed
 from pageseek.io.tails import TailBatch
@@ -127,6 +128,7 @@ class FileCache:
         """
         if source.data is not None:
             return FileMetadata(source, source.open(), report, limit)
+        self._recall(source)
         if unconfirmed is not None and source.far:
             assumed = self._assumed(source, report, limit)
             if assumed is not None:
@@ -161,7 +163,22 @@ class FileCache:
         tail = end.tail if end is not None and end.version == store.version else None
         file = FileMetadata(source, store, report, limit, tail)
         self._add(key, file, renewed)
+        kept = kept_ends() if not renewed and source.far else None
+        if kept is not None and source.lasting and _lasts(file):
+            kept.put(key, Known(store.version, file.end))
         return file
+
+    def _recall(self, source: Source) -> None:
+        """Take the end of a remote file from the folder that the environment names, if nothing else is known of it."""
+        kept = kept_ends() if source.far else None
+        if kept is None or not source.lasting:
+            return
+        with self._lock:
+            if source.key in self._files or source.key in self._ends:
+                return
+        known = kept.get(source.key)
+        if known is not None:
+            self.adopt({source.key: known})
 
     def begin(
         self, source: Source, limit: int, may_take: Callable[[int], bool] = bool
@@ -169,12 +186,14 @@ class FileCache:
         """Begin to open a remote file; None where its library cannot. `may_take`: whether a number of bytes of its end may be
         read ahead; what is missing is read when the file is opened.
         """
+        self._recall(source)
         with self._lock:
             held = self._files.get(source.key)
         return source.begin(self._known(source, held), partial(_wanted, limit, may_take))
 
     def assumes(self, source: Source, limit: int) -> bool:
         """Whether `open` with `unconfirmed` sends no request for a file."""
+        self._recall(source)
         with self._lock:
             held, end = self._files.get(source.key), self._end(source)
         if held is not None:

@@ -1,4 +1,4 @@
-"""The cache in a file: the version and the end of each remote file. The format is our own, and contains no code.
+"""Ends of remote files in a file: the version and the end of each remote file. The format is our own, and contains no code.
 
 It consists of MAGIC, the length of a list in JSON (8 bytes), the list (key, version and length of the end of each file), the
 ends, and BLAKE2b over all before.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from pageseek.base.errors import CorruptFileError
-from pageseek.dataset.file_cache import FileCache
 from pageseek.storage import Known, Version
 from pageseek.storage.atomic_files import Draft
 
@@ -21,9 +21,16 @@ MAGIC = b"pageseek ends 2\n"
 DIGEST = 16
 
 
-def save(cache: FileCache, path: str) -> int:
-    """Write the ends of remote files in a cache; returns their number. The file appears whole or not at all."""
-    ends = cache.ends()
+def save(ends: Mapping[str, Known], path: str) -> None:
+    """Write ends by their keys. The file appears whole or not at all."""
+    with closing(Draft(os.path.abspath(path), 0o600)) as file:
+        for part in packed(ends):
+            file.write(part)
+        file.appear(replace=True)
+
+
+def packed(ends: Mapping[str, Known]) -> list[bytes | memoryview]:
+    """The bytes of a file with these ends, in parts."""
     listed = [
         [key, known.version.size, known.version.tag, known.version.strong, len(known.tail)]
         for key, known in ends.items()
@@ -31,27 +38,21 @@ def save(cache: FileCache, path: str) -> int:
     head = json.dumps(listed).encode()
     parts = [MAGIC, len(head).to_bytes(8, "little"), head, *(known.tail for known in ends.values())]
     digest = hashlib.blake2b(digest_size=DIGEST)
-    with closing(Draft(os.path.abspath(path), 0o600)) as file:
-        for part in parts:
-            digest.update(part)
-            file.write(part)
-        file.write(digest.digest())
-        file.appear(replace=True)
-    return len(ends)
+    for part in parts:
+        digest.update(part)
+    return [*parts, digest.digest()]
 
 
-def load(cache: FileCache, path: str) -> int:
-    """Add the ends that `save` has written to a cache; returns their number."""
+def load(path: str) -> dict[str, Known]:
+    """The ends that were written to a file."""
     with open(path, "rb") as file:
         data = file.read()
     try:
-        ends = _parse(data)
+        return _parse(data)
     except (ValueError, TypeError, IndexError) as error:
         raise CorruptFileError(
             f"{path}: not a cache that pageseek has saved, or damaged; delete it"
         ) from error
-    cache.adopt(ends)
-    return len(ends)
 
 
 def _parse(data: bytes) -> dict[str, Known]:
