@@ -1,9 +1,10 @@
 """Spark's own reader and `pageseek.spark.load`, side by side in one session.
 
-    python -m pageseek.bench.spark [--folder F] [--rows 10000000] [--rounds 5] [--case NAME ...]
+    python -m pageseek.bench.spark [--folder F] [--rows 10000000] [--rounds 5] [--case NAME ...] [--delay MS]
 
 Each case runs with a fresh DataFrame, as a script makes it, and again on the same DataFrame. Rounds alternate the two.
-The table has medians in milliseconds, and how much quicker pageseek is; below 1.0 it is slower.
+The table has medians in milliseconds, and how much quicker pageseek is; below 1.0 it is slower. With `--delay` the files lie
+far away (slow_files.py), and the driver has forgotten all about them when a DataFrame is made.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pageseek.bench.slow_files import FarFolder, far
 
 GROUP, PAGE = 1_000_000, 20_000  # rows
 MANY_FILES, IN_EACH = 500, 20_000
@@ -105,16 +108,19 @@ CASES: dict[str, tuple[str, Case, Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 
-def run(spark: Any, values: dict[str, Any], names: Sequence[str], rounds: int) -> None:
-    """Print the table."""
+def run(
+    spark: Any, values: dict[str, Any], names: Sequence[str], rounds: int, away: FarFolder | None
+) -> None:
+    """Print the table. `away`: the folder from afar."""
     from pyspark.sql.functions import broadcast
 
+    from pageseek import clear_cache
     from pageseek.spark import load
 
     values["keys"] = broadcast(spark.range(100).selectExpr("id * 90001 as id").where("id >= 0"))
     openers = {
-        "spark": lambda path: spark.read.parquet(path),
-        "pageseek": lambda path: load(spark, path),
+        "spark": lambda path: spark.read.parquet(path if away is None else away.of_spark(path)),
+        "pageseek": lambda path: load(spark, path if away is None else away.of_pageseek(path)),
     }
     print("| case | Spark: fresh / reused | pageseek | quicker | read by |")
     print("|---|---|---|---|---|")
@@ -124,6 +130,8 @@ def run(spark: Any, values: dict[str, Any], names: Sequence[str], rounds: int) -
         answers = {}
         for number in range(rounds + 1):
             for who in ("spark", "pageseek") if number % 2 else ("pageseek", "spark"):
+                if away is not None:
+                    clear_cache()
                 start = time.perf_counter()
                 frame = case(openers[who](values[source]), values)
                 answers[who] = act(frame)
@@ -161,24 +169,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--delay", type=float, metavar="MS", help="milliseconds at each request")
     given = parser.parse_args(arguments)
     given.folder.mkdir(parents=True, exist_ok=True)
-    values = make(given.folder, given.rows)
+    values = make(given.folder.resolve(), given.rows)
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master(given.master)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.memory", "4g")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    spark.range(10).mapInArrow(lambda batches: batches, "id long").count()  # workers are up
-    run(spark, values, given.case or list(CASES), given.rounds)
-    spark.stop()
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.memory": "4g",
+    }
+    with ExitStack() as stack:
+        away = None
+        if given.delay is not None:
+            away = stack.enter_context(far(given.folder, given.delay / 1000))
+            settings |= away.settings
+        spark = SparkSession.builder.master(given.master).config(map=settings).getOrCreate()
+        stack.callback(spark.stop)
+        spark.sparkContext.setLogLevel("OFF")
+        spark.range(10).mapInArrow(lambda batches: batches, "id long").count()  # workers are up
+        run(spark, values, given.case or list(CASES), given.rounds, away)
     return 0
 
 
