@@ -97,3 +97,30 @@ def test_the_folders_are_known_to_the_package_as_before(spark: Any, tmp_path: Pa
     assert ps.scan(path).schema.field("k").type == pa.string()
     found = inference(Settings(spark), None)
     assert ps.scan(path, partitioning=found).to_table()["k"].to_pylist() == [1.5]
+
+
+@pytest.mark.parametrize("inferred", ["true", "false"])
+def test_folders_without_a_value_are_void(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None], inferred: str
+) -> None:
+    conf("spark.sql.sources.partitionColumnTypeInference.enabled", inferred)
+    path = folders(tmp_path, {"n": ["__HIVE_DEFAULT_PARTITION__"], "d": ["1", "2"]})
+    own = spark.read.parquet(path)
+    for frame in (
+        load(spark, path),
+        load(spark, path, local=False, native=False),
+        read(spark, path),
+    ):
+        assert frame.dtypes == own.dtypes
+        for condition in ("n is null", "n is not null or a = 1", "n = 5", "d = 2 and n is null"):
+            wanted = sorted(map(tuple, own.where(condition).collect()))
+            assert sorted(map(tuple, frame.where(condition).collect())) == wanted
+    assert read(spark, path, filter="n is null and a = 1").count() == 1
+
+
+def test_escaped_names_and_values_are_those_of_spark(spark: Any, tmp_path: Path) -> None:
+    path = folders(tmp_path, {"a+b": ["x+y", "x%y", "%2B", "a=b", "#", "a:b", "100%"]})
+    own, ours = spark.read.parquet(path), load(spark, path)
+    assert ours.columns == own.columns
+    assert sorted(map(tuple, ours.collect())) == sorted(map(tuple, own.collect()))
+    assert [tuple(row) for row in ours.where("`a+b` = 'x+y'").collect()] == [(0, "x+y")]

@@ -259,7 +259,7 @@ def test_what_tasks_get_is_unpickled_where_pageseek_is_not_to_be_seen(spark: Any
     from pageseek.spark.table.planned_scan import PlannedScan
     from pageseek.spark.table.table import Choices, SourceTable
 
-    table = SourceTable(spark, opened(spark, folder), Choices())
+    table = SourceTable(spark, opened(spark, folder), Choices(), "events")
     counts = {"by": [{"column": ["c"]}], "functions": [{"name": "count_all", "of": []}]}
     schema = "c string, f0 bigint"
     for more, wanted in (

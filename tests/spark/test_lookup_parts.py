@@ -19,6 +19,7 @@ from pageseek.spark.lookups.lookup_keys import PLAIN, KeyIndex
 from pageseek.spark.lookups.lookup_ranges import KeyRange, key_ranges, partition_ids, spark_hash
 from pageseek.spark.lookups.lookup_task import Probe, assign, pack, probe_partition
 from pageseek.spark.session.names import Columns
+from pageseek.spark.tasks.task import new_report
 
 NAN = float("nan")
 
@@ -192,7 +193,7 @@ def test_chunks_of_keys_give_each_row_once(
     plan = ps.scan(path, nan="spark").plan()
     probe = Probe(("k",), (PLAIN,), ("row",), with_keys, None, plan.schema)
     sent = pickle.dumps((probe, keys.schema))
-    batches = probe_partition(in_chunks(keys, size), ps.__version__, sent, [(4, pack(plan))])
+    batches = probe_partition(in_chunks(keys, size), ps.__version__, sent, [(4, pack(plan))], None)
     found = pa.Table.from_batches(batches).columns[-1].to_pylist()
     assert sorted(found) == ([0, 0, 0, 1, 1, 3, 3] if with_keys else [0, 1, 3])
 
@@ -211,4 +212,4 @@ def test_few_pages_are_read_for_few_keys(tmp_path: Path) -> None:
     keys = pa.table({"k": [5, 7777]})
     plan = lookup_task._pruned(ps.scan(path).plan(), probe.condition(keys))
     assert 0 < plan.num_rows < 1000
-    assert [b.column(0).to_pylist() for b in probe.batches(plan, keys)] == [[5, 7777]]
+    assert [b.column(0).to_pylist() for b in probe.batches(plan, keys, new_report())] == [[5, 7777]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -184,6 +184,7 @@ class Report:
     old_zones: set[str | None] = field(default_factory=set)
     not_asked: dict[str, NotAsked] = field(default_factory=dict)  # by mechanism
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
+    longest: int = 0  # of the lanes
     # is called after each step
     watch: Callable[[Report, int], None] | None = field(default=None, compare=False)
 
@@ -252,20 +253,33 @@ class Report:
         """Add the counts of work that went on beside this. Requests of one `lane` come one after another; the waves of the
         longest lane count.
         """
+        self._add(part, lane)
+        for note in part.notes:
+            self.note(note)
+
+    def join_all(self, parts: Sequence[Report]) -> None:
+        """As `join`, for each of many parts, which all went on beside each other."""
+        for lane, part in enumerate(parts):
+            self._add(part, lane)
+        notes = dict.fromkeys(self.notes)
+        for part in parts:
+            notes |= dict.fromkeys(part.notes)
+        self.notes = list(notes)
+
+    def _add(self, part: Report, lane: int) -> None:
+        """Add the counts of a part, but for its notes."""
         self.files.add(part.files)
         self.row_groups.add(part.row_groups)
         self.rows.add(part.rows)
         self.rows_out += part.rows_out
         self._add_requests(part)
-        before = max(self.lanes.values(), default=0)
-        self.lanes[lane] = self.lanes.get(lane, 0) + part.waves
-        self.waves += max(self.lanes.values()) - before
+        now = self.lanes[lane] = self.lanes.get(lane, 0) + part.waves
+        self.waves += max(now - self.longest, 0)
+        self.longest = max(self.longest, now)
         for stage, seconds in part.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         for path, leaf in part.leaves.items():
             self.leaves.setdefault(path, LeafReport()).add(leaf)
-        for note in part.notes:
-            self.note(note)
         for mechanism, reason in part.not_asked.items():
             self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
 
@@ -325,6 +339,7 @@ class Report:
             leaves={},
             chunks=chunks,
             executed={},
+            lanes=dict(self.lanes),
             notes=list(self.notes),
             not_asked={name: replace(reason) for name, reason in self.not_asked.items()},
             files=self.files.begun(),

@@ -15,7 +15,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import BoundConst
-from pageseek.predicate.constant_column import ConstantColumn, constant_leaf_type
+from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
 from pageseek.predicate.expression import Expression
 from pageseek.predicate.schema_names import UnknownColumnError
 from pageseek.storage.hive import Partitions
@@ -37,6 +37,8 @@ class FolderNames:
         kind = self._dataset_schema.folders.field(path[0]).type
         if len(path) > 1:
             raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
+        if pa.types.is_null(kind):
+            return ConstantColumn(path, None), NULL_LEAF_TYPE
         leaf_type = constant_leaf_type(kind)
         if leaf_type is None:
             raise UnsupportedError(

@@ -24,7 +24,7 @@ from pageseek.spark.load import load
 from pageseek.spark.lookups.lookup import lookup
 from pageseek.spark.reader import read
 from pageseek.spark.register import register
-from pageseek.spark.tasks.metrics import input_files, report
+from pageseek.spark.tasks.reports import input_files, report, reports
 from pageseek.spark.writing.attach import attach_index
 from pageseek.spark.writing.write import Written, write
 
@@ -38,5 +38,6 @@ __all__ = [
     "read",
     "register",
     "report",
+    "reports",
     "write",
 ]

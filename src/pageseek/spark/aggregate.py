@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pageseek.base.errors import PredicateError
 from pageseek.predicate.expression import Column
-from pageseek.spark.columns.plan_schema import name_of, schema_of
+from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import quoted
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.filters.binding import Binding
@@ -193,7 +193,9 @@ def _by_functions(
         frame = spark.createDataFrame(pa.Table.from_batches(found, sent), schema)
         return frame.toDF(*[figure.name for figure in wanted])
     summary = pickle.dumps(partial(summarized, aggregation=aggregation, wire=sent))
-    frame = frame_of(spark, plan, wire, schema, binding.columns, **given, summary=summary)
+    frame = frame_of(
+        spark, plan, wire, schema, binding.columns, shown(source, scan), **given, summary=summary
+    )
     named = [frame[quoted(ours)].alias(name) for ours, name in zip(by, groups, strict=True)]
     return frame.groupBy(*named).agg(
         *[f.again(part) for f, part in zip(wanted, parts, strict=True)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.dataset.file_cache import asked_once
 from pageseek.scan.scan import Scan
-from pageseek.spark.columns.plan_schema import name_of
+from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
 from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.narrowed import narrowed
@@ -110,10 +109,6 @@ def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> Data
 
 
 def _made(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> Any:
-    made = SourceTable(spark, scan, choices)
+    """The table of a scan. `name`: what plans call it."""
+    made = SourceTable(spark, scan, choices, name)
     return table_of(spark, f"pageseek {name}", made.schema, TablePlanner(made))
-
-
-def shown(source: Any, scan: Scan) -> str:
-    """What plans call a source."""
-    return str(source) if isinstance(source, (str, PathLike)) else name_of(scan)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.dataset.file_cache import asked_once
-from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of
+from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import as_sent, as_wanted
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.load import loaded
@@ -14,7 +14,9 @@ from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.shim import fits
 from pageseek.spark.table.table import Choices
+from pageseek.spark.tasks.described import described
 from pageseek.spark.tasks.expected import expected_rows
+from pageseek.spark.tasks.metrics import Run
 from pageseek.spark.tasks.sizing import parts_of, range_of
 from pageseek.spark.tasks.task import ROWS, make_task
 
@@ -104,7 +106,7 @@ def read(
     plan = scan.plan()
     wire, schema = schema_of(plan, scan, spark)
     known = Binding(spark, made).columns
-    frame = frame_of(spark, plan, wire, schema, known, tasks, python_path)
+    frame = frame_of(spark, plan, wire, schema, known, shown(source, made), tasks, python_path)
     return asked.of_frame(frame, limit if behind else None)
 
 
@@ -114,20 +116,24 @@ def frame_of(
     wire: pa.Schema,
     schema: StructType,
     columns: Columns,
+    name: str,
     tasks: int | None,
     python_path: str | None,
     summary: bytes = b"",
 ) -> DataFrame:
     """The rows of a plan by a function over Arrow batches.
 
-    `wire`: the types of its columns. `schema`: of the DataFrame. `summary`: pickled, what tasks make of the batches.
+    `wire`: the types of its columns. `schema`: of the DataFrame. `name`: what plans call the source. `summary`: pickled, what tasks make of the batches.
     """
     if not plan.files:
         return empty_frame(spark, schema)
     parts = parts_of(spark, plan, wire, tasks, expected_rows(plan, columns))
     sent = schema if schema.names else schema.add(ROWS, "void", True)
     source_ids, step = range_of(spark, plan, len(parts))
-    frame = source_ids.mapInArrow(make_task(parts, python_path, step, summary), as_sent(sent))
+    told = Run.of_function(plan, parts, source=name)
+    task = make_task(parts, python_path, step, summary, told.accumulator(spark))
+    task = told.named(task, f"{name}; {described(plan)}")
+    frame = source_ids.mapInArrow(task, as_sent(sent))
     limit = plan.request.limit
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)

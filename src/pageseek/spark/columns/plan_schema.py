@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -123,6 +124,11 @@ def schema_of(plan: ScanPlan, scan: Scan, spark: SparkSession) -> tuple[pa.Schem
 def name_of(scan: Scan) -> str:
     """What errors call the source of a scan."""
     return scan.sources[0].path if scan.sources else "a table without files"
+
+
+def shown(source: Any, scan: Scan) -> str:
+    """What plans and reports call a source."""
+    return str(source) if isinstance(source, (str, PathLike)) else name_of(scan)
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:

@@ -18,7 +18,9 @@ from pageseek.spark.lookups.lookup_keys import table_of, without_nulls
 from pageseek.spark.lookups.lookup_ranges import key_ranges, partition_ids
 from pageseek.spark.lookups.lookup_task import Probe, pack, pack_keys
 from pageseek.spark.session.settings import Settings
+from pageseek.spark.tasks.described import described
 from pageseek.spark.tasks.expected import expected_rows
+from pageseek.spark.tasks.metrics import Run
 from pageseek.spark.tasks.shipping import Task, shipped
 from pageseek.spark.tasks.sizing import calendars_of, parallelism_of, range_of, task_count
 
@@ -329,8 +331,11 @@ class _Lookup(NamedTuple):
         parts = plan.divide(most).split(most)
         ids, step = range_of(self.spark, plan, len(parts))
         packed = tuple(map(pack, parts))
-        task = self._task(
-            "probe_parts", pickle.dumps(self._probe(plan)), pack_keys(table), packed, step
+        run = Run.of_function(plan, packed, source=files.source)
+        probe, reports = pickle.dumps(self._probe(plan)), run.accumulator(self.spark)
+        task = self._task("probe_parts", probe, pack_keys(table), packed, step, reports)
+        task = run.named(
+            task, f"lookup of {table.num_rows:,} keys in {files.source}; {described(plan)}"
         )
         return ids.mapInArrow(task, self._schema())
 
@@ -355,7 +360,17 @@ class _Lookup(NamedTuple):
         names = [f"k{i}" for i in range(len(self.keys.on))]
         about = self._probe(plan), pa.schema(list(zip(names, self.keys.kinds, strict=True)))
         packed = tuple((number, pack(part)) for number, (_, part) in zip(ids, parts, strict=True))
-        task = self._task("probe_partition", pickle.dumps(about), packed)
+        run = Run.of_function(
+            plan,
+            [part for _, part in packed],
+            source=files.source,
+            missing="others have no keys, were stopped early, failed, or go on",
+            keys=True,
+        )
+        reports = run.accumulator(self.spark)
+        task = self._task("probe_partition", pickle.dumps(about), packed, reports)
+        told = described(plan, "tasks, which rule out rows by their keys, get")
+        task = run.named(task, f"lookup of shuffled keys in {files.source}; {told}")
         return padded.mapInArrow(task, schema)
 
     def _probe(self, plan: ScanPlan) -> Probe:

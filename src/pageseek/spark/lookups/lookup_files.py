@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.predicate import expression as ex
-from pageseek.spark.columns.plan_schema import name_of, schema_of
+from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.lookups.lookup_keys import form_of
 from pageseek.spark.lookups.lookup_task import Probe
@@ -49,6 +49,8 @@ class Files:
         Their types in Spark.
     name : str
         What errors call the files.
+    source : str
+        What plans and reports call them.
     """
 
     scan: Scan
@@ -62,6 +64,7 @@ class Files:
     wire: pa.Schema
     schema: StructType
     name: str
+    source: str
 
     @classmethod
     def of(
@@ -115,6 +118,7 @@ class Files:
             wire,
             schema,
             name_of(selected),
+            shown(source, selected),
         )
 
     def probe(self, output: Sequence[str], with_keys: bool) -> Probe:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from pageseek.spark.lookups.lookup_keys import (
     without_nulls,
 )
 from pageseek.spark.lookups.lookup_ranges import KeyRange
+from pageseek.spark.tasks.metrics import key_of
 from pageseek.spark.tasks.shipping import check_version
 from pageseek.spark.tasks.task import acknowledge_at_once, execute, new_report
 from pageseek.storage import Sources
@@ -80,10 +82,13 @@ class Probe:
             tests.insert(0, self.filter)
         return flatten(And(tuple(tests))) if len(tests) > 1 else tests[0]
 
-    def batches(self, plan: ScanPlan, keys: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The rows of a plan, which was made with the condition, that have a key. The keys have no nulls."""
+    def batches(self, plan: ScanPlan, keys: pa.Table, report: Report) -> Iterator[pa.RecordBatch]:
+        """The rows of a plan, which was made with the condition, that have a key. The keys have no nulls.
+
+        `report` is filled as they come.
+        """
         index: KeyIndex | None = None
-        for table in _gathered(execute(plan, self.wire, self.calendars, new_report())):
+        for table in _gathered(execute(plan, self.wire, self.calendars, report)):
             if index is None:
                 index = KeyIndex([whole(column) for column in keys.columns])
             codes = index.codes([whole(table.column(name)) for name in self.on])
@@ -159,8 +164,9 @@ def probe_parts(
     keys: bytes,
     parts: Sequence[bytes],
     step: int,
+    reports: Any,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the parts whose numbers are every `step`-th id."""
+    """The rows of the parts whose numbers are every `step`-th id. `reports`: an accumulator for their reports."""
     acknowledge_at_once()
     check_version(version)
     # Spark throws a worker away whose input was not read to its end
@@ -170,9 +176,12 @@ def probe_parts(
     how: Probe = pickle.loads(probe)
     table = pa.ipc.open_stream(keys).read_all()
     for i in ids:
-        plan = _unpacked(parts[i // step])
+        part, report = parts[i // step], new_report()
+        plan = _unpacked(part)
         request = replace(plan.request, filter=how.condition(table))
-        yield from how.batches(replace(plan, request=request), table)
+        yield from how.batches(replace(plan, request=request), table, report)
+        if reports is not None:
+            reports.add({key_of(part): report})
 
 
 # -- keys that are shuffled -----------------------------------------------------------------------
@@ -204,17 +213,23 @@ def assign(
 
 
 def probe_partition(
-    batches: Iterator[pa.RecordBatch], version: str, sent: bytes, parts: Sequence[tuple[int, bytes]]
+    batches: Iterator[pa.RecordBatch],
+    version: str,
+    sent: bytes,
+    parts: Sequence[tuple[int, bytes]],
+    reports: Any,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the keys of a partition, which come in order: id, then the columns of the keys.
 
     `sent`: the probe and the schema of the keys, pickled. `parts`: the row groups of each id, not pruned by keys yet.
+    `reports`: an accumulator for the reports of those that have keys.
     """
     acknowledge_at_once()
     check_version(version)
     probe: Probe
     probe, schema = pickle.loads(sent)
     plans = dict(parts)
+    told: dict[bytes, Report] = {}
     last: tuple[int, list[pa.Scalar]] | None = None
     for number, keys in _chunks(batches, schema):
         if not probe.with_keys:
@@ -225,8 +240,12 @@ def probe_partition(
             )
             keys = chosen
         if keys.num_rows:
-            plan = _pruned(_unpacked(plans[number]), probe.condition(keys))
-            yield from probe.batches(plan, keys)
+            part = plans[number]
+            report = told.setdefault(key_of(part), new_report())
+            plan = _pruned(_unpacked(part), probe.condition(keys))
+            yield from probe.batches(plan, keys, report)
+    if reports is not None:
+        reports.add(told)
 
 
 def _chunks(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[tuple[int, pa.Table]]:

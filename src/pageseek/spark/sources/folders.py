@@ -40,7 +40,9 @@ class _Session:
 
     def typed(self, texts: Sequence[str]) -> tuple[pa.DataType, list[Any]]:
         """The type of a column of folders, and the values of its texts."""
-        if not texts or not self._settings.is_true(_INFERENCE, "true"):
+        if not texts:  # void in Spark
+            return pa.null(), []
+        if not self._settings.is_true(_INFERENCE, "true"):
             return pa.string(), list(texts)
         kind: pa.DataType | None = None
         for text in texts:

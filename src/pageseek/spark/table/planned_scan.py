@@ -28,6 +28,7 @@ from pageseek.spark.table.native import is_native
 from pageseek.spark.table.native_files import files_of
 from pageseek.spark.table.shim import Proxy
 from pageseek.spark.table.table import SourceTable
+from pageseek.spark.tasks.described import described
 from pageseek.spark.tasks.expected import expected_rows
 from pageseek.spark.tasks.metrics import Run
 from pageseek.spark.tasks.sizing import calendars_of, framed, parts_of, size
@@ -73,7 +74,7 @@ class PlannedScan(Proxy):
         self._sent = self._wire
         if self._aggregation is not None:
             self._schema, self._sent = schema, wire_of(self._wire, self._aggregation, schema)
-        self.run = Run(self._plan.report, files=self._plan.files)
+        self.run = Run(self._plan.report, files=self._plan.files, source=table.name)
         self._has_float = has_float(request["given"])
         self._by_filters: dict[str, ScanPlan] = {"[]": self._plan}
         self._expected = expected_rows(self._plan, self._binding.columns)
@@ -194,14 +195,9 @@ class PlannedScan(Proxy):
 
     def on_description(self, about: str) -> str:
         """What `DataFrame.explain` shows."""
-        plan, total = self._plan, self._plan.report
-        groups = sum(len(file.groups) for file in plan.files)
-        reader = "pageseek leaves to Spark's reader" if self._way == "native" else "pageseek reads"
-        return (
-            f"{reader} {len(plan.files):,} of {total.files.total:,} files, "
-            f"{groups:,} of {total.row_groups.total:,} row groups, "
-            f"at most {plan.num_rows:,} of {total.rows.total:,} rows"
-            + (f" where {plan.request.filter!r}" if plan.request.filter is not None else "")
+        native = self._way == "native"
+        return described(
+            self._plan, "pageseek leaves to Spark's reader" if native else "pageseek reads"
         )
 
     def on_number(self, about: str) -> str:

@@ -51,11 +51,12 @@ class Choices:
 class SourceTable:
     """A source in a session, with what was chosen for it.
 
-    `schema`: its columns. `whole`: the same with all fields of structs. `last`: the last of its scans that was read.
+    `schema`: its columns. `whole`: the same with all fields of structs. `name`: what plans call it. `last`: the last of its scans
+    that was read.
     """
 
-    def __init__(self, spark: SparkSession, scan: Scan, choices: Choices) -> None:
-        self.spark, self.scan, self.choices = spark, scan, choices
+    def __init__(self, spark: SparkSession, scan: Scan, choices: Choices, name: str) -> None:
+        self.spark, self.scan, self.choices, self.name = spark, scan, choices, name
         plan = scan.plan()
         self.schema = self.whole = schema_of(plan, scan, spark)[1]
         self._types = plan.schema

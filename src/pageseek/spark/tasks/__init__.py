@@ -6,5 +6,7 @@
 | `shipping` | how functions are sent |
 | `sizing` | a plan as parts: how many tasks it is worth, and how large Spark takes it to be |
 | `expected` | how many rows a filter may leave |
-| `metrics` | `report`: what the tasks have read |
+| `described` | what `explain` shows of a plan |
+| `metrics` | what the tasks have read, as they tell it |
+| `reports` | `report`, `reports` and `input_files` |
 """

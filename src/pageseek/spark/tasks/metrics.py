@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import itertools
 import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pageseek.base.errors import UnsupportedError
-from pageseek.base.report import Report
-from pageseek.spark.columns.file_values import address
+from pageseek.base.report import MECHANISMS, Report
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from pageseek.scan.plan import FilePlan
+    from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.spark.tasks.shipping import Task
 
 _NUMBERS = itertools.count(1)
 _RUNS: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
-_OWN = "io.pageseek.spark."
+# runs of functions, which nothing of Spark's holds: the last ones
+_FUNCTIONS: collections.deque[Run] = collections.deque()
+_MOST_FUNCTIONS = 100
+MECHANISMS["keys"] = "no key is in their range, or tasks ruled them out by the keys"
 
 
 def gathering() -> Any:
@@ -33,8 +37,12 @@ def gathering() -> Any:
         def zero(self, value: Any) -> Any:
             return {}
 
+        kept = True
+
         def addInPlace(self, one: Any, other: Any) -> Any:  # noqa: N802 (the name that pyspark calls)
-            return {**one, **other}
+            if self.kept:
+                one.update(other)
+            return one
 
     return Gathering()
 
@@ -56,14 +64,23 @@ class Run:
         By whom it is read: local, tasks or native.
     files : sequence of FilePlan
         The files that its plan leaves.
+    source : str
+        What it reads, as `reports` calls it.
     parts : frozenset of bytes, optional
         The parts that its last action read or reads; None before the first.
+    missing : str
+        Why parts may not have reported.
+    keys : bool
+        Whether tasks rule out rows by keys that the plan does not know.
     """
 
     planned: Report
     way: str = "tasks"
     files: Sequence[FilePlan] = ()
+    source: str = ""
     parts: frozenset[bytes] | None = None
+    missing: str = "others were stopped early, failed, or go on"
+    keys: bool = False
     number: str = field(default_factory=lambda: str(next(_NUMBERS)))
     _local: Report | None = None
     _accumulator: Any = None
@@ -72,13 +89,40 @@ class Run:
         _RUNS[self.number] = self
 
     def accumulator(self, spark: SparkSession) -> Any:
-        """For the tasks of all its actions."""
+        """For the tasks of all its actions; None over Connect, which has none."""
+        if "connect" in type(spark).__module__:
+            return None
         if self._accumulator is None:
             from pyspark.accumulators import _accumulatorRegistry
 
             self._accumulator = spark.sparkContext.accumulator({}, gathering())
-            weakref.finalize(self, _accumulatorRegistry.pop, self._accumulator.aid, None)
+            if self.way != "function":  # Spark's plan holds the run
+                weakref.finalize(self, _accumulatorRegistry.pop, self._accumulator.aid, None)
         return self._accumulator
+
+    @classmethod
+    def of_function(cls, plan: ScanPlan, parts: Sequence[bytes], **told: Any) -> Run:
+        """The run of a function over Arrow batches, which reads the same parts in each action.
+
+        The last hundred of them are kept, with what their tasks have reported.
+        """
+        made = cls(plan.report, "function", plan.files, **told)
+        made.begin(list(parts))
+        _FUNCTIONS.append(made)
+        while len(_FUNCTIONS) > _MOST_FUNCTIONS:
+            _FUNCTIONS.popleft()._forget()
+        return made
+
+    def named(self, task: Task, text: str) -> Task:
+        """A function under a name that plans show, and by which `report` finds the run."""
+        task.__name__ = f"pageseek {self.number}: {text}"
+        return task
+
+    def _forget(self) -> None:
+        """Keep no reports of its tasks. They may still send some, so that Spark goes on to know the accumulator."""
+        if self._accumulator is not None:
+            self._accumulator.accum_param.kept = False
+            self._accumulator._value = {}
 
     def begin(self, parts: list[bytes]) -> None:
         """An action begins to read these parts."""
@@ -91,35 +135,51 @@ class Run:
     def report(self) -> Report:
         """What the plan says, and what tasks have read so far."""
         if self.way == "native":
-            self.planned.note(
-                "Spark's own reader reads what is left; what it read is not counted here"
+            return _noted(
+                self.planned,
+                "Spark's own reader reads what is left; what it read is not counted here",
             )
-            return self.planned
         if self._local is not None:
             return self._local
         if self.parts is None:
-            self.planned.note("no action has read this yet")
-            return self.planned
+            return _noted(self.planned, "no action has read this yet")
         found = {} if self._accumulator is None else self._accumulator.value
         reports = [found[key] for key in sorted(self.parts) if key in found]
+        if self.way == "function" and not reports:
+            return _noted(
+                self.planned,
+                "no task has reported: no action has read this yet, or it was stopped before a task was done",
+            )
         made = joined(self.planned, reports)
+        if self.keys:
+            for count in (made.files, made.row_groups, made.rows):
+                count.prune("keys", count.pruned_by.pop("limit", 0))
         if len(reports) < len(self.parts):
             made.note(
-                f"incomplete: {len(reports)} of {len(self.parts)} tasks have reported; others were stopped early, "
-                "failed, or go on"
+                f"incomplete: {len(reports)} of {len(self.parts)} tasks have reported; {self.missing}"
             )
         return made
+
+
+def _noted(report: Report, text: str) -> Report:
+    """The report with a further remark."""
+    return replace(report, notes=[*report.notes, text])
+
+
+def run_of(number: str) -> Run | None:
+    """The run of this number, if it is still known."""
+    return _RUNS.get(number)
 
 
 def joined(planned: Report, reports: list[Report]) -> Report:
     """The report of a plan with what its parts have read."""
     made = planned.to_execute()
     chunks = made.chunks = made.chunks or {}
-    for lane, part in enumerate(reports):
+    for part in reports:
         for key, chunk in (part.chunks or {}).items():
             found = chunks.get(key)
             if found is None:
-                chunks[key] = chunk
+                chunks[key] = replace(chunk)
             else:  # of the plan, or of another piece of the row group
                 total = max(found.pages_total, chunk.pages_total)
                 found.add(chunk)
@@ -127,107 +187,9 @@ def joined(planned: Report, reports: list[Report]) -> Report:
                 found.limited += chunk.limited
                 found.beyond += chunk.beyond
         made.executed |= part.executed
-        made.join(part, lane)
-    made.files.read = min(made.files.read, len({file for file, _ in made.executed}))
+    made.join_all(reports)
+    # several tasks may read one file, and a row group for several keys
+    made.files.read = len({file for file, _ in made.executed})
+    made.row_groups.read = len(made.executed)
+    made.rows.read = min(made.rows.read, made.rows.total)
     return made.finish()
-
-
-def report(frame: DataFrame) -> Report:
-    """What the last action on a DataFrame of `load` read, file by file and page by page: print it, or `.to_dict()`.
-
-    Call it after an action. It has what the tasks have reported by then: if an action was stopped early, as by `show`, it
-    says so. An action that Spark plans anew, such as `count()`, is found as long as it was the last one on the
-    same `load`.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        Made from `load`, with any `.where`, `.select`, joins and so on. If it is made of several, they are
-        reported together.
-
-    Returns
-    -------
-    pageseek.Report
-
-    Raises
-    ------
-    UnsupportedError
-        There is no scan of `load` in the DataFrame, or the session is one of Connect.
-    """
-    runs = list(_runs_of(frame))
-    if not runs:
-        raise _no_scan("report")
-    reports = [run.report() for run in runs]
-    return reports[0] if len(reports) == 1 else joined(reports[0], reports[1:])
-
-
-def input_files(frame: DataFrame) -> list[str]:
-    """The addresses of the files that a DataFrame of `load` reads, as in `_metadata.file_path`: those that its filters leave.
-
-    `DataFrame.inputFiles()` knows Spark's own formats alone. Nothing is read.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        As in `report`. If it is made of several, it has the files of all, each once.
-
-    Raises
-    ------
-    UnsupportedError
-        There is no scan of `load` in the DataFrame, or the session is one of Connect.
-    """
-    if not hasattr(frame, "_jdf"):
-        raise _no_scan("input_files")
-    query = frame._jdf.queryExecution()
-    runs = [_run_of(scan) for _, scan in _scans_of(query.optimizedPlan())]
-    # what filters leave nothing of is gone from the optimized plan
-    if not runs and not _has_table(query.analyzed()):
-        raise _no_scan("input_files")
-    files = [file.source for run in runs if run is not None for file in run.files]
-    return list(dict.fromkeys(map(address, files)))
-
-
-def _no_scan(name: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{name}: this DataFrame has no scan of pageseek.spark.load in a Classic session"
-    )
-
-
-def _runs_of(frame: DataFrame) -> Iterator[Run]:
-    if not hasattr(frame, "_jdf"):
-        return
-    for table, scan in _scans_of(frame._jdf.queryExecution().optimizedPlan()):
-        run = _run_of(scan)
-        if run is None or run.parts is None:
-            run = _RUNS.get(table.lastNumber()) or run
-        if run is not None:
-            yield run
-
-
-def _run_of(scan: Any) -> Run | None:
-    return _RUNS.get(scan.number()) if _is_ours(scan) else None
-
-
-def _scans_of(plan: Any) -> Iterator[tuple[Any, Any]]:
-    """The scans of tables of this package in an optimized plan of Java, each with its table."""
-    leaves = plan.collectLeaves()
-    for i in range(leaves.size()):
-        leaf = leaves.apply(i)
-        if leaf.getClass().getSimpleName().startswith("DataSourceV2ScanRelation"):
-            table = leaf.relation().table()
-            if _is_ours(table):
-                yield table, leaf.scan()
-
-
-def _has_table(plan: Any) -> bool:
-    """Whether a table of this package is in an analyzed plan of Java."""
-    leaves = plan.collectLeaves()
-    found = (leaves.apply(i) for i in range(leaves.size()))
-    return any(
-        leaf.getClass().getSimpleName() == "DataSourceV2Relation" and _is_ours(leaf.table())
-        for leaf in found
-    )
-
-
-def _is_ours(found: Any) -> bool:
-    return bool(found.getClass().getName().startswith(_OWN))

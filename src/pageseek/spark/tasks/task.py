@@ -38,15 +38,19 @@ def pack(plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None = None) ->
 
 
 def make_task(
-    parts: Sequence[bytes], python_path: str | None, step: int = 1, summary: bytes = b""
+    parts: Sequence[bytes],
+    python_path: str | None,
+    step: int = 1,
+    summary: bytes = b"",
+    reports: Any = None,
 ) -> Task:
     """The function for `mapInArrow` over every `step`-th of `step * len(parts)` ids.
 
     It is shipped by value with the bytes of every part, and a task unpickles only its own part. Its size matters little:
-    Spark sends it to an executor once (Classic: as a broadcast if it is large). `summary`: as in `part_reader`.
+    Spark sends it to an executor once (Classic: as a broadcast if it is large). `summary`, `reports`: as in `part_reader`.
     """
     return shipped(
-        "pageseek.spark.tasks.task", "read_ids", python_path, tuple(parts), step, summary
+        "pageseek.spark.tasks.task", "read_ids", python_path, tuple(parts), step, summary, reports
     )
 
 
@@ -64,13 +68,13 @@ def read_ids(
     parts: Sequence[bytes],
     step: int,
     summary: bytes,
+    reports: Any,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the parts whose ids come in."""
     acknowledge_at_once()
     # Spark throws a worker away whose input was not read to its end
     for i in [i for batch in batches for i in batch.column(0).to_pylist()]:
-        read = run(parts[i // step], version)
-        yield from pickle.loads(summary)(read) if summary else read
+        yield from _read(parts[i // step], version, summary, reports)
 
 
 def read_parts(
@@ -80,11 +84,15 @@ def read_parts(
     acknowledge_at_once()
     parts = [part for batch in batches for part in batch.column(0).to_pylist()]
     for part in parts:
-        report = new_report()
-        read = run(part, version, report)
-        yield from pickle.loads(summary)(read) if summary else read
-        if reports is not None:
-            reports.add({key_of(part): report})
+        yield from _read(part, version, summary, reports)
+
+
+def _read(part: bytes, version: str, summary: bytes, reports: Any) -> Iterator[pa.RecordBatch]:
+    report = new_report()
+    read = run(part, version, report)
+    yield from pickle.loads(summary)(read) if summary else read
+    if reports is not None:
+        reports.add({key_of(part): report})
 
 
 def acknowledge_at_once() -> None:
