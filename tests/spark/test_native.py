@@ -121,3 +121,47 @@ def test_tasks_of_sparks_reader_are_those_of_the_row_groups_that_are_left(
             assert is_native(found)
             assert found.rdd.getNumPartitions() <= whole * (end - start + 8000) / 48_000 + 4
             assert sorted(row.v for row in found.collect()) == sorted(table["v"][start:end].to_pylist())  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "st.n = id or st.n is null",
+        "id <> st.n or id is null",
+        "case when id = 2 then st.n = 2 else st.n = id end",
+        "case when id = 2 then false when id < 3 then null else true end or id = 0",
+    ],
+)
+def test_conditions_that_spark_cannot_push_do_not_rule_out_rows(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    monkeypatch.setattr(native, "MANY_VALUES", 0)
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": range(9), "st": [{"n": n % 5} for n in range(9)]}), path)
+    wanted = spark.read.parquet(path).selectExpr("id", condition)
+    kept = sorted(row[0] for row in wanted.collect() if row[1])
+    found = load(spark, path).where(condition)
+    assert sorted(row.id for row in found.collect()) == kept
+
+
+@pytest.mark.parametrize("columns", [["p", "x"], ["x"], ["x", "p"], ["q", "x", "p"]])
+def test_columns_of_folders_in_any_order(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str]
+) -> None:
+    from pageseek.spark import read
+
+    monkeypatch.setattr(native, "MANY_VALUES", 0)
+    for p in (1, 2):
+        folder = tmp_path / f"p={p}" / "q=z"
+        folder.mkdir(parents=True)
+        pq.write_table(
+            pa.table({"k": range(9), "x": [n * p for n in range(9)]}), folder / "0.parquet"
+        )
+    path = str(tmp_path)
+    whole = spark.read.parquet(path)
+    wanted = sorted(map(tuple, whole.select(*columns).collect()))
+    assert sorted(map(tuple, read(spark, path, columns).collect())) == wanted
+    wanted = sorted(map(tuple, whole.where("k % 2 = 1").select(*columns).collect()))
+    found = load(spark, path, columns=columns, filter="k % 2 = 1")
+    assert "leaves to Spark's reader" in found._jdf.queryExecution().toString()
+    assert sorted(map(tuple, found.collect())) == wanted

@@ -69,7 +69,9 @@ class Asked(NamedTuple):
                 named = named_in(behind, every)
                 inside = [name for name in needed if name not in every]
                 needed = [n for n in needed if n not in inside or _top(n, every) not in named]
-                needed = list(dict.fromkeys([*needed, *named]))
+                folders = _folders(scan)  # all of them, and last: for Spark's own reader
+                needed = [n for n in dict.fromkeys([*needed, *named]) if n not in folders]
+                needed += folders
                 if inside:
                     schema = schema_of(wanted.limit(0).plan(), wanted, spark)[1]
             made = made.select(*needed)
@@ -93,6 +95,11 @@ class Asked(NamedTuple):
         told = dict(zip(asked, names, strict=True))
         wanted = [told.get(name, name) for name in frame.columns]
         return frame if wanted == frame.columns else frame.toDF(*wanted)
+
+
+def _folders(scan: Scan) -> list[str]:
+    dataset_schema = scan._request.dataset_schema
+    return [] if dataset_schema is None else list(dataset_schema.folders.names)
 
 
 def _top(path: str, names: Sequence[str]) -> str:

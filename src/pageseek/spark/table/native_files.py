@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -70,6 +71,12 @@ def folders_of(plan: ScanPlan) -> pa.Schema:
     """The columns whose values are in the names of folders."""
     dataset_schema = plan.request.dataset_schema
     return pa.schema([]) if dataset_schema is None else dataset_schema.folders
+
+
+def folders_last(plan: ScanPlan, names: Sequence[str]) -> bool:
+    """Whether the columns of folders are all there, behind the others: so Spark's reader gives its rows."""
+    folders: list[str] = folders_of(plan).names
+    return list(names[len(names) - len(folders) :]) == folders
 
 
 def _internal(value: pa.Scalar) -> str | None:

@@ -16,6 +16,7 @@ from pageseek.spark.columns.plan_schema import schema_of, types_of
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.catalyst import Node
 from pageseek.spark.table.native import has_plain_types
+from pageseek.spark.table.native_files import folders_last
 from pageseek.spark.tasks.metrics import Run
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ class SourceTable:
             wide = tops.plan()
             self.whole, self._types = schema_of(wide, tops, spark)[1], wide.schema
         self._is_free = file_values.is_free(self.schema.names)
-        if scan._request.filter is not None or not has_plain_types(self.schema):
-            self.choices = replace(choices, native=False)  # it knows neither
+        known = folders_last(plan, self.schema.names) and has_plain_types(self.schema)
+        if scan._request.filter is not None or not known:
+            self.choices = replace(choices, native=False)
         self._versions = {f.source: f.version for f in plan.files} if choices.pinned else {}
         self.last: Run | None = None
 

@@ -3,7 +3,12 @@ package io.pageseek.spark;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
@@ -13,6 +18,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -24,6 +30,11 @@ final class PageseekScanBuilder
         SupportsPushDownRequiredColumns,
         SupportsPushDownLimit,
         SupportsPushDownAggregates {
+  private static final Set<String> JOINING = Set.of("AND", "OR", "NOT");
+  private static final Set<String> TESTS =
+      Set.of("=", "<=>", "<>", "<", "<=", ">", ">=", "IN", "IS_NULL", "IS_NOT_NULL", "STARTS_WITH",
+          "ENDS_WITH", "CONTAINS");
+
   private final PageseekTable table;
   private final CaseInsensitiveStringMap options;
   private StructType required;
@@ -139,6 +150,28 @@ final class PageseekScanBuilder
 
   private NativeScan nativeScan(Planned planned) {
     return new NativeScan(
-        table.session, planned.text("native", "[]"), required, PredicateUtils.toV1(given));
+        table.session, planned.text("native", "[]"), required, filters());
+  }
+
+  /**
+   * What Spark's reader may prune by. Spark makes wrong filters of comparisons with another column: only tests of one
+   * column against values are given to it.
+   */
+  private Filter[] filters() {
+    return PredicateUtils.toV1(
+        Arrays.stream(given).filter(PageseekScanBuilder::isPlain).toArray(Predicate[]::new));
+  }
+
+  private static boolean isPlain(Expression one) {
+    if (!(one instanceof Predicate)) {
+      return false;
+    }
+    Expression[] of = one.children();
+    if (JOINING.contains(((Predicate) one).name())) {
+      return Arrays.stream(of).allMatch(PageseekScanBuilder::isPlain);
+    }
+    return TESTS.contains(((Predicate) one).name())
+        && of[0] instanceof NamedReference
+        && Arrays.stream(of).skip(1).allMatch(Literal.class::isInstance);
   }
 }
