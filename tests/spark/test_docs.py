@@ -22,7 +22,9 @@ def test_the_examples_run(page: str, spark: Any, tmp_path: Path) -> None:
     folder.mkdir()
     for i in range(2):
         ids = range(3_000 * i, 3_000 * (i + 1))
-        made = pa.table({"id": ids, "price": [n / 7 for n in ids], "more": ids})
+        few = [n % 9 for n in ids]
+        columns = {"id": ids, "price": [n / 7 for n in ids], "day": few, "units": few}
+        made = pa.table({**columns, "device": few})
         pq.write_table(made, folder / f"{i}.parquet")
     space = {"spark": spark, "ps": ps}
     code = EXAMPLES[page].replace('"/lake/found"', f'"{tmp_path / "found"}"')
