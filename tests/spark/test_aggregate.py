@@ -161,3 +161,14 @@ def test_no_file_gives_no_groups_and_one_row(spark: Any, tmp_path: Path, way: st
     made = aggregate(spark, str(tmp_path), ["count", ("d", "max")], filter=ps.col("k") == 5)
     assert [tuple(row) for row in made.collect()] == [(0, None)]
     assert aggregate(spark, str(tmp_path), ["count"], "d", filter=ps.col("k") == 5).collect() == []
+
+
+@pytest.mark.parametrize("kind", ["understood", "left to Spark", "column"])
+def test_filters_are_those_of_spark(spark: Any, folder: str, way: str, kind: str) -> None:
+    from pyspark.sql import functions as f
+
+    text = {"understood": "k > 100", "left to Spark": "upper(g) = 'GROUP 3'"}.get(kind, "n % 3 = 1")
+    condition = f.expr(text) if kind == "column" else text
+    expected = spark.read.parquet(folder).where(text).groupBy("d").agg(f.count("*"), f.sum("n"))
+    found = aggregate(spark, folder, ["count", ("n", "sum")], "d", filter=condition)
+    assert sorted(map(tuple, found.collect())) == sorted(map(tuple, expected.collect()))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.spark import load
+from pageseek.spark import load, read
 
 pytestmark = pytest.mark.spark
 NARROW = pa.schema(
@@ -79,6 +79,12 @@ def test_few_files_give_the_types_of_all(
     assert few.schema == every.schema
     assert few.num_rows == 3
     assert all(row in every.to_pylist() for row in few.to_pylist())
+
+
+def test_fields_beside_a_filter_have_the_types_of_all(spark: Any, folder: str) -> None:
+    found = read(spark, folder, ["i", "st.a"], "st.b > 40 and upper(st.c) is null")
+    assert found.schema["st"].dataType.simpleString() == "struct<a:bigint>"
+    assert sorted((row.i, row.st.a) for row in found.collect()) == [(n, n) for n in range(40, 50)]
 
 
 @pytest.mark.parametrize("condition", ["day = 1", "day = 2", "day > 0"])

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import pageseek as ps
 from pageseek.scan import planner as planning
 
 HUGE = 1 << 62
+N = 40  # files, unless there have to be many
+
+
+def simple(folder: Path, n: int = N, rows: int = 10) -> ps.Scan:
+    """Files of the same columns, of few rows each."""
+    folder.mkdir(exist_ok=True)
+    for i in range(n):
+        table = pa.table(
+            {
+                "id": pa.array(range(i * rows, (i + 1) * rows), pa.int64()),
+                "k": pa.array([i % 5] * rows, pa.int32()),
+                "s": [f"s{i % 7}"] * rows,
+            }
+        )
+        pq.write_table(table, folder / f"{i:05}.parquet")
+    return ps.scan(str(folder))
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
-from pageseek.dataset.kept_ends import kept_ends
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.footer import needed
 from pageseek.io.tails import TailBatch
@@ -25,6 +24,9 @@ from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.storage import Begun, Known, RemoteStore, Source, Store
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import Buffer
+
+if TYPE_CHECKING:
+    from pageseek.dataset.kept_ends import KeptEnds
 
 resource: ModuleType | None
 try:
@@ -163,15 +165,15 @@ class FileCache:
         tail = end.tail if end is not None and end.version == store.version else None
         file = FileMetadata(source, store, report, limit, tail)
         self._add(key, file, renewed)
-        kept = kept_ends() if not renewed and source.far else None
-        if kept is not None and source.lasting and _lasts(file):
+        kept = None if renewed else _kept(source)
+        if kept is not None and _lasts(file):
             kept.put(key, Known(store.version, file.end))
         return file
 
     def _recall(self, source: Source) -> None:
         """Take the end of a remote file from the folder that the environment names, if nothing else is known of it."""
-        kept = kept_ends() if source.far else None
-        if kept is None or not source.lasting:
+        kept = _kept(source)
+        if kept is None:
             return
         with self._lock:
             if source.key in self._files or source.key in self._ends:
@@ -419,6 +421,15 @@ def _wanted(limit: int, may_take: Callable[[int], bool], tail: Buffer, size: int
 def _tied(store: Store) -> bool:
     """Whether every read is refused where the file is another version."""
     return isinstance(store, RemoteStore) and store.version.strong
+
+
+def _kept(source: Source) -> KeptEnds | None:
+    """The folder that keeps the end of a file for other processes, if the environment names one."""
+    if not source.far or not source.lasting:
+        return None
+    from pageseek.dataset.kept_ends import kept_ends  # late: local files have none
+
+    return kept_ends()
 
 
 def _lasts(file: FileMetadata) -> bool:

@@ -30,8 +30,8 @@ class Wanted(NamedTuple):
     name: str
 
 
-def parse(asked: Iterable[Any]) -> list[Wanted]:
-    """Figures from "count" and from pairs of a column and a function.
+def parse(asked: Iterable[Any], functions: Sequence[str] = FUNCTIONS) -> list[Wanted]:
+    """Figures from "count" and from pairs of a column and one of the functions.
 
     Raises
     ------
@@ -48,8 +48,8 @@ def parse(asked: Iterable[Any]) -> list[Wanted]:
                 f"aggregate: {one!r}: 'count', or a pair of a column and a function"
             )
         column, function = one
-        if function not in FUNCTIONS:
-            raise PredicateError(f"aggregate: {function!r}: one of {', '.join(FUNCTIONS)}")
+        if function not in functions:
+            raise PredicateError(f"aggregate: {function!r}: one of {', '.join(functions)}")
         path = column.path if isinstance(column, Column) else (column,)
         if not all(isinstance(part, str) for part in path):
             raise PredicateError(f"aggregate: {column!r} is no column")

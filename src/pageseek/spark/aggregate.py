@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pageseek.base.errors import PredicateError
-from pageseek.predicate.expression import Column
+from pageseek.scan.aggregate_columns import parse
 from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import quoted
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.load import load
 from pageseek.spark.reader import frame_of, read
+from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.aggregates import (
     Aggregation,
@@ -108,32 +109,11 @@ def aggregate(
     given: dict[str, Any] = {"tasks": tasks, "python_path": python_path}
     if not fits(spark):
         return _by_functions(spark, source, wanted, groups, filter, given, options)
-    if isinstance(filter, str):  # Spark binds it, and may have its own reader
-        frame = load(spark, source, **given, **options).where(filter)
-    else:
-        frame = load(spark, source, filter=filter, **given, **options)
-    return _of_rows(frame, wanted, groups)
+    return _of_rows(load(spark, source, filter=filter, **given, **options), wanted, groups)
 
 
 def _parsed(figures: Iterable[Any]) -> list[Figure]:
-    made = []
-    for one in [figures] if isinstance(figures, str) else figures:
-        if one == "count":
-            made.append(Figure("count", "", "count"))
-            continue
-        if not isinstance(one, tuple) or len(one) != 2 or one[1] not in FUNCTIONS:
-            raise PredicateError(
-                f"aggregate: {one!r}: 'count', or a pair of a column and one of {', '.join(FUNCTIONS)}"
-            )
-        column, function = one
-        name = ".".join(column.path) if isinstance(column, Column) else column
-        if not isinstance(name, str):
-            raise PredicateError(f"aggregate: {column!r} is no column")
-        made.append(Figure(function, name, f"{name}_{function}"))
-    names = [figure.name for figure in made]
-    for name in names:
-        if names.count(name) > 1:
-            raise PredicateError(f"aggregate: {name!r} is asked for twice")
+    made = [Figure(f, ".".join(path), name) for f, path, name in parse(figures, FUNCTIONS)]
     if not made:
         raise PredicateError("aggregate: no figure; 'count' is the number of rows")
     return made
@@ -171,15 +151,17 @@ def _by_functions(
         for f in wanted
     ]
     aggregation = Aggregation(tuple(by), tuple(functions))
-    scan = scan.filter(binding.condition(filter)).select(*aggregation.columns)
+    asked = Asked.of(spark, scan, None, filter, pushes=False)
+    scan = asked.scan.select(*aggregation.columns)
     plan = scan.plan()
     names = [
         name if name in plan.schema.names else name.partition(".")[0]
         for name in aggregation.columns
     ]
     wire, table = schema_of(plan, scan, spark)
-    # fields of structs are taken out by Spark
-    schema = aggregation.schema(table) if names == aggregation.columns else None
+    # Spark takes fields out of structs, and applies what is left of the filter
+    here = names == aggregation.columns and asked.behind is None
+    schema = aggregation.schema(table) if here else None
     if schema is None:
         rows = read(spark, source, list(dict.fromkeys(names)), filter, **given, **options)
         return _of_rows(rows, wanted, groups)

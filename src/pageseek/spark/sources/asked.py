@@ -73,7 +73,7 @@ class Asked(NamedTuple):
                 needed = [n for n in dict.fromkeys([*needed, *named]) if n not in folders]
                 needed += folders
                 if inside:
-                    schema = schema_of(wanted.limit(0).plan(), wanted, spark)[1]
+                    schema = schema_of(wanted.plan(), wanted, spark)[1]
             made = made.select(*needed)
         return cls(made, behind, asked, columns, schema)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ RESULT = 2000  # rows that are expected: more are read by tasks
 MOST_ROWS = 200_000  # that may pass, should the guess be wrong
 BYTES = 8 << 20  # to read
 _BATCH = 10_000
+_TIMEZONE = "timezone"  # a parameter of later releases of Spark; the earlier ones take UTC
 
 
 def is_small(expected: int, plan: ScanPlan) -> bool:
@@ -37,7 +39,8 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     jvm = spark._jvm
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
-    exact = pa.schema(to_arrow_schema(as_stored(schema), timezone="UTC"))
+    told = {} if _TIMEZONE not in signature(to_arrow_schema).parameters else {_TIMEZONE: "UTC"}
+    exact = pa.schema(to_arrow_schema(as_stored(schema), **told))
     packed = java_class(jvm, "java.util.ArrayList")()
     for batch in batches:
         for start in range(0, batch.num_rows, _BATCH):

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
 from pageseek.spark.calendar.calendar_marks import Calendars, holds_old
-from pageseek.spark.columns.file_values import with_struct
+from pageseek.spark.columns.file_values import COLUMN, with_struct
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.tasks.metrics import key_of
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
@@ -161,7 +161,7 @@ def _outgoing(
     plan: ScanPlan,
     calendars: Calendars | None,
 ) -> pa.RecordBatch:
-    if len(wire) > len(plan.schema) - (plan.request.row_number is not None):
+    if wire.names[-1:] == [COLUMN] and COLUMN not in plan.schema.names:
         batch = with_struct(batch, file, wire.field(len(wire) - 1))
     if batch.num_columns == 0:  # the JVM refuses such a batch: a column of nulls has its rows
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
