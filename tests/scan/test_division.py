@@ -157,6 +157,28 @@ def test_parts_share_a_row_group_among_others(tmp_path: Path) -> None:
     assert plan.divide(1) is plan
 
 
+def test_pieces_end_with_pages_of_the_widest_column(tmp_path: Path) -> None:
+    path = written(tmp_path / "one.parquet")
+    plan = scanned(path, "k", "text", filter=ps.col("k").between(10_000, 50_000)).plan()
+    pieces = plan.divide(3).files[0].groups
+    assert len(pieces) == 3
+    widest = cache.open(plan.files[0].source, Report(), 1 << 30).offset_indexes[0, 3]
+    assert widest is not None
+    assert {piece.ranges.bounds[0] for piece in pieces[1:]} <= set(widest.first_row.tolist())
+
+
+def test_a_row_group_whose_index_was_found_wrong_since_is_not_divided(
+    tmp_path: Path, small_pieces: None
+) -> None:
+    path = written(tmp_path / "one.parquet")
+    plan = scanned(path, "k", "text", "few", filter=ps.col("k") >= 30_000).plan()
+    assert len(read(plan)) > 1
+    file = cache.open(plan.files[0].source, Report(), 1 << 30)
+    file.drop_index(0, file.leaves[2])  # by another scan
+    found = pa.concat_tables(read(plan))
+    assert found["k"].to_pylist() == list(range(30_000, ROWS))
+
+
 def test_limit_and_row_numbers_of_pieces(tmp_path: Path, small_pieces: None) -> None:
     path = written(tmp_path / "one.parquet")
     plan = scanned(path).with_row_number("n").select("k").filter(ps.col("few") == "3").plan()

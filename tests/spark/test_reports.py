@@ -136,15 +136,30 @@ def test_the_reports_of_many_functions_are_forgotten_in_turn(
     spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "_MOST_FUNCTIONS", 2)
-    frames = [lookup(spark, folder, [k], "k", ["s"]) for k in (1, 2, 3)]
+    frames = [lookup(spark, folder, [1], "k", ["s"])]
+    first = metrics._FUNCTIONS[-1]
+    frames += [lookup(spark, folder, [k], "k", ["s"]) for k in (2, 3)]
     assert [frame.count() for frame in frames] == [
         1,
         1,
         1,
     ]  # Spark goes on to know their accumulators
+    assert first.accumulator(spark).value == {}
+    del first
     with pytest.raises(Exception, match="no scan of"):
         report(frames[0])
     assert report(frames[2]).rows_out == 1
+
+
+def test_a_row_group_that_several_tasks_read_counts_once() -> None:
+    parts = []
+    for _ in range(3):
+        one = Report(analyzed=True, chunks={})
+        one.files.read, one.rows.total = 1, 10
+        one.done("a.parquet", 0, 10, 10)
+        parts.append(one)
+    made = metrics.joined(Report(chunks={}), parts)
+    assert (made.files.read, made.row_groups.read, made.executed) == (1, 1, {("a.parquet", 0): 10})
 
 
 def test_reports_of_thousands_of_tasks_are_joined_in_linear_time() -> None:
