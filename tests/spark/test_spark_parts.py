@@ -12,6 +12,7 @@ import zlib
 from decimal import Decimal
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +23,13 @@ from pageseek.format.types import Options
 from pageseek.spark import reader
 from pageseek.spark.columns.types import to_wire, wire_schema, wire_type
 from pageseek.spark.sources import opening
-from pageseek.spark.tasks.sizing import TASKS_PER_CORE, task_count, work
+from pageseek.spark.tasks.sizing import (
+    BYTES_PER_SECOND,
+    FILE_SECONDS,
+    TASKS_PER_CORE,
+    task_count,
+    work,
+)
 from pageseek.spark.tasks.task import acknowledge_at_once, make_task, pack, run
 from support.opened import open_metadata
 
@@ -236,12 +243,17 @@ def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path:
 
     plan = ps.scan(table_path).plan()
     (file,) = plan.files
-    for mega in (64, 320, 1 << 20):
-        groups = tuple(replace(g, cost=mega * 100_000) for g in file.groups)
+    found = []
+    for seconds in (0.1, 0.2, 1.6, 1000):
+        cost = int(seconds * BYTES_PER_SECOND / len(file.groups))
+        groups = tuple(replace(g, cost=cost) for g in file.groups)
         big = replace(plan, files=(replace(file, groups=groups),))
-        tasks = task_count(big, big.num_rows, lambda: 2)
-        assert 1 <= tasks <= TASKS_PER_CORE * 2
-        assert work(big, big.num_rows) / tasks >= 0.25
+        assert work(big, 0) == pytest.approx(seconds + FILE_SECONDS, rel=0.01)
+        found.append((task_count(big, 0, lambda: 2), task_count(big, 0, lambda: 8)))
+        there = replace(file.source, filesystem=fsspec.filesystem("memory"))
+        far = replace(big, files=(replace(big.files[0], source=there),))
+        assert work(far, 0) > 3 * seconds
+    assert found == [(1, 1), (2, 2), (4, 9), (2 * TASKS_PER_CORE, 8 * TASKS_PER_CORE)]
 
 
 def test_a_task_computes_on_the_core_that_spark_gave_it(

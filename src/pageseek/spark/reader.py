@@ -65,8 +65,8 @@ def read(
     limit : int, optional
         The greatest number of rows; any of those that pass, because Spark keeps no order between tasks.
     tasks : int, optional
-        The greatest number of tasks. By default one for each quarter of a second of work, and no more than four for each core of
-        the session. A row group that costs more than a task is divided where its pages are known.
+        The greatest number of tasks. By default one for each core that has a tenth of a second of work, and of much
+        work more, at most four for each core of the session. A row group that costs more than a task is divided where its pages are known.
     python_path : str, optional
         A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
     **options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -17,10 +18,16 @@ from pageseek.spark.tasks.task import pack
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TASK_SECONDS = 0.25  # work worth a task: one more costs about 0.04 s of scheduling and piping
-BYTES_PER_SECOND = 128e6  # fetched and decompressed: 32 MB a task
+TASK_SECONDS = 0.1  # work worth a task
+EXTRA_SECONDS = 0.04  # of a core, that one more task costs in scheduling and piping
+UNEVEN = 0.25  # the part of a task's work for which other cores may wait at the end
+BYTES_PER_SECOND, FAR_BYTES_PER_SECOND = (
+    400e6,
+    128e6,
+)  # fetched and decompressed, from a disk or a store
 VALUES_PER_SECOND = 50e6  # decoded, normalised and sent to the JVM
-TASKS_PER_CORE = 4  # fewer leave cores idle behind a slow task; more only wait
+FILE_SECONDS = 0.003  # to open a file
+TASKS_PER_CORE = 4  # more only wait
 UNKNOWN_PARALLELISM = 8
 ROW_BYTES, TEXT_BYTES = 8, 20  # what Spark assumes if it has no statistics
 
@@ -28,16 +35,24 @@ ROW_BYTES, TEXT_BYTES = 8, 20  # what Spark assumes if it has no statistics
 def work(plan: ScanPlan, expected: int) -> float:
     """About the seconds that one core needs for a plan that is expected to give so many rows."""
     values = expected * max(len(plan.schema), 1)
-    return plan.cost / BYTES_PER_SECOND + values / VALUES_PER_SECOND
+    far = bool(plan.files) and plan.files[0].source.far
+    rate = FAR_BYTES_PER_SECOND if far else BYTES_PER_SECOND
+    return plan.cost / rate + values / VALUES_PER_SECOND + len(plan.files) * FILE_SECONDS
 
 
 def task_count(plan: ScanPlan, expected: int, parallelism: Callable[[], int]) -> int:
-    """The number of tasks: each has TASK_SECONDS of work, and there are at most TASKS_PER_CORE for a core.
+    """The number of tasks: one for each core that is worth it, and more as far as they even out more than they cost.
 
-    `parallelism` returns the number of cores. It is not called if one task is enough.
+    n tasks cost n * EXTRA_SECONDS / cores, and cores wait at the end for about UNEVEN / n of the work. The sum is least at the
+    root below. `parallelism` returns the number of cores. It is not called if one task is enough.
     """
-    worth = int(work(plan, expected) / TASK_SECONDS)
-    return 1 if worth < 2 else min(worth, TASKS_PER_CORE * max(parallelism(), 1))
+    seconds = work(plan, expected)
+    worth = round(seconds / TASK_SECONDS)
+    if worth < 2:
+        return 1
+    cores = max(parallelism(), 1)
+    even = round(math.sqrt(UNEVEN * seconds * cores / EXTRA_SECONDS))
+    return min(worth, max(cores, even), TASKS_PER_CORE * cores)
 
 
 def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
