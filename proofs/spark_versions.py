@@ -58,6 +58,7 @@ def session() -> Any:
     for key, value in {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",  # large results come from there
         "spark.sql.session.timeZone": "America/New_York",
         "spark.sql.shuffle.partitions": "2",
     }.items():
