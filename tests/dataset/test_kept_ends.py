@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -69,6 +70,20 @@ def test_the_next_process_asks_for_no_footer(server: ObjectServer, folder: Path)
     server.log.reset()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (int(done.stdout), len(server.log)) == (FILES, FILES)
+
+
+def test_a_plan_that_another_process_executes_asks_for_pages_alone(server: ObjectServer) -> None:
+    shipped = pickle.dumps(ps.scan(urls(server), filter=POINT).plan())
+    ps.clear_cache()
+    server.log.reset()
+    found = [
+        seed for batch in pickle.loads(shipped).execute() for seed in batch["seed"].to_pylist()
+    ]
+    assert found == list(range(FILES))
+    assert [(record.method, record.status) for record in server.log.records()] == [
+        ("GET", 206)
+    ] * len(server.log)
+    assert not any("=-" in one for one in server.log.asked())
 
 
 def test_without_the_setting_nothing_is_kept(

@@ -8,7 +8,9 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -21,7 +23,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.footer import needed
 from pageseek.io.tails import TailBatch
 from pageseek.io.version_checks import UnconfirmedVersions
-from pageseek.storage import Begun, Known, RemoteStore, Source, Store
+from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import Buffer
 
@@ -86,6 +88,33 @@ class _Kept(NamedTuple):
 _lasting = re.compile(r"[a-z0-9]+://")  # the beginning of keys that mean the same in every process
 
 
+class Confirmed:
+    """The versions of remote files that stores have confirmed in the course of one planning, by the keys of the files."""
+
+    __slots__ = ("versions",)
+
+    def __init__(self) -> None:
+        self.versions: dict[str, Version] = {}
+
+
+_confirmed: ContextVar[Confirmed | None] = ContextVar("confirmed", default=None)
+
+
+@contextmanager
+def asked_once(confirmed: Confirmed | None = None) -> Iterator[None]:
+    """While this lasts, in this thread, a store is asked once for the version of each file that is opened, if its reads are tied
+    to versions: one that has changed since is found when it is read.
+
+    `confirmed`: what was confirmed before, and where more is added. Inside of another one without it, that one goes on.
+    """
+    given = confirmed or _confirmed.get() or Confirmed()
+    before = _confirmed.set(given)
+    try:
+        yield
+    finally:
+        _confirmed.reset(before)
+
+
 class FileCache:
     """Open files by source and version, the least recently used dropped first. Safe for threads.
 
@@ -137,7 +166,11 @@ class FileCache:
                 assert isinstance(assumed.store, RemoteStore)
                 unconfirmed.add(assumed.store)
                 return assumed
-        key = source.key
+        key, confirmed = source.key, _confirmed.get() if source.far else None
+        if confirmed is not None and begun is None and key in confirmed.versions:
+            assumed = self.assumed(source, report, limit, confirmed.versions[key])
+            if assumed is not None:
+                return assumed
         with self._lock:
             held = self._files.get(key)
         if (
@@ -151,6 +184,8 @@ class FileCache:
         store = self._open(source, self._known(source, held)) if begun is None else begun()
         if not store.version.dated:
             return FileMetadata(source, store, report, limit)
+        if confirmed is not None:
+            confirmed.versions[key] = store.version
         with self._lock:
             held = self._files.get(key)
         if held is not None and held.store.version == store.version and _is_of(held, source, limit):
@@ -193,6 +228,15 @@ class FileCache:
             held = self._files.get(source.key)
         return source.begin(self._known(source, held), partial(_wanted, limit, may_take))
 
+    def is_confirmed(self, source: Source, limit: int) -> bool:
+        """Whether `open` sends no request for a remote file, because the store was asked for its version before (`asked_once`)."""
+        confirmed = _confirmed.get()
+        return (
+            confirmed is not None
+            and source.key in confirmed.versions
+            and self.assumes(source, limit)
+        )
+
     def assumes(self, source: Source, limit: int) -> bool:
         """Whether `open` with `unconfirmed` sends no request for a file."""
         self._recall(source)
@@ -201,6 +245,14 @@ class FileCache:
         if held is not None:
             return _tied(held.store) and _is_of(held, source, limit)
         return end is not None and end.version.strong
+
+    def assumed(
+        self, source: Source, report: Report, limit: int, version: Version
+    ) -> FileMetadata | None:
+        """A remote file without a request, if the cache has this version and its reads tell when it is another one."""
+        self._recall(source)
+        found = self._assumed(source, report, limit)
+        return found if found is not None and found.store.version == version else None
 
     def _assumed(self, source: Source, report: Report, limit: int) -> FileMetadata | None:
         """A file whose reads tell when it is another one, in the version that the cache has."""

@@ -127,8 +127,15 @@ class FileOpener:
         return file
 
     def reopen(self, plan: FilePlan, report: Report) -> FileMetadata:
-        """A file that was planned before. FileChangedError: it is not the version that was planned."""
+        """A file that was planned before. FileChangedError: it is not the version that was planned.
+
+        Where the cache has that version, and the store refuses to read of another one, the store is not asked before.
+        """
         limit = self._request.limits.max_metadata_bytes
+        if self._unconfirmed is None and plan.source.far:
+            known = cache.assumed(plan.source, report, limit, plan.version)
+            if known is not None:
+                return known
         file = cache.open(plan.source, report, limit, None, self._unconfirmed)
         planned, now = plan.version, file.store.version
         if now != planned:
@@ -153,7 +160,9 @@ def _opened(
 ) -> Generator[FileMetadata, None, None]:
     limit = request.limits.max_metadata_bytes
     waited = [
-        source.far and (unconfirmed is None or not cache.assumes(source, limit))
+        source.far
+        and not cache.is_confirmed(source, limit)
+        and (unconfirmed is None or not cache.assumes(source, limit))
         for source in sources
     ]
     if len(sources) < 2 or not any(waited):

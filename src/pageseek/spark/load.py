@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.dataset.file_cache import asked_once
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@asked_once()
 def load(
     spark: SparkSession,
     source: Any,
@@ -83,6 +85,7 @@ def load(
     return asked.of_frame(loaded(spark, asked.scan, choices, shown(source, made)))
 
 
+@asked_once()
 def table(
     spark: SparkSession,
     source: Any,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pageseek.dataset.file_cache import Confirmed, asked_once
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import name_of, paths_of, schema_of
@@ -37,9 +38,11 @@ from pageseek.spark.tasks.task import execute, part_reader
 class PlannedScan(Proxy):
     """A scan of a table that is planned. It lives as long as Spark keeps its scan."""
 
-    def __init__(self, table: SourceTable, request: dict[str, Any]) -> None:
+    def __init__(self, table: SourceTable, request: dict[str, Any], confirmed: Confirmed) -> None:
+        """`confirmed`: the versions of files that the store has confirmed for this scan."""
         from pyspark.sql.types import StructType
 
+        self._confirmed = confirmed
         schema = StructType.fromJson(json.loads(request["schema"]))
         stored, self._hidden = schema, table.hidden(schema)
         if self._hidden:
@@ -88,6 +91,11 @@ class PlannedScan(Proxy):
             return "local"
         local = table.choices.local and is_small(self._expected, plan)
         return "local" if local else "tasks"
+
+    def apply(self, question: str, about: Any) -> Any:
+        """Answer, with the versions that the scan was planned with."""
+        with asked_once(self._confirmed):
+            return super().apply(question, about)
 
     def on_schema(self, about: str) -> str:
         """The schema of the rows that the scan gives."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from pageseek.dataset.file_cache import Confirmed, asked_once
 from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups, is_of_today
 from pageseek.spark.table.native import is_native
 from pageseek.spark.table.planned_scan import PlannedScan
@@ -12,7 +14,7 @@ from pageseek.spark.table.table import SourceTable
 
 
 class TablePlanner(Proxy):
-    """Plans the scans of one table. A new scan has the settings that the session has at that time."""
+    """Answers what is asked of one table."""
 
     def __init__(self, table: SourceTable) -> None:
         self.table = table
@@ -20,6 +22,24 @@ class TablePlanner(Proxy):
     def on_number(self, about: str) -> str:
         """What names the last run of its scans; empty before the first."""
         return "" if self.table.last is None else self.table.last.number
+
+    def on_scan(self, about: str) -> ScanPlanner:
+        """The planner of a new scan."""
+        return ScanPlanner(self.table)
+
+
+class ScanPlanner(Proxy):
+    """Plans one scan of a table, with the settings that the session has then. Spark asks several questions about it; a store is
+    asked for the version of a file once.
+    """
+
+    def __init__(self, table: SourceTable) -> None:
+        self.table, self._confirmed = table, Confirmed()
+
+    def apply(self, question: str, about: Any) -> Any:
+        """Answer, with the versions that were confirmed for the questions before."""
+        with asked_once(self._confirmed):
+            return super().apply(question, about)
 
     def on_accepts(self, about: str) -> str:
         """For each predicate 1 where it is applied here exactly, else 0: there Spark applies it.
@@ -53,4 +73,4 @@ class TablePlanner(Proxy):
 
     def on_plan(self, about: str) -> PlannedScan:
         """The plan of a scan."""
-        return PlannedScan(self.table, json.loads(about))
+        return PlannedScan(self.table, json.loads(about), self._confirmed)

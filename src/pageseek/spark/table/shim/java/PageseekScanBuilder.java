@@ -37,6 +37,7 @@ final class PageseekScanBuilder
 
   private final PageseekTable table;
   private final CaseInsensitiveStringMap options;
+  private final Planned planner;
   private StructType required;
   private Predicate[] given = new Predicate[0];
   private Predicate[] pushed = new Predicate[0];
@@ -47,13 +48,14 @@ final class PageseekScanBuilder
   PageseekScanBuilder(PageseekTable table, CaseInsensitiveStringMap options) {
     this.table = table;
     this.options = options;
+    this.planner = table.planner.planned("scan", "");
     this.required = table.schema();
   }
 
   /** The answer of Python has a digit for each predicate: 1 where it is applied exactly. Spark applies the others. */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
-    String applied = table.planner.text("accepts", Request.all(predicates).toString());
+    String applied = planner.text("accepts", Request.all(predicates).toString());
     List<Predicate> yes = new ArrayList<>();
     List<Predicate> no = new ArrayList<>();
     for (int i = 0; i < predicates.length; i++) {
@@ -108,7 +110,7 @@ final class PageseekScanBuilder
     ObjectNode request = request();
     request.set("aggregation", Request.aggregation(wanted));
     request.put("whole", whole);
-    return table.planner.text("aggregates", request.toString());
+    return planner.text("aggregates", request.toString());
   }
 
   private ObjectNode request() {
@@ -136,7 +138,7 @@ final class PageseekScanBuilder
       request.put("whole", complete);
     }
     String key = request.toString();
-    Planned planned = table.planner.planned("plan", key);
+    Planned planned = planner.planned("plan", key);
     StructType schema = (StructType) DataType.fromJson(planned.text("schema", ""));
     switch (planned.text("way", "")) {
       case "local":

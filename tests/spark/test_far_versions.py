@@ -1,0 +1,87 @@
+"""Versions of files in a store: asked for once while a query is planned, and proven by what is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pageseek as ps
+from pageseek.spark import load
+from support.object_server.server import ObjectServer
+from support.remote_files import content, s3_options
+
+pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
+pytestmark = pytest.mark.spark
+FILES = 3
+
+
+@pytest.fixture
+def server() -> Iterator[ObjectServer]:
+    with ObjectServer() as made:
+        for i in range(FILES):
+            made.objects.put(f"bucket/t/{i}.parquet", content(i))
+        ps.clear_cache()
+        yield made
+
+
+def loaded(spark: Any, server: ObjectServer, **options: Any) -> Any:
+    return load(spark, "s3://bucket/t/", storage_options=s3_options(server), **options)
+
+
+def answers(server: ObjectServer) -> Counter[int]:
+    """The requests since the last time, by the status of their answers."""
+    found = Counter(record.status for record in server.log.records())
+    server.log.reset()
+    return found
+
+
+def seeds(frame: Any) -> list[int]:
+    return sorted(row["seed"] for row in frame.collect())
+
+
+def test_a_query_asks_once_for_each_version(spark: Any, server: ObjectServer) -> None:
+    frame = loaded(spark, server).where("id = 4711")
+    assert answers(server) == {200: 1, 206: FILES}  # a listing, and the ends of the files
+    assert seeds(frame) == list(range(FILES))
+    assert answers(server) == {304: FILES, 206: FILES}  # and the pages
+    assert seeds(loaded(spark, server).where("id = 4711 and seed = 1")) == [1]
+    found = answers(server)  # for the DataFrame, and for the query
+    assert (found[304], found[206]) == (2 * FILES, 1)
+
+
+def test_tasks_that_have_the_footers_do_not_ask(spark: Any, server: ObjectServer) -> None:
+    query = "id between 4711 and 4712"
+    for again in (False, True):
+        frame = loaded(spark, server, local=False, tasks=1).where(query)
+        frame._jdf.queryExecution().executedPlan()
+        answers(server)
+        assert seeds(frame) == sorted([*range(FILES)] * 2)
+        found = answers(server)
+        assert found == ({206: FILES} if again else {206: 2 * FILES})
+
+
+def test_files_that_change_before_a_query_are_read_anew(spark: Any, server: ObjectServer) -> None:
+    frame = loaded(spark, server).where("id = 4711")
+    for new in (7, 8):
+        server.objects.put("bucket/t/1.parquet", content(new))
+        assert seeds(frame.select("seed")) == [0, 2, new]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_files_that_change_after_planning_are_refused(
+    spark: Any, server: ObjectServer, local: bool
+) -> None:
+    frame = loaded(spark, server, local=local).where("id between 4711 and 4712")
+    if not local:
+        assert len(seeds(frame)) == 2 * FILES  # the worker has the footers
+    frame = frame.select("seed")
+    frame._jdf.queryExecution().executedPlan()
+    server.objects.put("bucket/t/1.parquet", content(7))
+    if local:  # its rows are those of the plan
+        assert seeds(frame) == sorted([*range(FILES)] * 2)
+    else:
+        with pytest.raises(Exception, match=r"FileChangedError.*t/1\.parquet"):
+            frame.collect()
