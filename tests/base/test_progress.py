@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import io
+import subprocess
 import sys
+import types
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -74,18 +74,49 @@ def test_a_bar_is_drawn_and_removed(
     assert not shown.out
 
 
+def test_quick_work_does_not_import_tqdm() -> None:
+    code = (
+        "import io, sys, pyarrow as pa, pyarrow.parquet as pq, pageseek as ps\n"
+        "sink = io.BytesIO()\n"
+        "pq.write_table(pa.table({'a': [1]}), sink)\n"
+        "assert ps.scan([sink.getvalue()], progress=True).to_table().num_rows == 1\n"
+        "sys.exit('tqdm' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_plan_is_told_file_by_file() -> None:
+    told: list[ps.Progress] = []
+    scan = ps.scan(SOURCES, filter=ps.col("id") >= ROWS, progress=told.append)
+    for plan in (scan.plan, scan.explain, lambda: scan.schema):
+        told.clear()
+        plan()
+        assert [(now.stage, now.done, now.total) for now in told] == [
+            ("files", i + 1, FILES) for i in range(FILES)
+        ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_seen_on_a_terminal_and_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OutStream(io.StringIO):
+        pass
+
+    OutStream.__module__ = "ipykernel.iostream"
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    for stream, seen in ((Terminal(), True), (io.StringIO(), False), (OutStream(), True)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert progress.interactive() is seen
+        with monkeypatch.context() as patch:
+            patch.setattr(progress, "find_spec", lambda name: None)
+            assert not progress.interactive()
+
+
 def test_without_tqdm_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = builtins.__import__
-
-    def missing(name: str, *rest: Any, **more: Any) -> Any:
-        if name.startswith("tqdm"):
-            raise ImportError(name)
-        return found(name, *rest, **more)
-
-    for name in [name for name in sys.modules if name.startswith("tqdm")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(builtins, "__import__", missing)
-    monkeypatch.setattr(progress.importlib, "import_module", missing)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'pageseek\[progress\]'"):
         ps.scan(SOURCES, progress=True).to_table()
 

@@ -89,7 +89,7 @@ class Mortal(OutputFolder):
     def put(self, name: str, body: bytes) -> None:
         self._step(lambda: OutputFolder.put(self, name, body))
 
-    def move(self, names: Any) -> None:
+    def move(self, names: Any, moved: Any = None) -> None:
         for one, to in names.items():
             self._step(lambda one=one, to=to: OutputFolder.move(self, {one: to}))
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from pageseek.base.report import Report, format_size
@@ -15,8 +18,8 @@ BAR_DELAY = 0.5  # seconds before a bar appears
 class Progress(NamedTuple):
     """How far a scan is: `done` of a `total` of its stage, and the rows and bytes so far.
 
-    `stage` is "files" while they are opened and pruned, "row groups" while these are read, or "column chunks" while
-    indexes are built or verified.
+    `stage` is "files" while they are opened and pruned, or get their names; "row groups" while these are read; or "column
+    chunks" while indexes are built or verified.
     """
 
     stage: str
@@ -30,32 +33,47 @@ Watch = Callable[[Progress], None]
 
 
 class _Bar:
-    """One bar for each stage, by tqdm."""
+    """One bar for each stage that takes long, by tqdm. Quick work does not wait for tqdm to be imported."""
 
     def __init__(self) -> None:
-        try:
-            self._tqdm: Any = importlib.import_module("tqdm.auto").tqdm
-        except ImportError as error:
+        if not _has_tqdm():
             raise ImportError(
                 "progress=True shows a bar by tqdm, which is not installed: pip install 'pageseek[progress]', or give "
                 "a function, which gets a pageseek.Progress"
-            ) from error
+            )
         self._bar: Any = None
-        self._stage = ""
+        self._stage, self._begun = "", time.monotonic()
 
     def __call__(self, now: Progress) -> None:
         if now.stage != self._stage:
             self.close()
-            self._stage = now.stage
-            self._bar = self._tqdm(
-                total=now.total, desc=now.stage, unit="", delay=BAR_DELAY, leave=False
+            self._stage, self._begun = now.stage, time.monotonic()
+        if self._bar is None:
+            if time.monotonic() - self._begun < BAR_DELAY:
+                return
+            made = importlib.import_module("tqdm.auto").tqdm
+            self._bar = made(
+                total=now.total, initial=now.done, desc=now.stage, unit="", leave=False
             )
-        self._bar.set_postfix_str(f"{now.rows:,} rows, {format_size(now.bytes)}", refresh=False)
+        told = [f"{now.rows:,} rows"] if now.rows else []
+        told += [format_size(now.bytes)] if now.bytes else []
+        self._bar.set_postfix_str(", ".join(told), refresh=False)
         self._bar.update(now.done - self._bar.n)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
+            self._bar = None
+
+
+def _has_tqdm() -> bool:
+    return find_spec("tqdm") is not None
+
+
+def interactive() -> bool:
+    """Whether somebody sees a bar: tqdm is installed, and standard error is a terminal or the output of a notebook."""
+    notebook = "ipykernel" in sys.modules and type(sys.stderr).__module__.startswith("ipykernel")
+    return (notebook or (sys.stderr is not None and sys.stderr.isatty())) and _has_tqdm()
 
 
 _UNWATCHED = nullcontext()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Any
 
+from pageseek.base.progress import interactive
 from pageseek.cli import text
 from pageseek.cli.scan import add_table, names
 from pageseek.index import Attached, attach, detach, verify
@@ -93,10 +92,6 @@ def _rates(value: str) -> dict[str, float]:
     return found
 
 
-def _watched() -> bool:
-    return sys.stderr.isatty() and find_spec("tqdm") is not None
-
-
 def _attach(options: argparse.Namespace) -> int:
     made = attach(
         options.file,
@@ -109,7 +104,7 @@ def _attach(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
         table=options.table,
         replace=options.replace,
-        progress=_watched(),
+        progress=interactive(),
     )
     return _said(made, options.json)
 
@@ -157,7 +152,7 @@ def _verify(options: argparse.Namespace) -> int:
     found = verify(
         options.file,
         distinct_index=options.distinct_index,
-        progress=_watched(),
+        progress=interactive(),
         table=options.table,
     )
     if options.json:

@@ -6,12 +6,12 @@ import argparse
 import itertools
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
 
 from pageseek.api import scan as make_scan
+from pageseek.base.progress import interactive
 from pageseek.cli import text
 from pageseek.predicate.expression import And, Expression
 from pageseek.predicate.filters import to_expression
@@ -86,7 +86,7 @@ def _lazy(options: argparse.Namespace, watched: bool) -> Scan:
         columns=options.columns,
         filter=condition(options.where),
         table=options.table,
-        progress=watched and sys.stderr.isatty() and find_spec("tqdm") is not None,
+        progress=watched and interactive(),
     )
 
 

@@ -34,7 +34,9 @@ class Execution:
 
     def plan(self) -> ScanPlan:
         """What would be read."""
-        return make_plan(self.sources, self.request)
+        report = Report(nan=self.request.nan, chunks={})
+        with watched(self.progress, report):
+            return make_plan(self.sources, self.request, report)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches. Each is read when the caller takes it."""
@@ -135,13 +137,15 @@ class Execution:
         if analyze:
             return optimistically(self.sources, self._analyzed).finish()
         report = Report(nan=self.request.nan, chunks={})
-        prepare(self.sources, Scheduler(self.request, report))
+        with watched(self.progress, report):
+            prepare(self.sources, Scheduler(self.request, report))
         report.note_unknown()
         return report
 
     def _analyzed(self, unconfirmed: UnconfirmedVersions | None) -> Report:
         report = Report(nan=self.request.nan, chunks={})
-        prepared = PreparedScan(self.sources, self.request, report, unconfirmed)
+        with watched(self.progress, report):
+            prepared = PreparedScan(self.sources, self.request, report, unconfirmed)
         report = prepared.count_execution()
         with watched(self.progress, report):
             for _ in prepared.tables():

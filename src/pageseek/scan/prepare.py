@@ -71,9 +71,12 @@ class PreparedScan:
         return reader.tables()
 
 
-def make_plan(sources: Sources, request: Request) -> ScanPlan:
-    """Open the files and prune them. This reads the footers, and those parts of the page index that the filter needs."""
-    scheduler = Scheduler(request, Report(nan=request.nan, chunks={}))
+def make_plan(sources: Sources, request: Request, report: Report | None = None) -> ScanPlan:
+    """Open the files and prune them. This reads the footers, and those parts of the page index that the filter needs.
+
+    `report`: an empty one, which is filled.
+    """
+    scheduler = Scheduler(request, Report(nan=request.nan, chunks={}) if report is None else report)
     plan, _ = prepare(sources, scheduler, fold=True)
     plan.report.fold()
     return plan

@@ -102,7 +102,7 @@ class Scan:
     def plan(self, selection: Any = None) -> ScanPlan:
         """Open the files and prune: the plan of what would be read. `selection`: as of `take`."""
         request = self._request if selection is None else self.take(selection)._request
-        plan = Execution(self._sources, request).plan()
+        plan = Execution(self._sources, request, self._progress).plan()
         for note in self._origin.notes:
             plan.report.note(note)
         return plan
@@ -113,7 +113,7 @@ class Scan:
         request, dataset_schema = replace(self._request, limit=None), self._request.dataset_schema
         if dataset_schema is None or not dataset_schema.folders.names:
             request = replace(request, filter=None)  # it leaves out no file by its folders
-        return Execution(self._sources, request).plan().schema
+        return Execution(self._sources, request, self._progress).plan().schema
 
     @property
     def _execution(self) -> Execution:

@@ -60,7 +60,7 @@ def load(
     python_path : str, optional
         As in `read`.
     **options
-        Further options of `pageseek.scan`, as in `read`.
+        Further options of `pageseek.scan`, as in `read`. Over Connect, where the server plans, `progress` has no effect.
 
     Returns
     -------
@@ -77,6 +77,7 @@ def load(
             f"load needs Spark 4, and this is Spark {spark.version}: use pageseek.spark.read, and name columns and filter"
         )
     if not fits(spark):
+        options.pop("progress", None)  # the server plans
         chosen = {"local": local, "native": native, "tasks": tasks, "python_path": python_path}
         return source_frame(spark, source, JAR, columns, filter, {**chosen, **options})
     choices = Choices(tasks, local, native, python_path)

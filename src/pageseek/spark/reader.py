@@ -73,7 +73,8 @@ def read(
         A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
     **options
         Further options of `pageseek.scan`. Here `nan` is "spark", `int96_unit` is "us" and `threads` is 1 unless
-        given: Spark runs a task on each core.
+        given: Spark runs a task on each core. `progress` is of the planning: unless given, there is a bar where the driver has a
+        terminal or a notebook, and `spark.ui.showConsoleProgress` is not off.
 
     Returns
     -------

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pageseek.storage.atomic_files import settle
 from pageseek.storage.files import Files, Place
 from pageseek.storage.resolve import Source, place
 from pageseek.storage.writing import writer
 
-T = TypeVar("T")
 AT_ONCE = 16  # requests under way
 
 
@@ -66,13 +65,14 @@ class OutputFolder:
         with open(self.source(name).path, "rb") as file:
             return file.read()
 
-    def move(self, names: Mapping[str, str]) -> None:
-        """Rename files of the folder. Missing folders are made."""
+    def move(self, names: Mapping[str, str], moved: Callable[[], None] = lambda: None) -> None:
+        """Rename files of the folder. Missing folders are made. `moved` is called after each file."""
         paths = {self.source(one).path: self.source(to).path for one, to in names.items()}
         folders = {os.path.dirname(path) for path in paths.values()}
         self.make_for(names.values())
         for one, to in paths.items():
             os.rename(one, to)
+            moved()
         for folder in self._up(folders):
             settle(os.path.join(folder, "x"))
 
@@ -152,9 +152,10 @@ class StoreFolder(OutputFolder):
         finally:
             store.close()
 
-    def move(self, names: Mapping[str, str]) -> None:
+    def move(self, names: Mapping[str, str], moved: Callable[[], None] = lambda: None) -> None:
         self.make_for(names.values())
-        self._each([partial(self._move, one, to) for one, to in names.items()])
+        for _ in self._each([partial(self._move, one, to) for one, to in names.items()]):
+            moved()
 
     def _move(self, one: str, to: str) -> None:
         there, path = self.source(to), self.source(one).path
@@ -173,15 +174,16 @@ class StoreFolder(OutputFolder):
             with suppress(FileNotFoundError):
                 writer(self.source(name)).delete()
 
-        self._each([partial(gone, name) for name in names])
+        for _ in self._each([partial(gone, name) for name in names]):
+            pass
 
     def drop(self, name: str) -> None:
         with suppress(Exception):
             self.delete(self.names(name))
 
-    def _each(self, calls: list[Callable[[], T]]) -> list[T]:
+    def _each(self, calls: list[Callable[[], None]]) -> Iterator[None]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(lambda call: call(), calls))
+            yield from pool.map(lambda call: call(), calls)
 
 
 def output_folder(path: Any, storage_options: Mapping[str, Any] | None = None) -> OutputFolder:

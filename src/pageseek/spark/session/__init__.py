@@ -6,4 +6,5 @@
 | `hadoop` | its settings of Hadoop |
 | `zone` | its local times |
 | `names` | columns as it finds them, whose case may not matter |
+| `progress` | whether it shows bars |
 """

@@ -10,6 +10,7 @@ from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.scan.scan import Scan
 from pageseek.spark.session.names import spelled
+from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.sources.folders import inference
@@ -28,6 +29,7 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
     source, options["storage_options"] = reached(spark, source, options.get("storage_options"))
+    options["progress"] = progress_of(spark, options.get("progress"))
     settings, given = Settings(spark), options.pop("partitioning", None)
     if given is not False:
         given = inference(settings, None if given is True else given)

@@ -6,16 +6,19 @@ import heapq
 import pickle
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError, PageseekError, UnsupportedError
+from pageseek.base.progress import Watch, counted
+from pageseek.base.report import Report
 from pageseek.dataset.sources import files_of
 from pageseek.index import attach
 from pageseek.index import verify as verified
+from pageseek.spark.session.progress import progress_of
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.tasks.shipping import check_version, shipped
 from pageseek.spark.tasks.sizing import parallelism_of
@@ -48,6 +51,7 @@ def attach_index(
     replace: bool = False,
     verify: bool = False,
     tasks: int | None = None,
+    progress: bool | Watch | None = None,
     python_path: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
@@ -68,6 +72,9 @@ def attach_index(
         Compare the indexes that a file has with its data, and build them again if they are wrong. All pages are read for that.
     tasks : int, optional
         The greatest number of tasks; by default four for each core of the session. A file is never divided.
+    progress : bool or function, optional
+        Show for how many files the tasks are packed, as in `pageseek.scan`; by default where the driver has a terminal or a
+        notebook. Spark's own bar shows the tasks.
     python_path : str, optional
         As in `read`.
     storage_options : mapping, optional
@@ -107,7 +114,9 @@ def attach_index(
         "page_index": page_index, "bloom": bloom, "distinct": distinct, "distinct_index": distinct_index,
         "indexes": indexes, "replace": replace,
     }  # fmt: skip
-    parts = _packed(named.files, tasks or TASKS_PER_CORE * parallelism_of(spark))
+    most, shown = tasks or TASKS_PER_CORE * parallelism_of(spark), progress_of(spark, progress)
+    with counted("files", len(named.files), shown, Report()) as step:
+        parts = _packed(named.files, most, step)
     packed = tuple(pickle.dumps((part, how, verify)) for part in parts)
     task = shipped("pageseek.spark.writing.attach", "run", python_path, packed)
     rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, REPORT_DDL).collect()
@@ -121,10 +130,13 @@ def attach_index(
     return made
 
 
-def _packed(files: Sequence[Source], most: int) -> list[list[Source]]:
-    """The files in groups of about the same bytes, the largest first."""
+def _packed(files: Sequence[Source], most: int, step: Callable[[], None]) -> list[list[Source]]:
+    """The files in groups of about the same bytes, the largest first. `step` is called after each file."""
+    sizes = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        sizes = list(pool.map(_size, files))
+        for size in pool.map(_size, files):
+            sizes.append(size)
+            step()
     count = min(most, len(files))
     heap = [(0, i) for i in range(count)]
     parts: list[list[Source]] = [[] for _ in range(count)]

@@ -16,7 +16,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,11 +40,14 @@ _TIME = "%Y%m%dT%H%M%S"
 
 @dataclass(slots=True)
 class Staging:
-    """The staging folder of one write. `job` is unique, and a part of the names of its files."""
+    """The staging folder of one write. `job` is unique, and a part of the names of its files. `moved` is called after each file
+    that has got its name.
+    """
 
     folder: OutputFolder
     job: str
     _lock: int | None = field(default=None, repr=False)
+    moved: Callable[[], None] = lambda: None
 
     @property
     def name(self) -> str:
@@ -63,7 +66,7 @@ class Staging:
         folder.put(f"{self.name}/{MANIFEST}", json.dumps(manifest).encode())
         if marked:
             folder.delete([SUCCESS])
-        folder.move(files)
+        folder.move(files, self.moved)
         folder.put(f"{self.name}/{PUBLISHED}", b"")
         _finish(folder, self.name, manifest)
 

@@ -93,7 +93,7 @@ class IcebergTarget(Target):
         self, staging: Staging, made: Sequence[StagedReport], mode: str, dynamic: bool
     ) -> int | None:
         names = {one.staged or "": one.name for one in made}
-        self.folder.move(names)  # nobody reads them before a snapshot has them
+        self.folder.move(names, staging.moved)  # nobody reads them before a snapshot has them
         try:
             return self._commit(made, mode, dynamic)
         except (FileExistsError, UnsupportedError):

@@ -9,6 +9,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PredicateError, UnsupportedError
+from pageseek.base.progress import Watch, counted
+from pageseek.base.report import Report
+from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.writing.commit import STALE_AFTER, begin, one_attempt_each, recover
@@ -78,6 +81,7 @@ def write(
     group_rows: int = GROUP_ROWS,
     file_rows: int | None = None,
     stale_after: float = STALE_AFTER,
+    progress: bool | Watch | None = None,
     python_path: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Written:
@@ -125,6 +129,9 @@ def write(
     stale_after : float
         Seconds after which another write without a lock is taken to be dead, and settled. On local disks and NFS there are
         locks. Object stores have none; 0 settles all other writes there, if none is at work.
+    progress : bool or function, optional
+        Show how far it is with giving the files their names, as in `pageseek.scan`; by default where the driver has a terminal or
+        a notebook. Spark's own bar shows the tasks.
     python_path : str, optional
         As in `read`.
     storage_options : mapping, optional
@@ -200,7 +207,9 @@ def write(
         made = sorted((one for one in reports if one.staged is not None), key=attrgetter("name"))
         if not made and not partitions and target.wants_a_file:  # so that the schema can be read
             made = [StagedReport(*row.values()) for row in write_empty(spec).to_pylist()]
-        removed = target.publish(staging, made, mode, dynamic)
+        shown = progress_of(df.sparkSession, progress)
+        with counted("files", len(made), shown, Report()) as staging.moved:
+            removed = target.publish(staging, made, mode, dynamic)
     if removed is None:
         return Written(target.name)
     return Written(
