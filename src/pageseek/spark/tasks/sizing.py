@@ -13,6 +13,7 @@ import pyarrow as pa
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import Calendars
 from pageseek.spark.session.settings import Settings, ToldSession
+from pageseek.spark.tasks.row_size import decoded_row_bytes
 from pageseek.spark.tasks.task import pack
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
     Spark takes the output of a Python function to be as large as its input, here 8 bytes an id, and broadcasts what is
     small. The step is a power of two, so that Spark drops the other ids by one instruction each.
     """
-    step = 1
-    while step * tasks * 8 < size(plan):
+    step, told = 1, size(plan)
+    while step * tasks * 8 < told:
         step *= 2
     return step * tasks, step
 
@@ -75,12 +76,13 @@ def range_of(spark: SparkSession, plan: ScanPlan, tasks: int) -> tuple[DataFrame
 
 
 def size(plan: ScanPlan) -> int:
-    """About the bytes that a plan gives to Spark: by the size of a row as Spark counts it, at least the bytes read."""
+    """About the bytes that a plan gives to Spark: by the size of a row as Spark counts it, at least the bytes of the decoded
+    values, and those that are read.
+    """
     rows = plan.num_rows if plan.request.limit is None else min(plan.num_rows, plan.request.limit)
-    width = ROW_BYTES + sum(_width(field.type) for field in plan.schema)
-    if plan.request.limit is not None:
-        return rows * width
-    return max(rows * width, plan.cost)
+    counted = ROW_BYTES + sum(_width(field.type) for field in plan.schema)
+    size = rows * max(counted, decoded_row_bytes(plan))
+    return size if plan.request.limit is not None else max(size, plan.cost)
 
 
 def _width(kind: pa.DataType) -> int:
