@@ -20,7 +20,18 @@ import pyarrow as pa
 from far_queries import compared
 
 import pageseek as ps
-from pageseek.spark import aggregate, attach_index, lookup, read, write
+from pageseek.base.errors import UnsupportedError
+from pageseek.spark import (
+    aggregate,
+    attach_index,
+    input_files,
+    load,
+    lookup,
+    read,
+    report,
+    reports,
+    write,
+)  # fmt: skip
 from pageseek.spark.tasks.sizing import parallelism_of
 
 warnings.simplefilter("ignore")
@@ -131,6 +142,23 @@ def old_times(spark: Any) -> list[Any]:
     return found
 
 
+def reported(spark: Any, directory: str) -> list[Any]:
+    """What reports over Connect have: those of what the client has planned, and the error for what the server plans."""
+    one = read(spark, directory, ["k"], ps.col("k") == 4711)
+    two = lookup(spark, directory, [7, 8, -1], "k", ["s"])
+    both = one.join(two, "k", "left").where("k > 5").select("k")
+    made = [report(frame) for frame in (one, two, both)]
+    found: list[Any] = [[one.analyzed, one.files.total, one.files.read] for one in made]
+    found.append("over Connect, tasks do not report" in str(made[0]))
+    found.append([os.path.basename(name) for name in input_files(both)])
+    for ask in (report, input_files, reports):
+        try:
+            ask(load(spark, directory).where("k = 4711"))
+        except UnsupportedError as error:
+            found.append(str(error))
+    return found
+
+
 def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     found: dict[str, Any] = {"session": type(spark).__module__}
     row = read(spark, directory, ["k", "s"], ps.col("k") == 4711).collect()
@@ -170,6 +198,7 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
         .collect()
     ]
     if kind == "remote":
+        found["reports"] = reported(spark, directory)
         found["far"] = compared(spark, tempfile.mkdtemp(dir=directory, prefix="_"))
     folder = f"{directory}-written"
     done = write(read(spark, directory), folder, cluster_by="k", files=2, bloom=["s"])

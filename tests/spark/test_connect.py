@@ -37,6 +37,13 @@ def test_a_connect_session_gives_the_same_answers(
     assert found["none_columns"] == ["k", "s", "t", "d"]
     assert found["limit"] == 4000
     assert found["large_function"] == 1
+    *planned, noted, files, report, named, reports = found["reports"]
+    assert planned == [[False, 4, 1], [False, 4, 1], [False, 8, 2]]
+    assert noted
+    assert files == ["0.parquet"]
+    assert "the server plans" in report
+    assert "pageseek.scan" in report
+    assert (report, named) == (reports, report.replace("report:", "input_files:"))
     assert found["far"] == {
         "wrong": [],
         "rows": 1,

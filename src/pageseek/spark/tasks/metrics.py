@@ -72,6 +72,8 @@ class Run:
         Why parts may not have reported.
     keys : bool
         Whether tasks rule out rows by keys that the plan does not know.
+    unheard : bool
+        Whether its tasks have no way to report.
     """
 
     planned: Report
@@ -81,6 +83,7 @@ class Run:
     parts: frozenset[bytes] | None = None
     missing: str = "others were stopped early, failed, or go on"
     keys: bool = False
+    unheard: bool = False
     number: str = field(default_factory=lambda: str(next(_NUMBERS)))
     _local: Report | None = None
     _accumulator: Any = None
@@ -91,6 +94,7 @@ class Run:
     def accumulator(self, spark: SparkSession) -> Any:
         """For the tasks of all its actions; None over Connect, which has none."""
         if "connect" in type(spark).__module__:
+            self.unheard = True
             return None
         if self._accumulator is None:
             from pyspark.accumulators import _accumulatorRegistry
@@ -141,6 +145,11 @@ class Run:
             )
         if self._local is not None:
             return self._local
+        if self.unheard:
+            return _noted(
+                self.planned,
+                "this is the plan: over Connect, tasks do not report what they have read",
+            )
         if self.parts is None:
             return _noted(self.planned, "no action has read this yet")
         found = {} if self._accumulator is None else self._accumulator.value

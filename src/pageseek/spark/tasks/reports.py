@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ def report(frame: DataFrame) -> Report:
     says so. An action that Spark plans anew, such as `count()`, is found as long as it was the last one on the
     same `load`.
 
+    Over Connect, tasks have no way to report. For DataFrames of `read`, `lookup` and `aggregate` there is what was planned,
+    since the client has planned it; those of `load` and of the format are planned by the server.
+
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
@@ -39,7 +42,7 @@ def report(frame: DataFrame) -> Report:
     Raises
     ------
     UnsupportedError
-        There is nothing of this package in the DataFrame, or the session is one of Connect.
+        There is nothing of this package in the DataFrame, or its session is one of Connect and the server has planned it.
     """
     found = list(reports(frame).values())
     return found[0] if len(found) == 1 else _together(found)
@@ -47,7 +50,11 @@ def report(frame: DataFrame) -> Report:
 
 def _together(reports: list[Report]) -> Report:
     """Reports of several sources as one."""
-    made = Report(analyzed=True, nan="spark", file_bytes=sum(one.file_bytes for one in reports))
+    made = Report(
+        analyzed=any(one.analyzed for one in reports),
+        nan="spark",
+        file_bytes=sum(one.file_bytes for one in reports),
+    )
     chunks = made.chunks or {}
     made.version = "weak" if any(one.version == "weak" for one in reports) else "strong"
     made.filter = "; ".join(dict.fromkeys(one.filter for one in reports if one.filter))
@@ -91,12 +98,13 @@ def reports(frame: DataFrame) -> dict[str, Report]:
             name = f"{run.source} ({number})"
         made[name] = run.report()
     if not made:
-        raise _no_scan("report")
+        raise _no_scan(frame, "report")
     return made
 
 
 def input_files(frame: DataFrame) -> list[str]:
-    """The addresses of the files that a DataFrame of `load` reads, as in `_metadata.file_path`: those that its filters leave.
+    """The addresses of the files that a DataFrame of `load`, `read` or `lookup` reads, as in `_metadata.file_path`: those that its
+    filters leave.
 
     `DataFrame.inputFiles()` knows Spark's own formats alone. Nothing is read.
 
@@ -108,10 +116,13 @@ def input_files(frame: DataFrame) -> list[str]:
     Raises
     ------
     UnsupportedError
-        There is no scan of `load` in the DataFrame, or the session is one of Connect.
+        As in `report`.
     """
     if not hasattr(frame, "_jdf"):
-        raise _no_scan("input_files")
+        runs: list[Run | None] = list(_runs_of(frame))
+        if not runs:
+            raise _no_scan(frame, "input_files")
+        return _addresses(runs)
     query = frame._jdf.queryExecution()
     plan = query.optimizedPlan()
     runs = [_run_of(scan) for _, scan in _scans_of(plan)] + list(
@@ -119,19 +130,30 @@ def input_files(frame: DataFrame) -> list[str]:
     )
     # what filters leave nothing of is gone from the optimized plan
     if not runs and not _has_table(query.analyzed()):
-        raise _no_scan("input_files")
+        raise _no_scan(frame, "input_files")
+    return _addresses(runs)
+
+
+def _addresses(runs: Iterable[Run | None]) -> list[str]:
     files = [file.source for run in runs if run is not None for file in run.files]
     return list(dict.fromkeys(map(address, files)))
 
 
-def _no_scan(name: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{name}: this DataFrame has no scan of pageseek in a Classic session, or nothing was left to read"
-    )
+def _no_scan(frame: DataFrame, name: str) -> UnsupportedError:
+    why = f"{name}: this DataFrame has no scan of pageseek, or nothing was left to read"
+    if not hasattr(frame, "_jdf"):
+        why += (
+            "; over Connect, the server plans what load and the format read, and does not tell: use pageseek.spark.read, which "
+            "plans here, or pageseek.scan(source, filter=...).explain(analyze=True), which reads here and counts"
+        )
+    return UnsupportedError(why)
 
 
 def _runs_of(frame: DataFrame) -> Iterator[Run]:
     if not hasattr(frame, "_jdf"):
+        for name in dict.fromkeys(_functions_of_connect(frame._plan)):
+            if (run := _named_run(name)) is not None:
+                yield run
         return
     plan = frame._jdf.queryExecution().optimizedPlan()
     for table, scan in _scans_of(plan):
@@ -158,6 +180,19 @@ def _functions_of(plan: Any) -> Iterator[str]:
     children = plan.children()
     for i in range(children.size()):
         yield from _functions_of(children.apply(i))
+
+
+def _functions_of_connect(plan: Any) -> Iterator[str]:
+    """The names of the functions over Arrow batches in a plan of Connect's client."""
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    name = getattr(getattr(plan, "_function", None), "_function_name", None)
+    if name is not None:
+        yield name
+    for value in vars(plan).values():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(one, LogicalPlan):
+                yield from _functions_of_connect(one)
 
 
 def _run_of(scan: Any) -> Run | None:
