@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pageseek.spark import load, read
+from support.sql_doors import ORACLE, settings
+from support.writer import INT32, Column, integer, write
 
 pytestmark = pytest.mark.spark
 NARROW = pa.schema(
@@ -99,3 +102,29 @@ def test_aggregates_have_the_types_of_all(spark: Any, folder: str, condition: st
     )
     groups = frame.groupBy("day").agg({"i": "max"}).collect()
     assert sorted(row[1] for row in groups) == [day + 49 for day in days]
+
+
+def test_values_beyond_an_unsigned_type_come_as_they_are_stored(spark: Any, tmp_path: Path) -> None:
+    values = {8: [0, 255, -1, 300, None, -256], 16: [0, 65_535, -1, 70_000, None, -65_536]}
+    columns = [
+        Column(
+            f"u{bits}", INT32, of, [2, 2, 2], logical=integer(bits, False), encodings="dictionary"
+        )
+        for bits, of in values.items()
+    ]
+    path = str(tmp_path / "odd.parquet")
+    Path(path).write_bytes(write(columns))
+    own = spark.read.parquet(path)
+    assert [tuple(row) for row in own.collect()] == list(zip(*values.values(), strict=True))
+    conditions = ["true", *(f"u{bits} = {v}" for bits, of in values.items() for v in of if v)]
+    conditions += ["u8 < 0", "u16 > 65535", "u8 in (-1, 300)", "u16 between -1 and 5", "u8 is null"]
+    for how in ({}, {"local": False, "native": False}):
+        frame = load(spark, path, **how)
+        assert frame.schema == own.schema
+        for condition in conditions:
+            with settings(spark, ORACLE):
+                expected = own.where(condition).collect()
+            assert frame.where(condition).collect() == expected, condition
+            assert read(spark, path, filter=condition).collect() == expected, condition
+        ends = ["min(u8)", "max(u8)", "min(u16)", "max(u16)"]
+        assert frame.selectExpr(*ends).collect() == own.selectExpr(*ends).collect()

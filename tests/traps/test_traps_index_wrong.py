@@ -113,6 +113,18 @@ def test_a_wrong_boundary_order_is_not_believed(values: list[Any], order: int) -
     agree(data, 0, 1, 3, 4, 7)
 
 
+@pytest.mark.parametrize("page", [0, 1, 2])
+def test_extremes_do_not_use_bounds_that_contradict_each_other(page: int) -> None:
+    def swapped(index: Struct) -> None:
+        index[2][page], index[3][page] = index[3][page], index[2][page]
+
+    column = Column(
+        "x", INT32, [7, 1, 3, 9, 5, 6], [2, 2, 2], statistics=False, edit_column_index=swapped
+    )
+    found = ps.scan(write([column])).aggregate([("x", "min"), ("x", "max")])
+    assert found.to_pylist() == [{"x_min": 1, "x_max": 9}]
+
+
 def _bounds(
     lower: list[bytes] | None = None, upper: list[bytes] | None = None
 ) -> Callable[[Struct], None]:

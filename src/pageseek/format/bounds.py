@@ -154,17 +154,17 @@ class Bounds:
         greatest, values may take as an array.
         """
         self._leaf_type, self._n, self._max_bytes = leaf_type, n, max_bytes
-        low, low_offsets, high, high_offsets, self._known = convert.convert_bounds(
+        low, low_offsets, high, high_offsets, known = convert.convert_bounds(
             leaf_type.core, data, places, n
         )
         self._lower, self._upper = (low, low_offsets), (high, high_offsets)
         self.zones = rows.Zones(
-            leaf_type.kind, leaf_type.width, n, low, low_offsets, high, high_offsets, self._known,
+            leaf_type.kind, leaf_type.width, n, low, low_offsets, high, high_offsets, known,
             null_pages, null_counts, nan_counts, counts, order,
         )  # fmt: skip
 
     def _array(self, values: Any, offsets: Any) -> pa.Array:
-        known = np.frombuffer(self._known, np.uint8)
+        known = np.frombuffer(self.zones.known, np.uint8)  # not those that contradict each other
         validity = np.packbits(known, bitorder="little")
         missing = int(self._n - known.sum())
         if self._leaf_type.kind != K_FIXED:

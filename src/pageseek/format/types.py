@@ -86,10 +86,15 @@ class _Options(NamedTuple):
     string_type: str
     dictionary_columns: tuple[str, ...]
     out_of_range: str
+    wide_unsigned: bool
 
 
 class Options(_Options):
-    """The types in which columns come out. A tuple, because it is part of many keys and has to hash quickly."""
+    """The types in which columns come out. A tuple, because it is part of many keys and has to hash quickly.
+
+    `wide_unsigned`: unsigned integers of 8 and 16 bits are signed ones of twice the bits, so that stored values outside of
+    the declared range come out as they are.
+    """
 
     __slots__ = ()
 
@@ -99,8 +104,11 @@ class Options(_Options):
         string_type: str = "string",
         dictionary_columns: tuple[str, ...] = (),
         out_of_range: str = "error",
+        wide_unsigned: bool = False,
     ) -> Self:
-        self = super().__new__(cls, int96_unit, string_type, dictionary_columns, out_of_range)
+        self = super().__new__(
+            cls, int96_unit, string_type, dictionary_columns, out_of_range, wide_unsigned
+        )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
         if self.string_type not in ("string", "large", "view"):
@@ -279,6 +287,8 @@ def _natural(
     if logical == L_DECIMAL and physical in (INT32, INT64, BYTE_ARRAY, FIXED):
         found = _decimal(element, a, b)
     elif logical == L_INTEGER and physical in (INT32, INT64):
+        if options.wide_unsigned and not b and a in (8, 16):
+            a, b = 2 * a, 1
         if (a == 64) == (physical == INT64):
             found = _INTEGERS.get((a, bool(b)))
     elif logical == L_DATE and physical == INT32:

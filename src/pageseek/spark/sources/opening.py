@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,4 +34,6 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
     settings, given = Settings(spark), options.pop("partitioning", None)
     if given is not False:
         given = inference(settings, None if given is True else given)
-    return spelled(scan(source, partitioning=given, **{**OPTIONS, **options}), settings)
+    made = scan(source, partitioning=given, **{**OPTIONS, **options})
+    types = made._request.options._replace(wide_unsigned=True)
+    return spelled(replace(made, _request=replace(made._request, options=types)), settings)
