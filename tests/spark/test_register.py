@@ -155,7 +155,11 @@ def test_another_session_has_its_own_settings(
 @pytest.mark.parametrize(
     ("options", "path", "error"),
     [
-        ({}, "/none/at/all", "FileNotFoundError: /none/at/all: no such file"),
+        (
+            {},
+            "/none/at/all",
+            "FileNotFoundError: /none/at/all: no such file; .*the format only reads",
+        ),
         ({"locl": "true"}, ".", "option 'locl' does not exist: .*'local'"),
         ({"local": "perhaps"}, ".", "option 'local' cannot be 'perhaps': true or false"),
         ({"tasks": "few"}, ".", "option 'tasks' cannot be 'few'"),

@@ -77,6 +77,10 @@ class Factory(Proxy):
             return table(spark, wanted.source, choices, schema=schema, **rest, **wanted.scan)
         except (ValueError, TypeError) as error:  # of the value of an option
             raise UnsupportedError(str(error)) from error
+        except FileNotFoundError as error:  # Spark asks for the columns of what it is to write, too
+            raise FileNotFoundError(
+                f"{error}; the format only reads: pageseek.spark.write writes"
+            ) from error
 
     def on_stream(self, about: Any) -> Any:
         """The Python Data Source that reads streams. `about`: the session."""

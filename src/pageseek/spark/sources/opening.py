@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # What scans have here unless the caller says otherwise: Spark runs a task on each core.
-OPTIONS = {"nan": "spark", "int96_unit": "us", "threads": 1}
+OPTIONS: dict[str, Any] = {"nan": "spark", "int96_unit": "us", "threads": 1}
 
 
 def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:

@@ -5,6 +5,7 @@
 | `write` | `write`, on the driver |
 | `write_types` | the types of its files |
 | `write_task` | what its tasks do |
+| `trial` | what they would fail at, found by a file without rows |
 | `commit` | how its files appear once, and what becomes of dead writes |
 | `targets`, `delta_write`, `iceberg_write` | a folder, or a table with a commit of its own |
 | `lake_columns`, `file_statistics` | what a table wants of columns and of files |

@@ -118,6 +118,10 @@ class DeltaTarget(Target):
     def files(self) -> Sequence[str]:
         return [unquote(one["path"]) for one in self._actions()]
 
+    def beside(self, mode: str, dynamic: bool) -> Sequence[str]:
+        """None: `fitted` knows what the table's columns are."""
+        return ()
+
     def publish(
         self, staging: Staging, made: Sequence[StagedReport], mode: str, dynamic: bool
     ) -> int | None:

@@ -89,6 +89,10 @@ class IcebergTarget(Target):
         self._ice.refresh()
         return [one.file.file_path for one in self._ice.scan().plan_files()]
 
+    def beside(self, mode: str, dynamic: bool) -> Sequence[str]:
+        """None: `fitted` knows what the table's columns are."""
+        return ()
+
     def publish(
         self, staging: Staging, made: Sequence[StagedReport], mode: str, dynamic: bool
     ) -> int | None:

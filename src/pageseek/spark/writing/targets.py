@@ -53,6 +53,10 @@ class Target:
         """The files that are there."""
         return visible(self.folder)
 
+    def beside(self, mode: str, dynamic: bool) -> Sequence[str]:
+        """The files that may stay beside those of a write, and are read together with them."""
+        return self.files() if mode == "append" or (mode == "overwrite" and dynamic) else ()
+
     def publish(
         self, staging: Staging, made: Sequence[StagedReport], mode: str, dynamic: bool
     ) -> int | None:

@@ -16,6 +16,7 @@ from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.writing.commit import STALE_AFTER, begin, one_attempt_each, recover
 from pageseek.spark.writing.targets import target_of
+from pageseek.spark.writing.trial import try_out
 from pageseek.spark.writing.write_task import (
     REPORT_DDL,
     StagedReport,
@@ -147,10 +148,11 @@ def write(
     FileExistsError
         There are files, and the mode is "error".
     UnsupportedError
-        A column has a type that Parquet files of Spark do not have; or the table has a feature or a column for which nothing
+        A column has a type that Parquet files of Spark do not have, or that has none in common with that of the files that are
+        there; or it cannot have an index; or the table has a feature or a column for which nothing
         can be written here; or the folder is an Iceberg table, or lies inside a table.
     PredicateError
-        There is no column of a name, or two.
+        There is no column of a name, or two; or the files that are there lie in folders of other columns.
     """
     _check(layout, mode, group_rows, file_rows, files)
     target = target_of(*reached(df.sparkSession, path, storage_options))
@@ -184,6 +186,7 @@ def write(
             f'{target.name}: there are files in it; say mode="append", "overwrite" or "ignore"'
         )
     version = df.sparkSession.version
+    beside = target.beside(mode, dynamic)
     with closing(begin(target.folder)) as staging:
         spec = WriteSpec(
             folder=target.folder,
@@ -201,6 +204,7 @@ def write(
             file_rows=file_rows,
             statistics=target.states,
         )
+        try_out(spec, beside)
         found = rows.mapInArrow(make_task(spec, python_path), REPORT_DDL).collect()
         reports = [StagedReport(*row) for row in found]
         one_attempt_each([(one.partition, one.attempt) for one in reports])

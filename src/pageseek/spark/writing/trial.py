@@ -1,0 +1,83 @@
+"""What tasks would fail at, found by the driver before there is one: by a file without rows, with the columns and indexes of those to come."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+
+from pageseek.api import scan
+from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
+from pageseek.dataset.widening import joined_fields
+from pageseek.index import attach
+from pageseek.scan.scan import Scan
+from pageseek.spark.sources.opening import OPTIONS
+from pageseek.spark.writing.write_task import StagedFile, WriteSpec
+from pageseek.storage.hive import partitions_of
+from pageseek.storage.resolve import Sources
+
+
+def try_out(spec: WriteSpec, there: Sequence[str]) -> None:
+    """Write a file without rows on this machine, and read it together with one that is there.
+
+    Parameters
+    ----------
+    spec : WriteSpec
+        What is written.
+    there : sequence of str
+        Files that stay beside the new ones, below the folder; others than Parquet files count for nothing.
+
+    Raises
+    ------
+    PageseekError
+        A column cannot have an index.
+    PredicateError
+        The files that are there are in folders of other columns.
+    UnsupportedError
+        They have columns of other types, so that the folder could not be read.
+    ValueError
+        There is no such kind of index.
+    """
+    beside = next((name for name in there if _is_data(name)), None)
+    if not (spec.bloom or spec.indexes or beside):
+        return
+    with tempfile.TemporaryDirectory(prefix="pageseek-write-") as folder:
+        path = os.path.join(folder, "0.parquet")
+        StagedFile(spec, path).close()
+        if beside is not None:
+            _check_folders(spec, beside)
+            _check_types(spec, path, beside)
+        if spec.bloom or spec.indexes:
+            try:
+                attach(
+                    path, page_index=False, bloom=spec.bloom, indexes=spec.indexes, in_place=True
+                )
+            except PageseekError as error:
+                raise type(error)(str(error).replace(path, "write")) from None
+
+
+def _is_data(name: str) -> bool:
+    return name.endswith(".parquet") and not any(
+        one.startswith(("_", ".")) and "=" not in one for one in name.split("/")
+    )
+
+
+def _check_folders(spec: WriteSpec, beside: str) -> None:
+    old = [name for name, _ in partitions_of(beside.split("/")[:-1])]
+    if old != list(spec.partition_by):
+        raise PredicateError(
+            f"{spec.folder.name}: its files are in folders of {', '.join(old) or 'no column'}, and partition_by names "
+            f"{', '.join(spec.partition_by) or 'none'}: a folder with both could not be read"
+        )
+
+
+def _check_types(spec: WriteSpec, path: str, beside: str) -> None:
+    new = scan(path, partitioning=False, **OPTIONS)
+    old = Scan(Sources.of((spec.folder.source(beside),)), new._request)
+    joined = joined_fields(list(old.schema), list(new.schema))
+    if isinstance(joined, tuple):
+        before, after = joined
+        raise UnsupportedError(
+            f"{spec.folder.name}: column {before.name!r} is {before.type} in its files, and would be {after.type} in the new "
+            "ones: no type holds the values of both exactly; cast it, or write to another folder"
+        )
