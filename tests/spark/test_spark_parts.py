@@ -290,3 +290,26 @@ def test_a_file_that_an_executor_does_not_see_is_named_with_a_remedy(tmp_path: P
     with pytest.raises(FileNotFoundError) as raised:
         list(run(part, ps.__version__))
     assert "every node sees it" in "".join(raised.value.__notes__)
+
+
+def test_a_task_imports_nothing_of_the_drivers():
+    code = (
+        "import sys, pageseek.spark.tasks.task\n"
+        "print([n for n in sys.modules if n.startswith('pageseek.spark.') and n.split('.')[2] not in "
+        "('tasks', 'calendar', 'columns', 'session')])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "[]\n"
+
+
+def test_public_names_are_functions_whatever_was_imported_before():
+    code = (
+        "import importlib, pkgutil, pageseek.spark as spark\n"
+        "for one in pkgutil.walk_packages(spark.__path__, 'pageseek.spark.'): importlib.import_module(one.name)\n"
+        "assert dir(spark) == sorted(spark.__all__)\n"
+        "print([n for n in spark.__all__ if not callable(getattr(spark, n)) or getattr(spark, n).__name__ != n])\n"
+        "try: spark.nothing\n"
+        "except AttributeError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "[]\nmodule 'pageseek.spark' has no attribute 'nothing'\n"

@@ -2,8 +2,8 @@
 
 | room | job |
 |---|---|
-| `aggregate` | `aggregate` |
-| `load`, `reader`, `register` | `load`, `read`, and the format "pageseek" of a session |
+| `aggregator` | `aggregate` |
+| `loader`, `reader`, `registration` | `load`, `read`, and the format "pageseek" of a session |
 | `lookups`, `writing` | `lookup`; `write` and `attach_index` |
 | `datasource` | the format as a Python Data Source: over Connect, and for streams |
 | `table` | the format as a table of DataSource V2, in Classic sessions |
@@ -16,17 +16,22 @@
 
 A room imports only rooms further down.
 
-pyspark is imported only when a function is called.
+Functions are imported when they are first used: a task in an executor needs none of them. pyspark is imported only when a function
+is called.
 """
 
-from pageseek.spark.aggregate import aggregate
-from pageseek.spark.load import load
-from pageseek.spark.lookups.lookup import lookup
-from pageseek.spark.reader import read
-from pageseek.spark.register import register
-from pageseek.spark.tasks.reports import input_files, report, reports
-from pageseek.spark.writing.attach import attach_index
-from pageseek.spark.writing.write import Written, write
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pageseek.spark.aggregator import aggregate
+    from pageseek.spark.loader import load
+    from pageseek.spark.lookups.lookup import lookup
+    from pageseek.spark.reader import read
+    from pageseek.spark.registration import register
+    from pageseek.spark.tasks.reports import input_files, report, reports
+    from pageseek.spark.writing.attach import attach_index
+    from pageseek.spark.writing.write import Written, write
 
 __all__ = [
     "Written",
@@ -41,3 +46,32 @@ __all__ = [
     "reports",
     "write",
 ]
+
+# where each is. No module in this folder has the name of one: it would take its place when it is imported.
+_HOMES = {
+    "Written": "writing.write",
+    "aggregate": "aggregator",
+    "attach_index": "writing.attach",
+    "input_files": "tasks.reports",
+    "load": "loader",
+    "lookup": "lookups.lookup",
+    "read": "reader",
+    "register": "registration",
+    "report": "tasks.reports",
+    "reports": "tasks.reports",
+    "write": "writing.write",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a function when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

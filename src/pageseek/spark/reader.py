@@ -9,7 +9,7 @@ from pageseek.dataset.file_cache import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import as_sent, as_wanted
 from pageseek.spark.filters.binding import Binding
-from pageseek.spark.load import loaded
+from pageseek.spark.loader import loaded
 from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.shim import fits

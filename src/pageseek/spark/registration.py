@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.errors import UnsupportedError
 from pageseek.spark.datasource.growing import OPTIONS
 from pageseek.spark.datasource.source import register_source, source_class, told
-from pageseek.spark.load import table
+from pageseek.spark.loader import table
 from pageseek.spark.sources.options import parsed
 from pageseek.spark.table.shim import JAR, Proxy, fits, python_of
 from pageseek.spark.table.table import Choices

@@ -13,7 +13,7 @@ from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import quoted
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.filters.binding import Binding
-from pageseek.spark.load import load
+from pageseek.spark.loader import load
 from pageseek.spark.reader import frame_of, read
 from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
