@@ -449,7 +449,9 @@ def main() -> int:
         session.stop()
     seconds = time.perf_counter() - start
     if options.markdown:
-        options.markdown.write_text(markdown(proof.lines, path, proof.pages, seconds))
+        others = options.markdown.read_text() if options.markdown.exists() else ""
+        own = markdown(proof.lines, path, proof.pages, seconds)
+        options.markdown.write_text(own + "".join(others.partition("\n## ")[1:]))
     print(f"all shown, in {seconds:.0f} s")
     return 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 
 from pageseek.spark import load
 from pageseek.spark.table import native
-from support.spark_sql import FILES, ROWS, predicate, write_folder
+from support.spark_folder import FILES, ROWS, write_folder
 
 pytestmark = pytest.mark.spark
 
@@ -28,34 +27,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def rows(frame: Any) -> list[str]:
     return sorted(map(str, frame.collect()))
-
-
-@pytest.mark.parametrize(
-    ("zone", "ansi"), [("UTC", "true"), ("America/New_York", "false"), ("Asia/Kolkata", "true")]
-)
-def test_random_predicates_have_the_rows_of_sparks_reader(
-    spark: Any, folder: str, conf: Callable[[str, str], None], zone: str, ansi: str
-):
-    conf("spark.sql.session.timeZone", zone)
-    conf("spark.sql.ansi.enabled", ansi)
-    # with these, Spark loses rows for NaN
-    conf("spark.sql.parquet.filterPushdown", "false")
-    conf("spark.sql.inMemoryColumnarStorage.partitionPruning", "false")
-    rng = random.Random(f"{zone} 11")
-    ours, own = load(spark, folder), spark.read.parquet(folder).cache()
-    tasks = load(spark, folder, local=False, native=False)
-    compared = 0
-    for _ in range(10):
-        condition = predicate(rng)
-        try:
-            expected = rows(own.where(condition).select("k", "st.a", "s"))
-        except Exception:  # what Spark itself refuses, such as a cast
-            continue
-        frame = rng.choice((ours, ours, tasks))
-        assert rows(frame.where(condition).select("k", "st.a", "s")) == expected, condition
-        compared += 1
-    own.unpersist()
-    assert compared >= 5
 
 
 def way(frame: Any) -> str:

@@ -14,6 +14,7 @@ ORACLE = {
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
 }
+DOORS = "load", "read text", "read column", "load filter", "format", "view"
 Door = Callable[[str], Any]
 Answer = Counter[str] | Exception
 
@@ -35,32 +36,32 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def doors(spark: Any, path: str, columns: Sequence[str], **options: Any) -> dict[str, Door]:
-    """A DataFrame of some columns for a condition, by each door. The format is registered. `options`: of `load`."""
+def door(spark: Any, name: str, path: str, columns: Sequence[str], **options: Any) -> Door:
+    """A DataFrame of some columns for a condition, by one of DOORS. The format is registered. `options`: of `load`."""
     from pyspark.sql.functions import expr
 
-    names = ", ".join(map(quoted, columns))
-    plain = {name: str(value).lower() for name, value in options.items()}
-    frame, by_format = (
-        load(spark, path, **options),
-        spark.read.format("pageseek").options(**plain).load(path),
-    )
-    told = ", ".join(f"{key} '{value}'" for key, value in plain.items())
-    where = path.replace("\\", "\\\\").replace("'", "\\'")
-    view = "create or replace temporary view door using pageseek options (path '{}'{})"
-    spark.sql(view.format(where, ", " + told if told else "")).collect()
-    chosen = [quoted(name) for name in columns]
+    chosen = [quoted(column) for column in columns]
     tasks = {"tasks": 2} if options else {}
-    return {
-        "load": lambda condition: frame.where(condition).select(*chosen),
-        "read text": lambda condition: read(spark, path, columns, condition, **tasks),
-        "read column": lambda condition: read(spark, path, columns, expr(condition), **tasks),
-        "load filter": lambda condition: load(
-            spark, path, columns=columns, filter=condition, **options
-        ),
-        "format": lambda condition: by_format.where(condition).select(*chosen),
-        "view": lambda condition: spark.sql(f"select {names} from door where {condition}"),
-    }
+    if name == "read text":
+        return lambda condition: read(spark, path, columns, condition, **tasks)
+    if name == "read column":
+        return lambda condition: read(spark, path, columns, expr(condition), **tasks)
+    if name == "load filter":
+        return lambda condition: load(spark, path, columns=columns, filter=condition, **options)
+    plain = {key: str(value).lower() for key, value in options.items()}
+    if name == "view":
+        where = path.replace("\\", "\\\\").replace("'", "\\'")
+        told = "".join(f", {key} '{value}'" for key, value in plain.items())
+        view = "create or replace temporary view door using pageseek options (path '{}'{})"
+        spark.sql(view.format(where, told)).collect()
+        what = f"select {', '.join(chosen)} from door where "
+        return lambda condition: spark.sql(what + condition)
+    if name == "load":
+        frame = load(spark, path, **options)
+    else:
+        assert name == "format"
+        frame = spark.read.format("pageseek").options(**plain).load(path)
+    return lambda condition: frame.where(condition).select(*chosen)
 
 
 def native(spark: Any, path: str, columns: Sequence[str]) -> Door:

@@ -1,8 +1,7 @@
-"""Files for Spark, and random SQL predicates over their columns."""
+"""A folder of files with columns of many types, for Spark."""
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,22 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FILES, ROWS = 3, 4000
-COLUMNS = {
-    "k": ("0", "17", "5000", "11999", "-3"),
-    "small": ("0", "3", "6"),
-    "f": ("0.5f", "float('nan')", "3.25f", "-0.0f"),
-    "x": ("1.5", "double('nan')", "100.25", "1e300"),
-    "d": ("1.25", "-7.00", "99.99"),
-    "s": ("'row 12'", "'row 7'", "''", "'röw'"),
-    "c": ("'a'", "'b'", "'zz'"),
-    "day": ("date '1970-01-20'", "date '2000-01-01'"),
-    "t": ("timestamp '1970-01-01 01:00:00'", "timestamp '1970-01-02'"),
-    "n": ("timestamp_ntz '1970-01-01 01:00:00'",),
-    "b": ("true", "false"),
-    "raw": ("X'00ff'", "X'61'"),
-    "st.a": ("3", "4000"),
-    "st.s": ("'5'",),
-}
 
 
 def write_folder(made: Path) -> None:
@@ -67,21 +50,3 @@ def write_folder(made: Path) -> None:
             table, made / f"{i}.parquet", row_group_size=ROWS // 2, write_page_index=True,
             data_page_size=2048, write_batch_size=100,
         )  # fmt: skip
-
-
-def predicate(rng: random.Random, depth: int = 2) -> str:
-    """A condition in SQL. Spark refuses a few of them."""
-    if depth and rng.random() < 0.5:
-        one, other = predicate(rng, depth - 1), predicate(rng, depth - 1)
-        return rng.choice((f"({one} and {other})", f"({one} or {other})", f"not ({one})"))
-    column = rng.choice(list(COLUMNS))
-    value, other = rng.choice(COLUMNS[column]), rng.choice(COLUMNS[column])
-    kinds = [f"{column} {op} {value}" for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")]
-    kinds += [f"{column} in ({value}, {other})", f"{column} is null", f"{column} is not null"]
-    kinds += [f"{column} between {value} and {other}", f"{column} in ({value}, null)"]
-    if column in ("s", "c", "st.s"):
-        kinds += [f"{column} like '{p}'" for p in ("row 1%", "%2", "%w%", r"a\\%", "_")]
-        kinds += [f"upper({column}) = 'A'", f"length({column}) > 5"]
-    if column in ("k", "small", "st.a"):
-        kinds += [f"{column} + 1 > {value}", f"{column} = 3.5", f"{column} < '17'", "k > st.a"]
-    return rng.choice(kinds)
