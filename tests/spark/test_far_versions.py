@@ -10,6 +10,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.spark import load
+from pageseek.storage import endpoint as endpoints
 from support.object_server.server import ObjectServer
 from support.remote_files import content, s3_options
 
@@ -50,6 +51,23 @@ def test_a_query_asks_once_for_each_version(spark: Any, server: ObjectServer) ->
     assert seeds(loaded(spark, server).where("id = 4711 and seed = 1")) == [1]
     found = answers(server)  # for the DataFrame, and for the query
     assert (found[304], found[206]) == (2 * FILES, 1)
+
+
+def test_planning_reads_bloom_filters_once(
+    spark: Any, server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "_known", {})
+    monkeypatch.setattr(endpoints, "LATENCY", 0.004)
+    monkeypatch.setattr(endpoints, "BANDWIDTH", 1e7)
+    monkeypatch.setattr(endpoints.Endpoint, "measured", lambda *_: None)
+    how = {"bloom_filter_options": {"v": {"ndv": 100_000, "fpp": 1e-3}}}
+    for i in range(FILES):
+        server.objects.put(f"bucket/t/{i}.parquet", content(i, **how))
+    frame = loaded(spark, server).where("v = 549755813888")
+    answers(server)
+    assert frame.collect() == []
+    ranges = Counter((one.path, one.range) for one in server.log.requests() if one.status == 206)
+    assert ranges and set(ranges.values()) == {1}
 
 
 def test_tasks_that_have_the_footers_do_not_ask(spark: Any, server: ObjectServer) -> None:

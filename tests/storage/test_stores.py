@@ -397,6 +397,14 @@ def test_the_command_line_on_a_store(
 # ---- what is measured
 
 
+def test_small_answers_that_come_in_one_burst_say_little_of_bandwidth() -> None:
+    place = endpoints.Endpoint("z")
+    for _ in range(40):
+        place.measured(150_000, 0.03 + 1e-5, 0.03)
+        place.measured(4 << 20, 0.03 + 0.04, 0.03)
+    assert 9e7 < place.bandwidth < 1.6e8
+
+
 def test_an_endpoint_learns_how_far_and_how_fast() -> None:
     place = endpoints.Endpoint("z")
     for _ in range(60):

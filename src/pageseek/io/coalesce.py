@@ -66,9 +66,14 @@ def coalesced(
     return requests
 
 
-def pays_ahead(ranges: Sequence[tuple[int, int]], gap: int) -> bool:
-    """Whether ranges that may prove useless come sooner than another wave of requests. `gap`: as of `coalesced`."""
+def pays_ahead(ranges: Sequence[tuple[int, int]], gap: int, beside: int = 1) -> bool:
+    """Whether ranges that may prove useless come sooner than another wave of requests. `gap`: as of `coalesced`.
+
+    `beside`: how many such waves run side by side. All of them together save one wait, since each computes while others wait.
+    """
     sizes = [length for _, length, _ in coalesced(sorted(ranges), gap)]
+    if beside > 1:
+        return sum(sizes) <= max(gap // beside, gap // SENDING)
     return max(sizes, default=0) <= gap and sum(sizes) <= gap * PARALLEL // 4
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from pageseek._core import rows
+from pageseek.io.coalesce import PARALLEL
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.protocol import Price, PruneContext, Pruner
 from pageseek.prune.sampling import probed, summed
-from pageseek.storage.store import request_bytes
 
 DOUBT = (
     8  # a pruner has to be able to save so many times the bytes that it reads: it may prove nothing
 )
+DECODED = 500e6  # bytes of pages that a core decodes in a second, about
 FILE_SECONDS = 20e-6  # the least time that reading a file takes beside its bytes
 
 
@@ -101,10 +102,11 @@ class PrunerStage:
         self, accumulators: Sequence[ProofAccumulator], costs: Sequence[tuple[int, bool]]
     ) -> list[bool]:
         """For each row group whether the bytes that may be saved are worth the cost. What is read once for the whole file is
-        weighed against all row groups together.
+        weighed against all row groups together. So is a wait, in which the store answers the requests of many.
         """
         store, report, name = self._run.file.store, self._run.report, self.pruner.name
-        wait = request_bytes(store)
+        # the bytes that are fetched, and decoded, in the time of one wait
+        wait = store.latency / (1 / store.bandwidth + 1 / DECODED)
         saved = [self._bytes_saved(accumulator) for accumulator in accumulators]
         if self.pruner.whole:
             cost, fetched = max(costs)
@@ -113,9 +115,15 @@ class PrunerStage:
             if not pays:
                 report.too_dear(name, cost, int(whole), store.latency * fetched, len(saved))
             return [pays] * len(saved)
+        asked = [
+            fetched and DOUBT * cost < at_stake
+            for (cost, fetched), at_stake in zip(costs, saved, strict=True)
+        ]
+        n = max(sum(asked), 1)
+        share = wait * -(-n // PARALLEL) / n
         worth = []
         for (cost, fetched), at_stake in zip(costs, saved, strict=True):
-            pays = not cost or DOUBT * (cost + wait * fetched) < at_stake
+            pays = not cost or DOUBT * (cost + share * fetched) < at_stake
             if not pays:
                 report.too_dear(name, cost, int(at_stake), store.latency * fetched)
             worth.append(pays)

@@ -116,6 +116,7 @@ class FileScan:
         number, total = group.row_group, file.group_rows[group.row_group]
         ranges, matching, ignored = group.ranges, group.matching, group.ignored
         bound = None if group.fully_matched else self.bound_request.bound
+        context.row_groups = len(self.plan.groups)
         while True:
             if (
                 file.dropped.get(number, NO_LEAVES) - ignored

@@ -180,7 +180,9 @@ class GroupReader:
                     levels = self.levels_only(leaf)
                     places[leaf] = places_wanted(self._file, self._row_group, leaf, ranges, levels)
             if i and not pays_ahead(
-                [at for ats in places.values() for at in ats], self._context.wait_bytes
+                [at for ats in places.values() for at in ats],
+                self._context.wait_bytes,
+                self._context.row_groups,
             ):
                 continue
             for leaf, ats in places.items():

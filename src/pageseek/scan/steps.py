@@ -35,11 +35,13 @@ class ScanContext:
         Bytes that were read to prune, and that the scan may need again.
     wait_bytes : int
         The bytes that come in the time of one wait for the store; 0 where a read does not wait (storage.store.wait_bytes).
+    row_groups : int
+        The row groups of the file, and pieces of these, that are read. They wait side by side.
     codec_settings : dict
         How the pages of each codec are decoded.
     """
 
-    __slots__ = ("codec_settings", "kept", "limits", "report", "wait_bytes")
+    __slots__ = ("codec_settings", "kept", "limits", "report", "row_groups", "wait_bytes")
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class ScanContext:
     ) -> None:
         self.report, self.limits, self.wait_bytes = report, limits, wait_bytes
         self.kept = Kept() if kept is None else kept
+        self.row_groups = 1
         self.codec_settings: dict[int, CodecSettings] = {}
 
     def settings_of(self, number: int, file: FileMetadata) -> CodecSettings:

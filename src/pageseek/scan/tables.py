@@ -72,7 +72,7 @@ class TableReader:
         self._schema, self._plans = schema, files
         self._scheduler, self._report = scheduler, scheduler.report
         self._files = PlannedFiles(files, scans, scheduler, divides)
-        self._left, self._narrow = scheduler.request.limit, narrow
+        self._left, self._narrow, self._divides = scheduler.request.limit, narrow, divides
 
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order."""
@@ -85,7 +85,8 @@ class TableReader:
                 num_rows += group.ranges.num_rows
         if self._narrow is None and (waits or self._is_heavy(row_groups, num_rows, nbytes)):
             scheduler.start(waits)
-        beside = self._left is None and row_groups > 1 and scheduler.pool is not None
+        several = row_groups > 1 or self._divides
+        beside = self._left is None and several and scheduler.pool is not None
         try:
             yield from self._beside() if beside else self._in_turn()
         finally:

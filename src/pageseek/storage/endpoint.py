@@ -15,6 +15,9 @@ LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e6, 2e9
 SMALL, LARGE = 64 << 10, 128 << 10  # bytes of answers that tell of latency, and of bandwidth
 FACTOR = 4.0  # at most, by which one sample counts as different from what is known
 IN_FLIGHT = 16  # requests to one endpoint
+WHOLE_SAMPLE = (
+    1 << 20
+)  # bytes of an answer that tell of bandwidth as they are; smaller ones come in bursts
 OVERTAKEN = 4  # one request in this many is taken from those that others may overtake
 
 SHORT_TAIL, LONG_TAIL = 64 << 10, 512 << 10  # bytes read at open, in a folder that is not known
@@ -22,9 +25,9 @@ LONGEST_TAIL = 4 << 20
 FOLDERS = 1024
 
 
-def _towards(known: float, sample: float, samples: int) -> float:
+def _towards(known: float, sample: float, samples: int, weight: float = 1.0) -> float:
     sample = min(max(sample, known / FACTOR), known * FACTOR)
-    return known + (sample - known) * max(0.1, 1 / (samples + 2))
+    return known + (sample - known) * max(0.1, 1 / (samples + 2)) * weight
 
 
 class Endpoint:
@@ -33,7 +36,7 @@ class Endpoint:
     def __init__(self, key: str, in_flight: int = IN_FLIGHT) -> None:
         self.key = key
         self.in_flight = in_flight
-        self._latency, self._bandwidth = LATENCY, BANDWIDTH
+        self._latency, self._pace = LATENCY, 1 / BANDWIDTH  # seconds, and seconds a byte
         self._waits = self._bodies = 0  # samples
         self._tails: OrderedDict[str, int] = OrderedDict()
         self.unlock()
@@ -66,7 +69,7 @@ class Endpoint:
     @property
     def bandwidth(self) -> float:
         """Bytes a second of one connection, once the first has come."""
-        return min(max(self._bandwidth, LEAST_BANDWIDTH), MOST_BANDWIDTH)
+        return min(max(1 / self._pace, LEAST_BANDWIDTH), MOST_BANDWIDTH)
 
     def measured(self, size: int, seconds: float, first: float | None = None) -> None:
         """Learn from an answer of `size` bytes that took `seconds`. `first`: seconds until it began, where that is known."""
@@ -78,7 +81,8 @@ class Endpoint:
                 self._waits += 1
             if size >= LARGE:
                 body = max(seconds - (self._latency if first is None else first), 1e-5)
-                self._bandwidth = _towards(self._bandwidth, size / body, self._bodies)
+                weight = min(size / WHOLE_SAMPLE, 1.0)
+                self._pace = _towards(self._pace, body / size, self._bodies, weight)
                 self._bodies += 1
 
     def tail(self, folder: str) -> int:

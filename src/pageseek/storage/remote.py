@@ -217,7 +217,7 @@ class RemoteStore(Place):
     def _changed(self, now: Version | None) -> FileChangedError:
         new = "another" if now is None else now.tag
         return FileChangedError(
-            f"{self.name}: the file changed while it was being read ({self.version.tag} -> {new}); open it again"
+            f"{self.name}: the file changed while it was being read ({self.version.tag} -> {new}); open it again, or plan again"
         )
 
     def _open(self, known: Known | None) -> None:

@@ -7,6 +7,7 @@ reader, which lives in the JVM. It is taken only where it gives the same rows of
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from pageseek.format.types import (
     L_TIMESTAMP,
     logical_of,
 )
+from pageseek.prune import STATISTICS
 from pageseek.scan.plan import FilePlan
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
@@ -58,6 +60,13 @@ _FOLDER_TYPES = frozenset(
     )
 )
 _SAMPLE = 4  # files of one schema whose codecs and encodings are looked at
+
+
+def may_be_native(scan: Scan, columns: Columns, width: int) -> bool:
+    """Whether `is_native` is worth asking: the footers alone, without what a plan has to read, may leave many rows."""
+    lean = replace(scan._request, prune=scan._request.prune & {STATISTICS})
+    plan = replace(scan, _request=lean).plan()
+    return expected_rows(plan, columns) * max(width, 1) > MANY_VALUES
 
 
 def is_native(scan: Scan, plan: ScanPlan, columns: Columns, width: int) -> bool:

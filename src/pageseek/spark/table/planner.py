@@ -7,7 +7,7 @@ from typing import Any
 
 from pageseek.dataset.file_cache import Confirmed, asked_once
 from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups, is_of_today
-from pageseek.spark.table.native import is_native
+from pageseek.spark.table.native import is_native, may_be_native
 from pageseek.spark.table.planned_scan import PlannedScan
 from pageseek.spark.table.shim import Proxy
 from pageseek.spark.table.table import SourceTable
@@ -50,8 +50,9 @@ class ScanPlanner(Proxy):
         binding = self.table.binding(given)
         accepted = [binding.pushed(one) is not None for one in given]
         if any(accepted) and self.table.choices.native:
-            scan = binding.filtered(given)
-            if is_native(scan, scan.plan(), binding.columns, len(self.table.schema)):
+            scan, columns = binding.filtered(given), binding.columns
+            width = len(self.table.schema)
+            if may_be_native(scan, columns, width) and is_native(scan, scan.plan(), columns, width):
                 return "0" * len(given)
         return "".join("1" if yes else "0" for yes in accepted)
 

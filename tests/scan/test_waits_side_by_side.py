@@ -1,0 +1,84 @@
+"""Files that lie far away: what waits for the store side by side, and what is worth a wait, by the server's log."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.scan import division
+from pageseek.storage import endpoint as endpoints
+from support.object_requests import ObjectRequests
+from support.object_server.server import ObjectServer
+from support.remote_files import PATH, s3_options
+
+pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
+GROUP = 20_000
+
+
+@pytest.fixture
+def server(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
+    """A wait is worth 400 kB."""
+    monkeypatch.setattr(endpoints, "LATENCY", 0.04)
+    monkeypatch.setattr(endpoints, "BANDWIDTH", 1e7)
+    ps.clear_cache()
+    object_server.latency = 0.04
+    return object_server
+
+
+def put(server: ObjectServer, groups: int, size: int = GROUP, **how: Any) -> pa.Table:
+    random = np.random.default_rng(1)
+    n = groups * size
+    made = pa.table({"key": random.permutation(n) * 3, "text": np.char.mod("%012d", np.arange(n))})
+    file = io.BytesIO()
+    pq.write_table(
+        made, file, row_group_size=size, compression="none", use_dictionary=False,
+        write_page_index=True, max_rows_per_page=1_000, write_batch_size=500, **how,
+    )  # fmt: skip
+    server.put(PATH, file.getvalue())
+    return made
+
+
+def scan(server: ObjectServer, filter: Any) -> ps.Scan:
+    return ps.scan(f"s3://{PATH}", storage_options=s3_options(server), filter=filter, threads=1)
+
+
+@pytest.mark.parametrize("groups", [1, 8])
+def test_row_groups_share_the_wait_for_their_bloom_filters(
+    server: ObjectServer, groups: int
+) -> None:
+    """One row group of 480 kB is not worth a wait that may prove nothing; eight of them are, which wait at the same time."""
+    made = put(server, groups, bloom_filter_options={"key": {"ndv": GROUP, "fpp": 1e-3}})
+    absent = made.num_rows // 2 * 3 + 1
+    report = scan(server, ps.col("key") == absent).explain(analyze=True).to_dict()
+    assert report["rows"]["out"] == 0
+    asked = groups > 1
+    assert report["row_groups"]["pruned_by"] == ({"bloom_filter": groups} if asked else {})
+    if asked:
+        assert server.log.waves(PATH) == 2  # the end, and the filters
+
+
+def test_pieces_of_one_row_group_wait_side_by_side(
+    server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on one thread, as a task of Spark reads them; and the payload of pieces without a row that passes stays unread."""
+    monkeypatch.setattr(division, "PIECE_BYTES", 300_000)
+    made = put(server, 1, 6 * GROUP)
+    row = 45_678
+    plan = scan(server, ps.col("key") == made["key"][row].as_py()).plan()
+    shipped = pickle.dumps(plan)
+    ps.clear_cache()
+    server.log.reset()
+    found = pa.Table.from_batches(pickle.loads(shipped).execute())
+    assert found == made.slice(row, 1)
+    asked = ObjectRequests(server, PATH)
+    assert len(asked.others) > 6  # of the key, a request for each piece at least
+    assert server.log.in_flight(PATH) > 3
+    assert asked.depth < len(asked.others) / 2
+    assert sum(length for _, length in asked.places) < made["key"].nbytes * 1.5
