@@ -101,10 +101,12 @@ def plan_by_footer(
     first_row: int,
     may: bool,
     fold: bool,
+    defers: bool = False,
 ) -> tuple[tuple[GroupPlan, ...], str] | None:
     """The row groups to read of a file, and the mechanism that ruled out the last if there are none.
 
-    None if a plan needs more than the footer. `may`: whether rows may pass by the values of the folders.
+    None if a plan needs more than the footer. `may`: whether rows may pass by the values of the folders. `defers`: row groups
+    in doubt are pruned further when they are read.
     """
     counts, passes, must = batched_file.counts, batched_file.may, batched_file.must
     homogeneous, first = batched_file.homogeneous, batched_file.first
@@ -119,7 +121,7 @@ def plan_by_footer(
         # row groups in doubt are pruned when they are reached; in the one that the limit cuts an index helps
         if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
             return None
-    elif passes != must:
+    elif passes != must and not defers:
         in_doubt = [some and not every for some, every in zip(passes, must, strict=True)]
         if not all(compress(homogeneous.final[first:stop], in_doubt)):
             return None
@@ -147,7 +149,8 @@ def plan_by_footer(
         if account:
             cost = homogeneous.cost(first + i, proven)
             homogeneous.take((source.name, i), first + i, proven, LIMIT, report, fold)
-        made.append(GroupPlan(i, found, proven, cost, pages_pruned=proven or limit is None))
+        done = proven or (limit is None and (not defers or homogeneous.final[first + i]))
+        made.append(GroupPlan(i, found, proven, cost, pages_pruned=done))
         report.row_groups.read += 1
         report.rows.read += found.num_rows
     return tuple(made), ""

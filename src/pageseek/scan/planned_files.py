@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.workers import Job
+from pageseek.scan.accounting import last_proof
 from pageseek.scan.division import for_memory
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.plan import FilePlan
@@ -68,25 +70,40 @@ class PlannedFiles:
             if scan is not None:
                 yield scan
                 continue
+            found: FileScan | Exception
             if i in apart:
                 found, part, thread = next(opened)
                 report.join(part, thread)
             else:
                 with scheduler.waiting():
                     found = self._open(i, report)
-            yield found
             if isinstance(found, Exception):
+                yield found
                 return
+            if found.plan.groups:
+                yield found
 
     def _open(self, at: int, report: Report) -> FileScan | Exception:
         """Open a file of the plan; the error if that fails."""
         try:
             scan = self._scheduler.reopen(self._plans[at], report)
+            if self._scheduler.request.limit is None:
+                self._prune(scan, report)
             if self._divides:
                 self._scheduler.divide(scan, for_memory(scan), report)
         except (PageseekError, OSError) as error:
             return error
         return scan
+
+    def _prune(self, scan: FileScan, report: Report) -> None:
+        """Put the row groups to all mechanisms that were pruned by the footer alone. A limit does so as they are reached."""
+        before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
+        groups = self._scheduler.prune_pages(scan, scan.plan.groups, report)
+        scan.plan = replace(scan.plan, groups=tuple(groups))
+        if not groups:
+            report.files.prune(last_proof(before, report), 1)
+            if report.bytes["index"] > indexes:  # which may be of another version
+                self._scheduler.lane(scan, report).confirm()
 
     def _open_apart(self, at: int) -> tuple[FileScan | Exception, Report, int]:
         part = self._scheduler.report.part()

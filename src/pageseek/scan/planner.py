@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, last_proof
+from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, account, last_proof
 from pageseek.scan.batched_file import BatchedFile
 from pageseek.scan.catalog_answers import CatalogAnswers
 from pageseek.scan.dataset_columns import DatasetColumns
@@ -25,6 +26,8 @@ from pageseek.scan.plan import FilePlan, Footer, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Source, Sources, Version
+
+MOST_EXAMINED = 4096  # files of a plan whose row groups in doubt are put to all mechanisms
 
 
 class Planned(NamedTuple):
@@ -45,6 +48,9 @@ class Planner:
         The report needs sums only, no entry for each column chunk.
     batches : bool
         Footers of many similar files may be pruned together, so that these are not opened.
+    defers : bool
+        The plan is executed later, in parts. Of a great many files the row groups in doubt are then put to the mechanisms that
+        need more than the footer by who reads them: MOST_EXAMINED files take seconds here, and the others would take minutes.
     """
 
     def __init__(
@@ -55,9 +61,12 @@ class Planner:
         lazy: bool = False,
         fold: bool = False,
         batches: bool = True,
+        defers: bool = False,
     ) -> None:
         self._sources, self._scheduler, self._report = sources, scheduler, scheduler.report
         self._lazy, self._fold = lazy, fold
+        self._left_to_examine = MOST_EXAMINED
+        self._may_defer = defers and request.limit is None and not request.selects_rows
         self._counted = request.take is not None or request.row_number is not None
         self.request = request
         self._catalogs = CatalogAnswers.of(sources, request)
@@ -150,7 +159,7 @@ class Planner:
         if batched is not None:
             found = plan_by_footer(
                 batched, source, self.request, self._left, report, self._lazy,
-                self._first_row, may_match, self._fold,
+                self._first_row, may_match, self._fold, self._defers,
             )  # fmt: skip
         if batched is not None and found is not None:
             scan, (groups, proof) = None, found
@@ -182,6 +191,11 @@ class Planner:
         return Planned(plan, scan)
 
     # -- one file -------------------------------------------------------------------------------
+
+    @property
+    def _defers(self) -> bool:
+        """Whether row groups in doubt are left to who reads them."""
+        return self._may_defer and not self._left_to_examine
 
     def _batched(self, at: int, opened: Version | None = None) -> BatchedFile | None:
         """The footer of a file if it was read with others, and is of the version that was `opened`."""
@@ -246,13 +260,32 @@ class Planner:
         ]
         lane = self._scheduler.lane(scan, report)
         alone = len(self._sources) == 1
+        if self._left_to_examine and not all(group.pages_pruned for group in groups):
+            self._left_to_examine -= 1
+        elif self._defers:
+            pruned = [group for group in groups if group.pages_pruned]
+            later = [self._deferred(scan, group) for group in groups if not group.pages_pruned]
+            found = [*lane.run(scan.prune_pages(pruned, report)), *later]
+            return self._counted_groups(sorted(found, key=lambda group: group.row_group))
         if self._lazy and left is not None and not (alone and LimitSteps.is_one(groups, left)):
             pruned = [group for group in groups if group.pages_pruned]
             made = iter(lane.run(scan.prune_pages(pruned, report)))
             groups = [next(made) if group.pages_pruned else group for group in groups]
         else:
             groups = lane.run(scan.prune_pages(groups, report))
+        return self._counted_groups(groups)
+
+    def _deferred(self, scan: FileScan, group: GroupPlan) -> GroupPlan:
+        """A row group that is put to no further mechanism here."""
+        if self._report.chunks is None:
+            return group
+        cost, held = account(scan.file, scan.bound_request, group, LIMIT, self._report)
+        self._report.bytes["data"] += cost - held
+        return replace(group, cost=cost)
+
+    def _counted_groups(self, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
+        """The row groups that are read, which the report counts."""
         for group in groups:
-            report.row_groups.read += 1
-            report.rows.read += group.ranges.num_rows
+            self._report.row_groups.read += 1
+            self._report.rows.read += group.ranges.num_rows
         return tuple(groups)

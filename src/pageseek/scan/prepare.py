@@ -77,7 +77,7 @@ def make_plan(sources: Sources, request: Request, report: Report | None = None) 
     `report`: an empty one, which is filled.
     """
     scheduler = Scheduler(request, Report(nan=request.nan, chunks={}) if report is None else report)
-    plan, _ = prepare(sources, scheduler, fold=True)
+    plan, _ = prepare(sources, scheduler, fold=True, defers=True)
     plan.report.fold()
     return plan
 
@@ -88,18 +88,19 @@ def prepare(
     lazy: bool = False,
     fold: bool = False,
     ahead: bool = False,
+    defers: bool = False,
 ) -> tuple[ScanPlan, list[FileScan | None]]:
     """A plan, and its files that stay open. These are a single file, and remote files, which use up no descriptors. The list is
     empty, or has one entry for each file of the plan.
 
-    `lazy`, `fold`: see Planner. `ahead`: the whole plan is executed, so that row groups of remote files are read while further
+    `lazy`, `fold`, `defers`: see Planner. `ahead`: the whole plan is executed, so that row groups of remote files are read while further
     files are opened.
     """
     request, report = scheduler.request, scheduler.report
     if report.chunks is not None:
         report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
-    planner = Planner(sources, request, scheduler, lazy, fold)
+    planner = Planner(sources, request, scheduler, lazy, fold, defers=defers)
     request = scheduler.request = planner.request
     alone, unconfirmed = len(sources) == 1, scheduler.unconfirmed
     # a single file leaves nothing to open meanwhile; a limit may make further files needless

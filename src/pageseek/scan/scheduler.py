@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 from pageseek.base.errors import PageseekError
@@ -87,6 +88,19 @@ class Scheduler:
         scan.plan = plan
         self.lane(scan, report).run(scan.load_offsets(report))
         return scan
+
+    def prune_pages(
+        self, scan: FileScan, groups: Sequence[GroupPlan], report: Report
+    ) -> Sequence[GroupPlan]:
+        """The row groups that have rows left after all mechanisms. Some were pruned by the footer alone before."""
+        open_groups = [group for group in groups if not group.pages_pruned]
+        if not open_groups:
+            return groups
+        began = perf_counter()
+        made = self.lane(scan, report).run(scan.prune_pages(open_groups, report))
+        report.spent("prune", began)
+        done = [group for group in groups if group.pages_pruned]
+        return sorted([*done, *made], key=lambda group: group.row_group)
 
     def divide(self, scan: FileScan, wanted: Sequence[int], report: Report) -> None:
         """Have the row groups of a file read in at most so many pieces each."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from time import perf_counter
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -116,7 +115,7 @@ class TableReader:
                 n = len(groups)
                 if self._left is not None:
                     n = steps.next(groups, self._left, lane.context.wait_bytes > 0)
-                for group in self._pruned(scan, groups[:n], lane):
+                for group in scheduler.prune_pages(scan, groups[:n], report):
                     if self._left == 0:
                         break
                     if self._narrow is not None:
@@ -141,23 +140,6 @@ class TableReader:
                 report.files.prune(last_proof(before, report), 1)
             if self._left == 0:
                 return
-
-    def _pruned(
-        self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane
-    ) -> Sequence[GroupPlan]:
-        """The row groups that have rows left after all mechanisms. Some were pruned by the footer alone before."""
-        for group in groups:
-            if not group.pages_pruned:
-                break
-        else:
-            return groups
-        open_groups = [group for group in groups if not group.pages_pruned]
-        report = lane.context.report
-        began = perf_counter()
-        made = lane.run(scan.prune_pages(open_groups, report))
-        report.spent("prune", began)
-        done = [group for group in groups if group.pages_pruned]
-        return sorted([*done, *made], key=lambda group: group.row_group)
 
     # -- row groups, several at a time ----------------------------------------------------------
 
