@@ -40,7 +40,8 @@ def run(
 ) -> int:
     """Run the chosen proofs, or all; put the line of each into the page. Returns 1 if one failed.
 
-    `title`: the first line of the part that is replaced; `head`: from the text before it, all before the lines.
+    `title`: the first line of the part that is replaced, which ends with the page or before the next title of this level. `head`:
+    from the text before it, all before the lines.
     """
     if unknown := set(chosen) - set(proofs):
         print(
@@ -63,7 +64,8 @@ def run(
         print(f"-- {name}: {found} ({seconds:.0f} s)", flush=True)
         lines = lines_of(page, title, proofs)
         lines[name] = f"| {name} | {dt.date.today()}, {where} | {ran}; {seconds:.0f} s | {found} |"
-        before = page.read_text().partition(title)[0] if page.exists() else ""
+        before, _, rest = page.read_text().partition(title) if page.exists() else ("", "", "")
+        _, level, others = rest.partition("\n## ")
         body = "\n".join(lines[known] for known in proofs if known in lines)
-        page.write_text(f"{head(before)}{body}\n")
+        page.write_text(f"{head(before)}{body}\n{level}{others}")
     return int(failed)
