@@ -29,6 +29,8 @@ def session(connect: bool = False) -> Any:
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.driver.memory": "2g",
         "spark.log.level": "OFF",
+        "spark.sql.codegen.wholeStage": "false",  # it takes longer than such few rows
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         **ORACLE,
     }.items():
         builder = builder.config(key, value)

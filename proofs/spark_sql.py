@@ -15,11 +15,13 @@ import random
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
 
 from pageseek.spark import load, register
 from spark_sessions import session
-from support.random_sql import leaves_of
+from support.random_sql import Leaf, leaves_of
 from support.sql_comparison import ANSI, CASE, WAYS, ZONE, compare
 from support.sql_doors import DOORS
 from support.sql_files import write_files
@@ -30,9 +32,17 @@ AT_ONCE = 3  # doors of a group
 MOST_ROWS, MOST_COLUMNS = 2_000, 40
 
 
-def corpus_files(spark: Any, corpus: Path, rng: random.Random, most: int) -> dict[str, str]:
+class File(NamedTuple):
+    """A file or folder that is asked."""
+
+    name: str
+    path: str
+    leaves: list[Leaf]
+
+
+def corpus_files(spark: Any, corpus: Path, rng: random.Random, most: int) -> list[File]:
     """Small files of the corpus that Spark reads and `load` has the same schema of."""
-    made: dict[str, str] = {}
+    made: list[File] = []
     every = sorted(corpus.glob("*.parquet"))
     rng.shuffle(every)
     for path in every:
@@ -41,11 +51,15 @@ def corpus_files(spark: Any, corpus: Path, rng: random.Random, most: int) -> dic
         if path.stat().st_size > 1 << 20:
             continue
         try:
+            if pq.read_metadata(path).num_rows > MOST_ROWS:
+                continue
             own = spark.read.parquet(str(path))
             names = {name.lower() for name in own.columns}
-            fits = 0 < len(names) == len(own.columns) <= MOST_COLUMNS and own.count() <= MOST_ROWS
-            if fits and load(spark, str(path)).schema == own.schema and leaves_of(own):
-                made[path.name] = str(path)
+            fits = 0 < len(names) == len(own.columns) <= MOST_COLUMNS
+            if fits and load(spark, str(path)).schema == own.schema:
+                leaves = leaves_of(own)
+                if leaves:
+                    made.append(File(path.name, str(path), leaves))
         except Exception:  # noqa: BLE001 (what one of them does not read is another proof's)
             continue
     return made
@@ -59,23 +73,27 @@ def prove(
     spark = session(connect)
     register(spark)
     with tempfile.TemporaryDirectory() as folder:
-        made = write_files(spark, Path(folder))
+        made = [
+            File(name, path, leaves_of(spark.read.parquet(path)))
+            for name, path in write_files(spark, Path(folder)).items()
+        ]
         of_corpus = corpus_files(spark, corpus, random.Random(seed), files)
         print(
             f"{time.perf_counter() - start:.0f} s: {len(of_corpus)} files of the corpus", flush=True
         )
-        named = list(made.items()), list(of_corpus.items()) or list(made.items())
+        named = made, of_corpus or made
         every = list(itertools.product(ZONES, ("true", "false"), ("true", "false")))
         for number in range(-(-predicates // GROUP)):
             rng = random.Random(f"{seed} {number}")
-            name, path = rng.choice(rng.choice(named))
+            file = rng.choice(rng.choice(named))
             zone, ansi, case = every[number % len(every)]
             doors = rng.sample(DOORS, AT_ONCE)
             wanted = {ZONE: zone, ANSI: ansi, CASE: case}
-            found, wrong = compare(spark, path, rng, wanted, rng.choice(WAYS), GROUP, doors)
+            way = rng.choice(WAYS)
+            found, wrong = compare(spark, file.path, rng, wanted, way, GROUP, doors, file.leaves)
             counts += found
             for one in wrong:
-                print(f"WRONG {name} {zone} ansi={ansi} case={case} {one}", flush=True)
+                print(f"WRONG {file.name} {zone} ansi={ansi} case={case} {one}", flush=True)
             if number % 10 == 9:
                 print(f"{time.perf_counter() - start:.0f} s: {dict(counts)}", flush=True)
     spark.stop()

@@ -85,6 +85,48 @@ def test_files_that_spell_a_column_in_another_case(spark: Any, tmp_path: Path, c
     ]
 
 
+def test_files_that_spell_fields_of_structs_in_another_case(
+    spark: Any, tmp_path: Path, conf: Any
+) -> None:
+    spellings = "st A b C", "ST a B c", "St A B C", "st a b x"
+    for i, (st, a, b, c) in enumerate(one.split() for one in spellings):
+        kind = pa.struct([(b, pa.struct([(c, pa.string()), ("z", pa.int64())])), (a, pa.int64())])
+        ids = range(i * 10, i * 10 + 5)
+        rows = [None if n % 10 == 3 else {a: n, b: {c: f"x{n}", "z": n}} for n in ids]
+        columns = {
+            "id": pa.array(ids),
+            st: pa.array(rows, kind),
+            "l": pa.array([[row, None] for row in rows], pa.list_(kind)),
+            "m": pa.array([[("k", row)] for row in rows], pa.map_(pa.string(), kind)),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    path = str(tmp_path)
+    theirs = spark.read.parquet(path)
+    queries = {
+        "true": ["id", "st.a", "ST.b.C", "l.a", "l[0].b.c x", "m['k'].B.z y"],
+        "St.a > 12": ["id", "st.A", "m['k'].A x"],
+        "ST.B.c = 'x21' or st.b.Z >= 33": ["id", "l.A", "l.b.z"],
+        "st.b.c is null": ["id", "st is null x", "st.b is null y", "st.a"],
+        "l[0].A < 14 and m['k'].b.c > 'x'": ["count(1)", "max(st.a)", "min(ST.b.c)"],
+    }
+    for how in ({}, {"local": False, "native": False}):
+        ours = load(spark, path, **how)
+        for condition, columns in queries.items():
+            found, wanted = (
+                sorted(map(repr, frame.where(condition).selectExpr(*columns).collect()))
+                for frame in (ours, theirs)
+            )
+            assert found == wanted, (how, condition)
+            assert found != []
+    whole = read(spark, path, filter="id = 11").collect()[0]
+    for value in (whole["st"], whole["l"][0], whole["m"]["k"]):
+        assert value.asDict(True) == {"b": {"C": "x11", "z": 11, "x": None}, "A": 11}
+    assert read(spark, path, ["id", "sT.B.c"], "ST.a = 12").collect() == [(12, (("x12",),))]
+    conf("spark.sql.caseSensitive", "true")
+    names = load(spark, path).schema["l"].dataType.elementType.names
+    assert names == ["b", "A", "B", "a"]
+
+
 def test_an_empty_frame_has_any_number_of_columns_and_no_task(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "wide.parquet")
     pq.write_table(pa.table({f"c{i}": [i] for i in range(3000)}), path)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pageseek.spark.table import native
 from support import sql_doors
-from support.random_sql import in_other_case, leaves_of, predicate
+from support.random_sql import Leaf, in_other_case, leaves_of, predicate
 
 MANY_VALUES = native.MANY_VALUES
 WAYS: tuple[dict[str, Any], ...] = (
@@ -32,13 +32,15 @@ def compare(
     way: Mapping[str, Any],
     count: int,
     names: Sequence[str] = sql_doors.DOORS,
+    leaves: list[Leaf] | None = None,
 ) -> tuple[Counter[str], list[str]]:
     """What was counted, and what is wrong.
 
     `wanted`: settings, CASE among them. `way`: how `load` reads, one of WAYS. `count`: of conditions. `names`: of the doors.
+    `leaves`: those of the file, if they are known.
     """
     own = spark.read.parquet(path)
-    leaves = leaves_of(own)
+    leaves = leaves_of(own) if leaves is None else leaves
     counts: Counter[str] = Counter()
     wrong = []
     columns = rng.sample(own.columns, rng.randint(1, len(own.columns)))

@@ -35,6 +35,8 @@ class DatasetSchema:
     ids: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
     # top-level columns that files may spell in another case
     spelling: tuple[str, ...] = ()
+    # the types of those that have structs, whose fields may be spelled so, too
+    spelled_types: tuple[tuple[str, pa.DataType], ...] = ()
     # by the name of a file the fields inside of columns whose values a partition has: path, field id
     inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
 

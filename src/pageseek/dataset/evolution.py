@@ -6,6 +6,7 @@ that the file lacks, or that its folders have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
@@ -15,9 +16,11 @@ from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
 from pageseek.dataset.field_ids import columns_in_partitions, names_by_case, names_by_ids
 from pageseek.dataset.folder_columns import Fill, FolderNames
+from pageseek.dataset.spelling import own_path, respelled_node
 from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
@@ -48,6 +51,7 @@ class SchemaMapping:
             self._own = names_by_ids(file, dataset_schema)
         elif dataset_schema.spelling:
             self._own = names_by_case(file, dataset_schema.spelling)
+        self._kinds = self._spelled_here(dict(dataset_schema.spelled_types))
         self._in_partitions = columns_in_partitions(file, dataset_schema)
 
     # -- names of filters ------------------------------------------------------------------------
@@ -99,8 +103,41 @@ class SchemaMapping:
             )
         return given.field(top)
 
+    def _spelled_here(self, kinds: dict[str, pa.DataType]) -> dict[str, tuple[Node, pa.DataType]]:
+        """The columns in which this file spells fields of structs in another way, by their names in the dataset.
+
+        `kinds`: their types in the dataset.
+        """
+        if not kinds:
+            return {}
+        file, tree, found = self._file, self._file.schema_tree, {}
+        counts = Counter([tree.field(i).name for i in range(tree.num_fields)])
+        for name, kind in kinds.items():
+            own = name if self._own is None else self._own.get(name)
+            if own is None or counts[own] != 1:
+                continue
+            index = tree.field_index(own)
+            if tree.flat_leaf(index) is not None:
+                continue
+            node = file.node(index, self._options)
+            if node.field.type != kind and respelled_node(node, kind) is not node:
+                found[name] = node, kind
+        return found
+
     def _own_path(self, path: Path) -> Path:
         """A path as this file spells it."""
+        top = top_of(path, self._kinds)
+        if top is not None:
+            node, kind = self._kinds[top]
+            if path[0] == top:
+                path = (top, *own_path(node, kind, path[1:]))
+            else:
+                inside = path[0][len(top) + 1 :].split(".")
+                path = (".".join((top, *own_path(node, kind, inside))), *path[1:])
+        return self._own_top(path)
+
+    def _own_top(self, path: Path) -> Path:
+        """A path whose first name is as this file spells it."""
         if self._own is None:
             return path
         top = top_of(path, self._own)
@@ -183,8 +220,7 @@ class SchemaMapping:
         """The columns of these names (None: all) that are in this file, and their schema by the names of the dataset."""
         dataset_schema, file, options = self._dataset_schema, self._file, self._options
         if names is None and dataset_schema.given is None:
-            columns, schema = output(file, None, options)
-            return self._but_folders(columns, self._renamed(schema))
+            return self._but_folders(*self._renamed(*output(file, None, options)))
         if names is None:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
@@ -201,18 +237,28 @@ class SchemaMapping:
             shares: dict[str, pa.DataType] = {}
         except NoColumnError:
             columns, schema, shares = self._those_there(own)
-        if not shares and self._own is None:
+        if not shares and self._own is None and not self._kinds:
             return columns, schema
         fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
-        return columns, self._renamed(pa.schema(fields, schema.metadata))
+        return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
 
-    def _renamed(self, schema: pa.Schema) -> pa.Schema:
-        """The schema by the names of the dataset."""
-        if self._own is None:
-            return schema
-        back = {own: name for name, own in self._own.items()}
-        fields = [f.with_name(back.get(f.name, f.name)) for f in schema]
-        return pa.schema(fields, schema.metadata)
+    def _renamed(
+        self, columns: tuple[Column, ...], schema: pa.Schema, shares: Collection[str] = ()
+    ) -> tuple[tuple[Column, ...], pa.Schema]:
+        """Columns and their schema by the names of the dataset. `shares`: columns whose types in the schema are not their own."""
+        if self._own is None and not self._kinds:
+            return columns, schema
+        back = {} if self._own is None else {own: name for name, own in self._own.items()}
+        made, fields = [], []
+        for column, field in zip(columns, schema, strict=True):
+            name = back.get(field.name) or field.name
+            spelled = self._kinds.get(name)
+            if spelled is not None and column.node is not None and field.name not in shares:
+                node = respelled_node(column.node, spelled[1])
+                column, field = Column(column.name, column.parts, node), node.field
+            made.append(column)
+            fields.append(field.with_name(name))
+        return tuple(made), pa.schema(fields, schema.metadata)
 
     def _lacks(self, name: str, error: NoColumnError | None = None) -> None:
         strict = (name,) in self._strict

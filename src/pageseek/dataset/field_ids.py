@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.dataset.dataset_schema import DatasetSchema
+from pageseek.dataset.spelling import respelled
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import Options
 
@@ -50,14 +51,8 @@ def names_by_case(file: FileMetadata, spelling: Sequence[str]) -> dict[str, str 
     """Names of the dataset -> names of this file, which spells some of them in another case; None: it spells none so."""
     tree = file.schema_tree
     own = [tree.field(i).name for i in range(tree.num_fields)]
-    other = set(own).difference(spelling)
-    if not other:
-        return None
-    wanted = {name.lower(): name for name in spelling if name not in own}
-    names = [wanted.get(name.lower(), name) if name in other else name for name in own]
-    if names == own or len(set(names)) < len(names):  # two of them would be one column
-        return None
-    return dict(zip(names, own, strict=True))
+    names = respelled(own, spelling)
+    return None if names == own else dict(zip(names, own, strict=True))
 
 
 def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from pageseek.base.errors import PageseekError, PredicateError
 from pageseek.base.report import Report
 from pageseek.dataset.evolution import SchemaMapping
 from pageseek.dataset.file_cache import cache
+from pageseek.dataset.spelling import has_structs
 from pageseek.format.columns import Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -44,7 +46,7 @@ class Kind(NamedTuple):
 
 
 def spelled(scan: Scan, settings: Settings) -> Scan:
-    """The scan with the columns of later files under the names that the first one has, where case does not matter."""
+    """The scan with the columns of later files, and fields of structs, under the names that the first one has, where case does not matter."""
     request, sources = scan._request, scan.sources
     dataset_schema = request.dataset_schema
     if (
@@ -54,11 +56,18 @@ def spelled(scan: Scan, settings: Settings) -> Scan:
         or settings.case_sensitive
     ):
         return scan
-    tree = cache.open(sources[0], Report(), request.limits.max_metadata_bytes).schema_tree
+    file = cache.open(sources[0], Report(), request.limits.max_metadata_bytes)
+    tree = file.schema_tree
     names = tuple([tree.field(i).name for i in range(tree.num_fields)])
     if len({name.lower() for name in names}) < len(names):
         return scan
-    schema = replace(dataset_schema, spelling=names)
+    kinds = []
+    for i, name in enumerate(names):
+        if tree.flat_leaf(i) is None:
+            with suppress(PageseekError):  # whoever reads the column raises it
+                kinds.append((name, file.node(i, request.options).field.type))
+    structs = tuple([(name, kind) for name, kind in kinds if has_structs(kind)])
+    schema = replace(dataset_schema, spelling=names, spelled_types=structs)
     return replace(scan, _request=replace(request, dataset_schema=schema))
 
 

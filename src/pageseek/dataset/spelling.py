@@ -1,0 +1,112 @@
+"""Names of fields that a file spells in another case than its dataset, at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pageseek.format.nesting import Node
+
+_LISTS: tuple[tuple[type[pa.DataType], Callable[[pa.Field, pa.DataType], pa.DataType]], ...] = (
+    (pa.ListType, lambda field, _: pa.list_(field)),
+    (pa.LargeListType, lambda field, _: pa.large_list(field)),
+    (pa.FixedSizeListType, lambda field, kind: pa.list_(field, kind.list_size)),
+    (pa.ListViewType, lambda field, _: pa.list_view(field)),
+    (pa.LargeListViewType, lambda field, _: pa.large_list_view(field)),
+)
+
+
+def respelled(own: Sequence[str], spelling: Sequence[str]) -> list[str]:
+    """The names of a file as the dataset spells them; its own where two of them would be one."""
+    other = set(own).difference(spelling)
+    if not other:
+        return list(own)
+    wanted = {name.lower(): name for name in spelling if name not in own}
+    names = [wanted.get(name.lower(), name) if name in other else name for name in own]
+    return list(own) if len(set(names)) < len(names) else names
+
+
+def respelled_node(node: Node, kind: pa.DataType) -> Node:
+    """A field of a file with the fields of its structs spelled as in a type of the dataset; `node` itself if they are.
+
+    The type may have other fields. Two of its fields that differ in case alone spell nothing.
+    """
+    kinds = _children(node, kind)
+    children = tuple(
+        [respelled_node(c, k) if k else c for c, k in zip(node.children, kinds, strict=True)]
+    )
+    if node.kind == "struct":
+        names = _names(node, kind)
+        children = tuple(
+            [
+                c if c.name == name else replace(c, field=c.field.with_name(name))
+                for c, name in zip(children, names, strict=True)
+            ]
+        )
+    if all(new is old for new, old in zip(children, node.children, strict=True)):
+        return node
+    made = _type(node.field.type, [child.field for child in children])
+    return replace(node, children=children, field=node.field.with_type(made))
+
+
+def own_path(node: Node, kind: pa.DataType, path: Sequence[str]) -> tuple[str, ...]:
+    """A path below a field, spelled as in the dataset, as the file spells it."""
+    if not path or not node.children:
+        return tuple(path)
+    kinds = _children(node, kind)
+    if node.kind != "struct":  # a path goes through elements with or without naming them
+        for child, below in zip(node.children, kinds, strict=True):
+            if below is not None and child.name == path[0]:
+                return (path[0], *own_path(child, below, path[1:]))
+        last = kinds[-1]
+        return tuple(path) if last is None else own_path(node.children[-1], last, path)
+    for child, below, name in zip(node.children, kinds, _names(node, kind), strict=True):
+        if name == path[0]:
+            rest = path[1:] if below is None else own_path(child, below, path[1:])
+            return (child.name, *rest)
+    return tuple(path)
+
+
+def has_structs(kind: pa.DataType) -> bool:
+    """Whether there are structs in a type."""
+    if pa.types.is_struct(kind):
+        return True
+    if pa.types.is_map(kind):  # its entries are one, too
+        return has_structs(kind.key_type) or has_structs(kind.item_type)
+    return any(has_structs(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _names(node: Node, kind: pa.DataType) -> list[str]:
+    """The names of the fields of a struct as a type of the dataset spells them."""
+    own = [child.name for child in node.children]
+    if not pa.types.is_struct(kind):
+        return own
+    spelling = [field.name for field in kind]
+    return (
+        own
+        if len({name.lower() for name in spelling}) < len(spelling)
+        else respelled(own, spelling)
+    )
+
+
+def _children(node: Node, kind: pa.DataType) -> list[pa.DataType | None]:
+    """For each node below one its type in the dataset; None where there is none."""
+    if node.kind == "struct" and pa.types.is_struct(kind):
+        places = map(kind.get_field_index, _names(node, kind))
+        return [kind.field(at).type if at >= 0 else None for at in places]
+    if node.kind == "map" and pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    if node.kind == "list" and any(isinstance(kind, one) for one, _ in _LISTS):
+        return [kind.value_type]
+    return [None] * len(node.children)
+
+
+def _type(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
+    """A nested type with other fields."""
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_map(kind):
+        return pa.map_(*fields, keys_sorted=kind.keys_sorted)
+    return next(make(fields[0], kind) for one, make in _LISTS if isinstance(kind, one))

@@ -1,0 +1,98 @@
+"""Names of fields that a file spells in another case than its dataset."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.dataset.spelling import has_structs, own_path, respelled, respelled_node
+from pageseek.format.nesting import Node
+from pageseek.format.types import Options
+
+I = pa.int64()  # noqa: E741
+
+
+def struct(**fields: pa.DataType) -> pa.DataType:
+    return pa.struct(list(fields.items()))
+
+
+def node_of(kind: pa.DataType) -> Node:
+    """The column `top` of a file."""
+    data = io.BytesIO()
+    pq.write_table(pa.table({"top": pa.array([], kind)}), data)
+    file: Any = ps.open(data.getvalue())._metadata
+    return file.node(0, Options())
+
+
+@pytest.mark.parametrize(
+    ("own", "spelling", "names"),
+    [
+        (["a", "B"], ["A", "b", "c"], ["A", "b"]),
+        (["a", "x"], ["A"], ["A", "x"]),
+        (["a", "A"], ["A"], ["a", "A"]),  # the second is the dataset's
+        (["a", "A"], ["b"], ["a", "A"]),
+        (["aB", "Ab"], ["ab"], ["aB", "Ab"]),  # both cannot be it
+        ([], ["a"], []),
+    ],
+)
+def test_names_are_spelled_as_in_the_dataset(
+    own: list[str], spelling: list[str], names: list[str]
+) -> None:
+    assert respelled(own, spelling) == names
+
+
+INNER, OTHER = struct(A=I, b=struct(C=I)), struct(a=I, B=struct(c=I, D=I))
+SPELLED = struct(A=I, b=struct(C=I, D=I))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda kind: kind,
+        pa.list_,
+        pa.large_list,
+        lambda kind: pa.list_(kind, 3),
+        lambda kind: pa.map_(pa.string(), kind),
+        lambda kind: struct(x=pa.list_(pa.list_(kind))),
+    ],
+)
+def test_fields_are_spelled_at_any_depth(around: Any) -> None:
+    node = node_of(around(OTHER))
+    made = respelled_node(node, around(INNER))
+    assert made.field.type.equals(
+        respelled_node(node_of(around(SPELLED)), around(INNER)).field.type
+    )
+    assert [n.name for n in made.leaf_nodes()][-3:] == ["A", "C", "D"]
+    assert [n.leaf for n in made.leaf_nodes()] == [n.leaf for n in node.leaf_nodes()]
+    own = node_of(around(INNER))
+    assert respelled_node(own, around(INNER)) is own
+    assert respelled_node(node, I) is node
+
+
+def test_a_path_is_as_the_file_spells_it() -> None:
+    node = node_of(OTHER)
+    assert own_path(node, INNER, ["A"]) == ("a",)
+    assert own_path(node, INNER, ["b", "C"]) == ("B", "c")
+    assert own_path(node, INNER, ["b", "none"]) == ("B", "none")
+    assert own_path(node, INNER, ["none", "C"]) == ("none", "C")
+    assert own_path(node, INNER, []) == ()
+    listed, mapped = node_of(pa.list_(OTHER)), node_of(pa.map_(pa.string(), OTHER))
+    assert own_path(listed, pa.list_(INNER), ["element", "b", "C"]) == ("element", "B", "c")
+    assert own_path(listed, pa.list_(INNER), ["b", "C"]) == ("B", "c")
+    assert own_path(mapped, pa.map_(pa.string(), INNER), ["value", "A"]) == ("value", "a")
+
+
+def test_fields_that_differ_in_case_alone_spell_nothing() -> None:
+    node = node_of(struct(aB=I, c=I))
+    assert respelled_node(node, struct(AB=I, ab=I, C=I)) is node
+
+
+def test_types_with_structs() -> None:
+    assert has_structs(pa.map_(pa.string(), pa.list_(struct(a=I))))
+    assert not has_structs(pa.map_(pa.string(), pa.list_(I)))
+    assert not has_structs(I)
