@@ -82,3 +82,33 @@ def test_pieces_of_one_row_group_wait_side_by_side(
     assert server.log.in_flight(PATH) > 3
     assert asked.depth < len(asked.others) / 2
     assert sum(length for _, length in asked.places) < made["key"].nbytes * 1.5
+
+
+def test_files_of_a_part_wait_side_by_side(server: ObjectServer) -> None:
+    """Also on one thread: while one file is opened, the pages of others come. Each batch knows its file."""
+    files = 24
+    for i in range(files):
+        server.objects.put(f"bucket/many/{i:02}.parquet", file_of(i))
+    named = [f"s3://bucket/many/{i:02}.parquet" for i in range(files)]
+    plan = ps.scan(
+        named, storage_options=s3_options(server), filter=ps.col("k") == 7, threads=1
+    ).plan()
+    shipped = pickle.dumps(plan)
+    ps.clear_cache()
+    server.log.reset()
+    found = [
+        (file.source.name, batch["file"].to_pylist())
+        for file, batch in pickle.loads(shipped).execute_by_file()
+    ]
+    assert [rows for _, rows in found] == [[i] for i in range(files)]
+    assert [name for name, _ in found] == named
+    assert server.log.waves() < files / 2  # one after another there are two for each
+    assert server.log.in_flight() > 3
+
+
+def file_of(i: int) -> bytes:
+    file = io.BytesIO()
+    random = np.random.default_rng(i)
+    made = pa.table({"k": random.permutation(3_000), "file": np.full(3_000, i)})
+    pq.write_table(made, file, compression="none", use_dictionary=False)
+    return file.getvalue()

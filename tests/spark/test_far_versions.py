@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,12 +19,11 @@ FILES = 3
 
 
 @pytest.fixture
-def server() -> Iterator[ObjectServer]:
-    with ObjectServer() as made:
-        for i in range(FILES):
-            made.objects.put(f"bucket/t/{i}.parquet", content(i))
-        ps.clear_cache()
-        yield made
+def server(object_server: ObjectServer) -> ObjectServer:
+    for i in range(FILES):
+        object_server.put(f"bucket/t/{i}.parquet", content(i))
+    ps.clear_cache()
+    return object_server
 
 
 def loaded(spark: Any, server: ObjectServer, **options: Any) -> Any:
@@ -56,10 +54,8 @@ def test_a_query_asks_once_for_each_version(spark: Any, server: ObjectServer) ->
 def test_planning_reads_bloom_filters_once(
     spark: Any, server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "_known", {})
     monkeypatch.setattr(endpoints, "LATENCY", 0.004)
     monkeypatch.setattr(endpoints, "BANDWIDTH", 1e7)
-    monkeypatch.setattr(endpoints.Endpoint, "measured", lambda *_: None)
     how = {"bloom_filter_options": {"v": {"ndv": 100_000, "fpp": 1e-3}}}
     for i in range(FILES):
         server.objects.put(f"bucket/t/{i}.parquet", content(i, **how))
@@ -72,13 +68,16 @@ def test_planning_reads_bloom_filters_once(
 
 def test_tasks_that_have_the_footers_do_not_ask(spark: Any, server: ObjectServer) -> None:
     query = "id between 4711 and 4712"
-    for again in (False, True):
+    for _ in range(8):  # Spark may take another worker each time, until all have read the footers
         frame = loaded(spark, server, local=False, tasks=1).where(query)
         frame._jdf.queryExecution().executedPlan()
         answers(server)
         assert seeds(frame) == sorted([*range(FILES)] * 2)
         found = answers(server)
-        assert found == ({206: FILES} if again else {206: 2 * FILES})
+        if found == {206: FILES}:
+            return
+        assert found == {206: 2 * FILES}
+    pytest.fail("no worker keeps the footers that it has read")
 
 
 def test_files_that_change_before_a_query_are_read_anew(spark: Any, server: ObjectServer) -> None:

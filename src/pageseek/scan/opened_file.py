@@ -53,7 +53,11 @@ class OpenedFile:
     ) -> pa.Table | None:
         """The rows of a row group that pass, at most `left` of them; None if there are none."""
         store = self.scan.file.store
-        read = self._scheduler.read(self.scan, group, left, lane, held)
+        try:
+            read = self._scheduler.read(self.scan, group, left, lane, held)
+        except Exception as error:
+            self.scan.plan.name_in(error)
+            raise
         self.unconfirmed = not store.version.strong
         if not self.unconfirmed:  # the store tells without a request
             store.check()

@@ -63,3 +63,9 @@ class FilePlan:
     groups: tuple[GroupPlan, ...]
     first_row: int = 0
     footer: Footer | None = field(default=None, compare=False, repr=False)
+
+    def name_in(self, error: Exception) -> None:
+        """Add the name of the file to an error that lacks it."""
+        note = f"while reading {self.source.name}"
+        if self.source.name not in str(error) and note not in getattr(error, "__notes__", ()):
+            error.add_note(note)

@@ -92,6 +92,7 @@ class PlannedFiles:
             if self._divides:
                 self._scheduler.divide(scan, for_memory(scan), report)
         except (PageseekError, OSError) as error:
+            self._plans[at].name_in(error)
             return error
         return scan
 
@@ -107,4 +108,5 @@ class PlannedFiles:
 
     def _open_apart(self, at: int) -> tuple[FileScan | Exception, Report, int]:
         part = self._scheduler.report.part()
-        return self._open(at, part), part, threading.get_ident()
+        with self._scheduler.waiting():  # a file is waited for much longer than it is computed with
+            return self._open(at, part), part, threading.get_ident()

@@ -94,14 +94,24 @@ class ScanPlan:
 
         A large row group is read in pieces of about 32 MB of decoded values where its pages are known.
         """
+        for _, batch in self.execute_by_file(report):
+            yield batch
+            del batch  # before the next one is made
+
+    def execute_by_file(
+        self, report: Report | None = None
+    ) -> Iterator[tuple[FilePlan, pa.RecordBatch]]:
+        """`execute`, with the file of each batch."""
         if report is None:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
         scheduler = Scheduler(self.request, report)
         reader = TableReader(self.schema, self.files, (), scheduler, divides=True)
-        for table in reader.tables():
-            yield from batches_of(table, self.request.batch_size)
+        for file, table in reader.by_file():
+            for batch in batches_of(table, self.request.batch_size):
+                yield file, batch
+                del batch
             del table  # before the next one is made
 
     def _begin(self, report: Report) -> None:

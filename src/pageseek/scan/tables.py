@@ -36,8 +36,9 @@ Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
 class Piece(NamedTuple):
-    """Row groups that one job has read. The tables before the one that failed are handed out, then the error is raised."""
+    """Row groups of a file that one job has read. The tables before the one that failed are handed out, then the error is raised."""
 
+    file: FilePlan | None  # None where it could not be opened
     tables: list[pa.Table]
     failed: Exception | None
     part: Report
@@ -75,6 +76,12 @@ class TableReader:
 
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order."""
+        for _, table in self.by_file():
+            yield table
+            del table  # before the next one is made
+
+    def by_file(self) -> Iterator[tuple[FilePlan, pa.Table]]:
+        """The tables, in order, each with its file."""
         scheduler, waits = self._scheduler, self._files.wait
         row_groups = num_rows = nbytes = 0
         for file in self._plans:
@@ -103,7 +110,7 @@ class TableReader:
 
     # -- row groups, one after the other --------------------------------------------------------
 
-    def _in_turn(self) -> Iterator[pa.Table]:
+    def _in_turn(self) -> Iterator[tuple[FilePlan, pa.Table]]:
         scheduler, report, steps = self._scheduler, self._report, LimitSteps()
         for scan in self._files.ready(ahead=self._left is None):
             if isinstance(scan, Exception):
@@ -131,7 +138,7 @@ class TableReader:
                     if table is not None:
                         if self._left is not None:
                             self._left -= table.num_rows
-                        yield table
+                        yield scan.plan, table
                     del table  # before the next one is made
                 groups = groups[n:]
             if opened.unconfirmed:
@@ -143,14 +150,15 @@ class TableReader:
 
     # -- row groups, several at a time ----------------------------------------------------------
 
-    def _beside(self) -> Iterator[pa.Table]:
+    def _beside(self) -> Iterator[tuple[FilePlan, pa.Table]]:
         pool = self._scheduler.pool
         assert pool is not None
         for piece in pool.in_order(self._jobs()):
             self._report.join(piece.part, piece.thread)
             self._report.step()
             while piece.tables:
-                yield piece.tables.pop(0)  # the caller holds one at a time
+                assert piece.file is not None
+                yield piece.file, piece.tables.pop(0)  # the caller holds one at a time
             if piece.failed is not None:
                 raise piece.failed
 
@@ -158,7 +166,7 @@ class TableReader:
         budget = self._scheduler.request.max_ahead_bytes // FEWEST_RUNS
         for scan in self._files.ready(ahead=self._left is None):
             if isinstance(scan, Exception):
-                yield Job(partial(Piece, [], scan, self._report.part(), 0))
+                yield Job(partial(Piece, None, [], scan, self._report.part(), 0))
                 return
             self._report.files.read += 1
             opened = OpenedFile(scan, self._schema, self._scheduler, len(scan.plan.groups))
@@ -176,9 +184,9 @@ class TableReader:
             except (PageseekError, OSError) as error:
                 if not i:
                     raise
-                return Piece(tables, error, part, threading.get_ident())
+                return Piece(opened.scan.plan, tables, error, part, threading.get_ident())
             if table is not None:
                 tables.append(table)
         if opened.done(len(groups)) and opened.unconfirmed:
             lane.confirm()
-        return Piece(tables, None, part, threading.get_ident())
+        return Piece(opened.scan.plan, tables, None, part, threading.get_ident())

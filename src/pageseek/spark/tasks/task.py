@@ -132,26 +132,15 @@ def execute(
     plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None, report: Report
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a plan, as Spark takes them."""
-    left = plan.request.limit
-    for file in plan.files:
-        if left == 0:
-            return
-        limited = replace(plan, files=(file,), request=replace(plan.request, limit=left))
-        try:
-            for batch in limited.execute(report):
-                if left is not None:
-                    left -= batch.num_rows
-                yield _outgoing(batch, wire, file, plan, calendars)
-        except FileNotFoundError as error:
-            error.add_note(
-                f"{file.source.name}: planned on the driver, and not to be seen from this executor: it was removed, "
-                "or lies on a disk that only the driver has; put it where every node sees it under the same name"
-            )
-            raise
-        except Exception as error:
-            if file.source.name not in str(error):
-                error.add_note(f"while reading {file.source.name}")
-            raise
+    try:
+        for file, batch in plan.execute_by_file(report):
+            yield _outgoing(batch, wire, file, plan, calendars)
+    except FileNotFoundError as error:
+        error.add_note(
+            "a file that was planned on the driver is not to be seen from this executor: it was removed, or lies on a disk "
+            "that only the driver has; put it where every node sees it under the same name"
+        )
+        raise
 
 
 def _outgoing(
