@@ -66,6 +66,7 @@ def compared(spark: Any, directory: str) -> dict[str, Any]:
     found["columns"] = [scanned(narrow), sorted(row[0] for row in narrow.collect())]
     found["streamed"] = streamed(spark, folder)
     found["refused"] = refused(spark, folder)
+    found["odd"] = odd(spark, directory)
     return json.loads(json.dumps(found))
 
 
@@ -147,6 +148,26 @@ def refused(spark: Any, folder: str) -> list[Any]:
         made.count(),
         load(other, folder, filter="k < 5").count(),
     ]
+
+
+def odd(spark: Any, directory: str) -> list[Any]:
+    """What is read of Variants, and of no column; the error of intervals of months."""
+    made = directory + "/odd"
+    spark.sql(
+        "select id, parse_json('{\"a\": ' || id || '}') v, make_ym_interval(1, cast(id as int)) m from range(5)"
+    ).write.parquet(made)
+    variants = load(spark, made, columns=["id", "v"]).where("id > 2")
+    found = variants.selectExpr("id", "variant_get(v, '$.a', 'int') a").collect()
+    none = load(spark, made, columns=[])
+    kept = load(spark, made, columns=[], filter="id > 1")
+    told = ""
+    try:
+        load(spark, made).collect()
+    except Exception as error:
+        told = str(error)
+    said = "'m': values of the type interval year to month are not read here" in told
+    whole = read(spark, made).where("m = interval '1-3' year to month").count()
+    return [sorted(map(list, found)), none.columns, kept.columns, kept.count(), said, whole]
 
 
 def error_of(spark: Any, path: str) -> bool:

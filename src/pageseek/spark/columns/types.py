@@ -222,10 +222,13 @@ def arrow_type(kind: SparkType, name: str) -> pa.DataType:
     if isinstance(kind, s.MapType):
         value = _arrow_field("value", kind.valueType, kind.valueContainsNull, name)
         return pa.map_(arrow_type(kind.keyType, name), value)
+    if isinstance(kind, getattr(s, "VariantType", ())):
+        return VARIANT
     made = OF_SPARK.get(type(kind).__name__)
     if made is None or kind.simpleString().startswith("string "):  # with a collation
         raise UnsupportedError(
-            f"column {name!r}: values of the type {kind.simpleString()} are not read"
+            f"column {name!r}: values of the type {kind.simpleString()} are not read here; name the columns to read without "
+            "it, or use pageseek.spark.read"
         )
     return made
 

@@ -114,15 +114,17 @@ def source_frame(
         texts = as_text(source, {**options, "columns": columns, "filter": own})
         return spark.read.format(FORMAT).options(**{SESSION: session, **texts}).load()
 
-    frame = made(columns)
+    frame = made(columns or None)
     if columns is None:
         return frame if behind is None else frame.where(behind)
-    wanted = frame.columns
+    wanted = frame.columns if columns else []
     if behind is not None:
         named = named_in(behind, made(None).columns)
         more = [name for name in named if name not in wanted]
         frame = (made([*columns, *more]) if more else frame).where(behind)
         frame = frame.select(*map(quoted, wanted)) if more else frame
+    if not columns:
+        return frame.select()
     told = {name.lower(): name for name in columns}  # as the caller spells them
     names = [told.get(name.lower(), name) for name in wanted]
     return frame if names == wanted else frame.toDF(*names)
