@@ -1,6 +1,7 @@
 """Proofs that queries in Spark have the answers of Spark's own reader.
 
-    python proofs/spark.py [corpus] [sql] [sql-connect] [--predicates 2000] [--files 1000] [--seed 1] [--corpus FOLDER]
+    python proofs/spark.py [corpus] [sql] [sql-connect] [fuzz] [--predicates 2000] [--folders 500] [--files 1000] [--seed 1]
+        [--corpus FOLDER]
 
 Every proof runs in a process of its own, and writes its dated line to docs/proofs.md. Exit code 1 if an answer
 differs, or what Spark answers is refused.
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import spark_corpus
+import spark_fuzz
 import spark_sql
 from results import Failed, Proof, run
 
@@ -27,7 +29,8 @@ HEAD = f"""{TITLE}
 Results of `python proofs/spark.py`: answers are compared with those of `spark.read.parquet`. *sql*: random predicates of SQL through
 `load`, `read` with SQL, `read` with a Column, `load(filter=)`, the format and SQL views, three of them each, in three time zones, with and
 without ANSI rules and case sensitivity. *corpus*: all rows, rows of a few predicates, and counts, read by the driver, by
-tasks and by Spark's reader. The command fails if rows differ, or if something is refused that Spark answers.
+tasks and by Spark's reader. *fuzz*: queries of `load` (columns, figures, groups, limits, joins, unions) over random folders whose files
+have other columns, types, fields and cases of names; Spark's reader has the schema of `load`. The command fails if rows differ, or if something is refused that Spark answers.
 
 | proof | date | what was run | found |
 |---|---|---|---|
@@ -51,6 +54,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("proofs", nargs="*", metavar="PROOF")
     parser.add_argument("--predicates", type=int, default=2000)
+    parser.add_argument("--folders", type=int, default=500)
     parser.add_argument("--files", type=int, default=1000, help="of the corpus")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--corpus", type=Path, default=CORPUS)
@@ -67,6 +71,7 @@ def main(arguments: list[str]) -> int:
         "corpus": partial(told, partial(spark_corpus.prove, given.corpus, given.files, given.seed)),
         "sql": partial(told, partial(sql, connect=False)),
         "sql-connect": partial(told, partial(sql, connect=True)),
+        "fuzz": partial(told, partial(spark_fuzz.prove, given.folders, given.seed)),
     }
     if len(given.proofs) == 1:
         return run(
