@@ -3,7 +3,8 @@
     python -m pageseek.bench.spark [--folder F] [--rows 10000000] [--rounds 5] [--case NAME ...] [--delay MS]
 
 Each case runs with a fresh DataFrame, as a script makes it, and again on the same DataFrame. Rounds alternate the two.
-The table has medians in milliseconds, and how much quicker pageseek is; below 1.0 it is slower. With `--delay` the files lie
+The table has medians in milliseconds, and how much quicker pageseek is; below 1.0 it is slower. The first query of a session is
+measured in processes of its own (first_query.py). With `--delay` the files lie
 far away (slow_files.py), and the driver has forgotten all about them when a DataFrame is made.
 """
 
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pageseek.bench.first_query import CONDITIONS, SETTINGS, compared, way_of
 from pageseek.bench.slow_files import FarFolder, far
 
 GROUP, PAGE = 1_000_000, 20_000  # rows
@@ -91,6 +93,7 @@ def _collect(frame: Any) -> int:
     return len(frame.collect())
 
 
+LOOKUP = "10,000 keys, 500 files"  # by `lookup`, where Spark joins
 CASES: dict[str, tuple[str, Case, Callable[[Any], Any]]] = {
     "point lookup": ("one", lambda f, v: f.where(f"id = {v['rows'] // 3}"), _collect),
     "point lookup, 500 files": ("many", lambda f, v: f.where("id = 4711000"), _collect),
@@ -104,6 +107,7 @@ CASES: dict[str, tuple[str, Case, Callable[[Any], Any]]] = {
     "group-by of two columns": ("one", lambda f, v: f.groupBy("category", "dev").count(), _collect),
     "full scan to a sink": ("one", lambda f, v: f, _sink),
     "range of 10 %, all columns": ("one", lambda f, v: f.where(f"id < {v['rows'] // 10}"), _sink),
+    LOOKUP: ("many", lambda f, v: f.join(v["many keys"], "id"), _collect),
     "join with 100 keys": ("many", lambda f, v: f.join(v["keys"], "id"), _collect),
 }  # fmt: skip
 
@@ -115,9 +119,12 @@ def run(
     from pyspark.sql.functions import broadcast
 
     from pageseek import clear_cache
-    from pageseek.spark import load
+    from pageseek.spark import load, lookup
 
     values["keys"] = broadcast(spark.range(100).selectExpr("id * 90001 as id").where("id >= 0"))
+    random = np.random.default_rng(7).choice(MANY_FILES * IN_EACH, 10_000, replace=False)
+    many_keys = spark.createDataFrame(pa.table({"id": random})).cache()
+    values["many keys"] = broadcast(many_keys)
     openers = {
         "spark": lambda path: spark.read.parquet(path if away is None else away.of_spark(path)),
         "pageseek": lambda path: load(spark, path if away is None else away.of_pageseek(path)),
@@ -133,7 +140,11 @@ def run(
                 if away is not None:
                     clear_cache()
                 start = time.perf_counter()
-                frame = case(openers[who](values[source]), values)
+                if name == LOOKUP and who == "pageseek":
+                    path = values[source] if away is None else away.of_pageseek(values[source])
+                    frame = lookup(spark, path, many_keys, "id")
+                else:
+                    frame = case(openers[who](values[source]), values)
                 answers[who] = act(frame)
                 middle = time.perf_counter()
                 act(frame)
@@ -142,12 +153,7 @@ def run(
                     times.setdefault((who, "fresh"), []).append(middle - start)
                     times.setdefault((who, "reused"), []).append(end - middle)
                 if who == "pageseek":
-                    plan = frame._jdf.queryExecution().executedPlan().toString()
-                    ways = (
-                        ("LocalTableScan", "driver"),
-                        ("leaves to Spark's reader", "Spark's reader"),
-                    )
-                    way = next((told for mark, told in ways if mark in plan), "tasks")
+                    way = way_of(frame)
         assert answers["spark"] == answers["pageseek"], (name, answers)
         ms = {key: statistics.median(found) * 1000 for key, found in times.items()}
         ratios = [ms["spark", kind] / ms["pageseek", kind] for kind in ("fresh", "reused")]
@@ -167,21 +173,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("bench-data"))
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--case", action="append", choices=list(CASES))
+    parser.add_argument("--case", action="append", choices=[*CASES, *CONDITIONS])
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--delay", type=float, metavar="MS", help="milliseconds at each request")
     given = parser.parse_args(arguments)
     given.folder.mkdir(parents=True, exist_ok=True)
     values = make(given.folder.resolve(), given.rows)
+    wanted = given.case or [*CASES, *CONDITIONS]
+    first = [name for name in wanted if name in CONDITIONS]
+    if first and given.delay is None:
+        compared(values["one"], given.rows, first, given.rounds, given.master)
+    if len(wanted) == len(first):
+        return 0
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.memory": "4g",
-    }
+    settings = dict(SETTINGS)
     with ExitStack() as stack:
         away = None
         if given.delay is not None:
@@ -191,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.callback(spark.stop)
         spark.sparkContext.setLogLevel("OFF")
         spark.range(10).mapInArrow(lambda batches: batches, "id long").count()  # workers are up
-        run(spark, values, given.case or list(CASES), given.rounds, away)
+        run(spark, values, [name for name in wanted if name in CASES], given.rounds, away)
     return 0
 
 

@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """By the table of Classic sessions, or as other sessions do it."""
     if request.param == "functions":
-        for name in ("aggregate", "reader"):
+        for name in ("aggregator", "reader"):
             module = importlib.import_module(f"pageseek.spark.{name}")
             monkeypatch.setattr(module, "fits", lambda spark: False)
     return str(request.param)
@@ -119,7 +119,7 @@ def test_types_and_names_are_those_of_spark(spark: Any, folder: str, way: str) -
 def test_tasks_send_their_groups_instead_of_rows(
     spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("aggregate", "reader"):
+    for name in ("aggregator", "reader"):
         monkeypatch.setattr(
             importlib.import_module(f"pageseek.spark.{name}"), "fits", lambda spark: False
         )

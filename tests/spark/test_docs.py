@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.spark import register
 from support.doc_examples import examples
 
 pytestmark = pytest.mark.spark
 EXAMPLES = examples(spark=True)
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
@@ -34,3 +37,20 @@ def test_the_examples_run(page: str, spark: Any, tmp_path: Path) -> None:
     assert frames
     for frame in frames:
         assert [tuple(row) for row in frame.collect()] in ([(42, 6.0)], [(4711, 673.0)])
+
+
+def test_the_statements_run(spark: Any, tmp_path: Path) -> None:
+    (block,) = re.findall(r"```sql\n(.*?)```", (DOCS / "spark.md").read_text(), re.DOTALL)
+    table = pa.table({"id": [4711, 4712], "price": [673.0, 674.0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    register(spark)
+    try:
+        for statement in block.replace("/lake/events", str(tmp_path)).split(";"):
+            if statement.strip():
+                answer = spark.sql(statement).collect()
+        assert [row.price for row in answer] == [673.0]
+        for made in ("events", "lake_events"):
+            assert [row.id for row in spark.table(made).collect()] == [4711, 4712]
+    finally:
+        spark.sql("drop view if exists events")
+        spark.sql("drop table if exists lake_events")

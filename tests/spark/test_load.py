@@ -229,6 +229,7 @@ def test_what_tasks_get_is_unpickled_where_pageseek_is_not_to_be_seen(spark: Any
     from pageseek.spark.sources.opening import opened
     from pageseek.spark.table.planned_scan import PlannedScan
     from pageseek.spark.table.table import Choices, SourceTable
+    from pageseek.spark.table.wanted import Wanted
 
     table = SourceTable(spark, opened(spark, folder), Choices(), "events")
     counts = {"by": [{"column": ["c"]}], "functions": [{"name": "count_all", "of": []}]}
@@ -238,7 +239,7 @@ def test_what_tasks_get_is_unpickled_where_pageseek_is_not_to_be_seen(spark: Any
         ({"aggregation": counts}, spark.createDataFrame([], schema).schema.json()),
     ):
         request = {"schema": wanted, "predicates": [], "given": [], "limit": -1, **more}
-        function = bytes(PlannedScan(table, request, Confirmed()).on_function(""))
+        function = bytes(PlannedScan(Wanted(table, request), Confirmed()).on_function(""))
         code = "import pickle, sys; sys.modules['pageseek'] = None; pickle.loads(sys.stdin.buffer.read())"
         subprocess.run([sys.executable, "-c", code], input=function, check=True)
 

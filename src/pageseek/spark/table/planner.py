@@ -11,6 +11,7 @@ from pageseek.spark.table.native import is_native, may_be_native
 from pageseek.spark.table.planned_scan import PlannedScan
 from pageseek.spark.table.shim import Proxy
 from pageseek.spark.table.table import SourceTable
+from pageseek.spark.table.wanted import Wanted
 
 
 class TablePlanner(Proxy):
@@ -52,8 +53,10 @@ class ScanPlanner(Proxy):
         if any(accepted) and self.table.choices.native:
             scan, columns = binding.filtered(given), binding.columns
             width = len(self.table.schema)
-            if may_be_native(scan, columns, width) and is_native(scan, scan.plan(), columns, width):
-                return "0" * len(given)
+            if may_be_native(scan, columns, width):
+                plan = scan.select().plan()  # what is left hangs on no column that is wanted
+                if is_native(scan, plan, columns, width):
+                    return "0" * len(given)
         return "".join("1" if yes else "0" for yes in accepted)
 
     def on_aggregates(self, about: str) -> str:
@@ -74,4 +77,4 @@ class ScanPlanner(Proxy):
 
     def on_plan(self, about: str) -> PlannedScan:
         """The plan of a scan."""
-        return PlannedScan(self.table, json.loads(about), self._confirmed)
+        return PlannedScan(Wanted(self.table, json.loads(about)), self._confirmed)
