@@ -85,7 +85,9 @@ def write_folder(rng: random.Random, folder: Path, any_case: bool) -> None:
             rng.shuffle(order)
         told = {n: _other_case(rng, n) if any_case and i else n for n in order}
         table = pa.table({told[name]: columns[name] for name in order})
-        below = folder.joinpath(*[f"{part}={rng.randint(0, 2)}" for part in parts])
+        # the first file, which says how columns are spelled, has all of them
+        values = [rng.randint(0, 2) if i else 0 for _ in parts]
+        below = folder.joinpath(*[f"{p}={v}" for p, v in zip(parts, values, strict=True)])
         below.mkdir(parents=True, exist_ok=True)
         pq.write_table(
             table,
