@@ -64,6 +64,10 @@ def has_collation(kind: DataType) -> bool:
 
     if isinstance(kind, s.StructType):
         return any(has_collation(field.dataType) for field in kind)
+    if isinstance(kind, s.ArrayType):
+        return has_collation(kind.elementType)
+    if isinstance(kind, s.MapType):
+        return has_collation(kind.keyType) or has_collation(kind.valueType)
     return isinstance(kind, s.StringType) and bool(kind != s.StringType())
 
 

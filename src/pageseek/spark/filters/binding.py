@@ -22,6 +22,7 @@ from pageseek.predicate.expression import (
     StartsWith,
     walk,
 )
+from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.scan import Scan
 from pageseek.spark.calendar.calendar_marks import rebased_filter
 from pageseek.spark.columns.file_values import on_values
@@ -32,42 +33,61 @@ from pageseek.spark.session.names import Columns
 from pageseek.spark.session.settings import Settings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
 
 
 class Binding:
     """Binds conditions to one scan, by the settings that the session has at the first use of each."""
 
-    def __init__(self, spark: SparkSession, scan: Scan) -> None:
-        self.scan = scan
+    def __init__(self, spark: SparkSession, scan: Scan, known: pa.Schema | None = None) -> None:
+        """`known`: the types of columns over all files, as far as they are known."""
+        self.scan, self._known = scan, known
         self.settings = Settings(spark)
+        self._collated: dict[str, bool] = {}
         self._pushed: dict[str, Expression | None] = {}
 
     @cached_property
     def columns(self) -> Columns:
         """All columns of the source."""
         request = replace(self.scan._request, columns=None, filter=None, limit=None)
-        return Columns(replace(self.scan, _request=request), self.settings)
+        return Columns(replace(self.scan, _request=request), self.settings, self._known)
 
     def condition(self, given: Any) -> Expression | None:
         """A filter in any form that `read` takes, as an expression."""
         made = spark_filter(given, self.columns, self.settings)
         if made is None:
             return None
-        for name in sorted(_tested(made) & self._collated):
+        for name in filter(self._is_collated, sorted(_tested(made))):
             raise UnsupportedError(
                 f"filter {made!r}: {name!r} has a collation of Spark, which compares its texts by rules of its own; "
                 "filter the DataFrame instead: load(...).where(...)"
             )
         return rebased_filter(made, self.columns, self.settings)
 
-    @cached_property
-    def _collated(self) -> frozenset[str]:
-        """Columns of the first file whose texts are not compared by their bytes."""
-        for _, file in self.columns.files():
-            told = spark_fields(file.key_value_metadata)
-            return frozenset(name for name, f in told.items() if has_collation(f.dataType))
-        return frozenset()
+    def _is_collated(self, name: str) -> bool:
+        """Whether a top-level column has texts that are not compared by their bytes: as the first file that has it says."""
+        if name not in self._collated:
+            kind = self._told(name)
+            self._collated[name] = kind is not None and has_collation(kind)
+        return self._collated[name]
+
+    def _told(self, name: str) -> DataType | None:
+        """The type that Spark's schema gives a column, in the first file that has the column."""
+        request = replace(self.columns.request, columns=(name,))
+        schema = request.dataset_schema
+        if schema is not None and (schema.given is not None or name in schema.folders.names):
+            return None
+        for source, file in self.columns.files():
+            try:
+                found = BoundRequest.of(file, request, source).columns
+            except PageseekError:  # the plan raises it, with the place in the text
+                continue
+            if found:
+                told = spark_fields(file.key_value_metadata).get(found[0].name)
+                return None if told is None else told.dataType
+        return None
 
     def pushed(self, predicate: catalyst.Node) -> Expression | None:
         """A predicate that Spark pushes, as an expression; None where it is not applied here exactly."""

@@ -107,7 +107,7 @@ class _Meaning:
         if t.is_timestamp(made):
             to = self._instant if kind.is_instant else self._local
             moved = self._each(e, lambda value: to(value, kind, e), kind)
-            return _by_micros(moved) if made.unit == "ns" else moved
+            return _by_micros(moved) if kind.has_nanos else moved
         return e
 
     def _each(
@@ -281,10 +281,9 @@ class _Meaning:
             elif any(pa.types.is_decimal(leaf_type.storage) for leaf_type in (a, b)):
                 _check_digits(e, _digits_of(a.storage), _digits_of(b.storage))
             return
-        times = [kind for kind in (one, other) if pa.types.is_timestamp(kind.leaf_type.storage)]
         if one.is_int96 != other.is_int96:
             raise _refused(e, f"an INT96 timestamp is an instant to Spark{_TURN_BACK}")
-        if any(kind.leaf_type.storage.unit == "ns" for kind in times):
+        if one.has_nanos or other.has_nanos:
             raise _refused(e, f"Spark compares microseconds, and there are nanoseconds{_TURN_BACK}")
 
 
@@ -325,7 +324,7 @@ def _is_same(kind: pa.DataType, column: Kind) -> bool:
     if pa.types.is_date(made):
         return bool(pa.types.is_date(kind))
     zones = pa.types.is_timestamp(kind) and (kind.tz is None) == (made.tz is None)
-    return bool(zones and made.unit != "ns" and not column.is_int96)
+    return bool(zones and not column.has_nanos and not column.is_int96)
 
 
 # -- numbers ----------------------------------------------------------------------------------

@@ -28,10 +28,14 @@ Path = tuple[str, ...]
 
 
 class Kind(NamedTuple):
-    """The column of a condition: how its values are compared, and the leaf of the first file that has the column."""
+    """The column of a condition: how its values are compared, and the leaf of the first file that has the column.
+
+    `has_nanos`: it is of times, and some file may have nanoseconds, of which Spark makes microseconds.
+    """
 
     leaf_type: LeafType
     leaf: Leaf
+    has_nanos: bool = False
 
     @property
     def is_int96(self) -> bool:
@@ -74,9 +78,9 @@ def spelled(scan: Scan, settings: Settings) -> Scan:
 class Columns:
     """Names and types of the columns of a scan. Files are opened only as far as they are needed for that."""
 
-    def __init__(self, scan: Scan, settings: Settings) -> None:
-        """`scan`: a scan of all columns and all rows."""
-        self._scan, self._settings = scan, settings
+    def __init__(self, scan: Scan, settings: Settings, known: pa.Schema | None = None) -> None:
+        """`scan`: a scan of all columns and all rows. `known`: the types of columns over all files, as far as they are known."""
+        self.scan, self._settings, self._known = scan, settings, known
         self.request = scan._request
         self._paths: dict[tuple[Path, bool], Path] = {}
 
@@ -84,7 +88,7 @@ class Columns:
 
     def files(self) -> Iterator[tuple[Source, FileMetadata]]:
         """The files of the source, each opened as it is reached."""
-        for source in self._scan.sources:
+        for source in self.scan.sources:
             yield source, self.open(source)
 
     def open(self, source: Source) -> FileMetadata:
@@ -112,8 +116,18 @@ class Columns:
                 or leaf_type.is_null
             ):
                 continue
-            return Kind(leaf_type, leaf)
+            return Kind(leaf_type, leaf, self._has_nanos(path, leaf_type.storage))
         return None
+
+    def _has_nanos(self, path: Path, first: pa.DataType) -> bool:
+        """Whether some file may have nanoseconds at a path. `first`: its type in the first file that has it."""
+        if not pa.types.is_timestamp(first):
+            return False
+        if first.unit == "ns":
+            return True
+        if self._known is None or path[0] not in self._known.names:
+            return _is_nanos(self.scan.select(path[0]).schema)
+        return _is_nanos(self._known.field(path[0]).type)
 
     # -- names ------------------------------------------------------------------------------------
 
@@ -192,7 +206,7 @@ class Columns:
     @cached_property
     def _first(self) -> list[str]:
         """The names of the first file and of folders, or of the schema that was given."""
-        dataset_schema, sources = self.request.dataset_schema, self._scan.sources
+        dataset_schema, sources = self.request.dataset_schema, self.scan.sources
         given = None if dataset_schema is None else dataset_schema.given
         tops: list[str] = []
         if given is not None:
@@ -211,7 +225,7 @@ class Columns:
             return given.field(top).type
         if everywhere:
             return self._everything.field(top).type
-        file = self.open(self._scan.sources[0])
+        file = self.open(self.scan.sources[0])
         try:
             return file.node(file.schema_tree.field_index(top), self.request.options).field.type
         except PageseekError:  # a column of folders, or two of this name
@@ -220,4 +234,16 @@ class Columns:
     @cached_property
     def _everything(self) -> pa.Schema:
         """The columns of all files, which are opened for it."""
-        return self._scan.schema
+        return self.scan.schema
+
+
+def _is_nanos(kind: pa.DataType | pa.Schema) -> bool:
+    """Whether there are times of nanoseconds in a type, at any depth. A type over all files has the finest unit of these."""
+    t = pa.types
+    if isinstance(kind, pa.Schema) or t.is_struct(kind) or t.is_union(kind):
+        return any(_is_nanos(field.type) for field in kind)
+    if t.is_map(kind):
+        return _is_nanos(kind.key_type) or _is_nanos(kind.item_type)
+    if t.is_nested(kind):
+        return _is_nanos(kind.value_type)
+    return bool(t.is_timestamp(kind) and kind.unit == "ns")

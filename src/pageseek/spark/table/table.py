@@ -78,9 +78,10 @@ class SourceTable:
 
     def binding(self, predicates: Sequence[Node] = (), hidden: bool = False) -> Binding:
         """For the conditions of one scan: `predicates`, as Spark pushes them. `hidden`: whether it wants the hidden column."""
+        scan = self.scan
         if self._is_free and (hidden or file_values.is_tested(predicates)):
-            return Binding(self.spark, file_values.with_values(self.scan))
-        return Binding(self.spark, self.scan)
+            scan = file_values.with_values(scan)
+        return Binding(self.spark, scan, self._types)
 
     def types(self, wanted: StructType) -> dict[str, pa.DataType]:
         """The Arrow types of the columns that a scan wants: those over all files."""
