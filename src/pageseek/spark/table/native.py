@@ -64,6 +64,8 @@ _SAMPLE = 4  # files of one schema whose codecs and encodings are looked at
 
 def may_be_native(scan: Scan, columns: Columns, width: int) -> bool:
     """Whether `is_native` is worth asking: the footers alone, without what a plan has to read, may leave many rows."""
+    if scan._sources.paths is None:  # files in a store
+        return False
     lean = replace(scan._request, prune=scan._request.prune & {STATISTICS})
     plan = replace(scan, _request=lean).plan()
     return expected_rows(plan, columns) * max(width, 1) > MANY_VALUES
