@@ -166,7 +166,7 @@ def _by_functions(
         rows = read(spark, source, list(dict.fromkeys(names)), filter, **given, **options)
         return _of_rows(rows, wanted, groups)
     sent = wire_of(wire, aggregation, schema)
-    parts = [f"f{i}" for i in range(len(wanted))]
+    parts = [aggregation.named(i) for i in range(len(wanted))]
     whole = answers(scan, aggregation) and is_of_today(scan, aggregation, table)
     if whole and int(spark.version.split(".")[0]) >= 4:
         import pyarrow as pa

@@ -92,8 +92,6 @@ def read(
     """
     if tasks is not None and tasks < 1:
         raise ValueError(f"tasks={tasks}: at least 1")
-    if isinstance(columns, str):
-        raise TypeError(f"columns={columns!r}: a list of names")
     made, classic = opened(spark, source, **options), fits(spark)
     asked = Asked.of(spark, made, columns, filter, classic)
     if classic:

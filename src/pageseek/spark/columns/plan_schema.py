@@ -15,6 +15,7 @@ from pageseek.scan.scan import Scan
 from pageseek.spark.columns.row_metadata import refined, spark_fields
 from pageseek.spark.columns.types import spark_schema, wire_field, wire_schema
 from pageseek.storage import Source
+from pageseek.storage.redact import shown_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,12 +124,12 @@ def schema_of(plan: ScanPlan, scan: Scan, spark: SparkSession) -> tuple[pa.Schem
 
 def name_of(scan: Scan) -> str:
     """What errors call the source of a scan."""
-    return scan.sources[0].path if scan.sources else "a table without files"
+    return scan.sources[0].name if scan.sources else "a table without files"
 
 
 def shown(source: Any, scan: Scan) -> str:
-    """What plans and reports call a source."""
-    return str(source) if isinstance(source, (str, PathLike)) else name_of(scan)
+    """What plans and reports call a source: without passwords and signatures."""
+    return shown_path(str(source)) if isinstance(source, (str, PathLike)) else name_of(scan)
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:

@@ -126,6 +126,8 @@ def _null_safe(of: list[Node]) -> Expression:
 
 def _is_in(of: list[Node]) -> Expression:
     tested, given = column(of[0]), of[1:]
+    if not given:  # keys of a join, of which there are none
+        return IsIn(tested, ())
     values = [literal(one) for one in given]
     if any(value is None for value in values):
         raise NotTranslated("IN with null")

@@ -50,8 +50,17 @@ class Asked(NamedTuple):
         pushes: bool,
     ) -> Asked:
         """Of a scan of everything. `pushes`: Spark pushes its own filters into the scan."""
+        if isinstance(columns, str):
+            raise TypeError(f"columns={columns!r}: a list of names")
         binding = Binding(spark, scan)
         asked = None if columns is None else [binding.columns.output(name) for name in columns]
+        if asked is not None and columns is not None:  # a column has its fields in it
+            outer = [
+                (ours, name)
+                for ours, name in zip(asked, columns, strict=True)
+                if not _inside(ours, asked)
+            ]
+            asked, columns = [ours for ours, _ in outer], [name for _, name in outer]
         first, behind = None, None
         if not is_sparks(filter):
             first = binding.condition(filter)
@@ -100,6 +109,11 @@ class Asked(NamedTuple):
 def _folders(scan: Scan) -> list[str]:
     dataset_schema = scan._request.dataset_schema
     return [] if dataset_schema is None else list(dataset_schema.folders.names)
+
+
+def _inside(path: str, names: Sequence[str]) -> bool:
+    """Whether one of the names is that of a column that a dotted path is inside of."""
+    return path != (top := _top(path, names)) and top in names
 
 
 def _top(path: str, names: Sequence[str]) -> str:

@@ -91,8 +91,15 @@ class Aggregation(NamedTuple):
                     return None
             if kind is None:
                 return None
-            made = made.add(f"f{i}", kind, True)
+            made = made.add(self.named(i), kind, True)
         return made
+
+    def named(self, i: int) -> str:
+        """The name of a function's column, which no column of the groups has, whatever the case."""
+        name = f"f{i}"
+        while name in map(str.lower, self.by):
+            name = f"_{name}"
+        return name
 
 
 def _column(node: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns.row_metadata import as_stored
+from pageseek.spark.session.settings import Settings
 from pageseek.spark.table.shim import java_class
+from pageseek.spark.tasks.sizing import size
 from pageseek.spark.tasks.task import ROWS
 
 if TYPE_CHECKING:
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
 RESULT = 2000  # rows that are expected: more are read by tasks
 MOST_ROWS = 200_000  # that may pass, should the guess be wrong
 BYTES = 8 << 20  # to read
+DECODED_BYTES = 32 << 20  # of all rows that may pass
 _BATCH = 10_000
-_TIMEZONE = "timezone"  # a parameter of later releases of Spark; the earlier ones take UTC
+# parameters of later releases of Spark; the earlier ones take UTC
+_TIMEZONE, _LARGE = "timezone", "prefers_large_types"
+_LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
 def is_small(expected: int, plan: ScanPlan) -> bool:
     """Whether the driver reads a plan that is expected to give so many rows."""
-    return expected <= RESULT and plan.num_rows <= MOST_ROWS and plan.cost <= BYTES
+    few = expected <= RESULT and plan.num_rows <= MOST_ROWS and plan.cost <= BYTES
+    return few and size(plan) <= DECODED_BYTES
 
 
 def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> Any:
@@ -39,7 +45,9 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     jvm = spark._jvm
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
-    told = {} if _TIMEZONE not in signature(to_arrow_schema).parameters else {_TIMEZONE: "UTC"}
+    large = Settings(spark).get(_LARGE_TYPES, "false") == "true"
+    known = signature(to_arrow_schema).parameters
+    told = {name: value for name, value in ((_TIMEZONE, "UTC"), (_LARGE, large)) if name in known}
     exact = pa.schema(to_arrow_schema(as_stored(schema), **told))
     packed = java_class(jvm, "java.util.ArrayList")()
     for batch in batches:
@@ -52,5 +60,5 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     query = utilities.toDataFrame(pieces, schema.json(), spark._jsparkSession).queryExecution()
     relation = query.analyzed()
     if relation.getClass().getSimpleName() != "LocalRelation":  # they were too many bytes for it
-        return jvm.java.util.Arrays.asList(query.executedPlan().executeCollect())
+        return converters.asJava(query.executedPlan().executeToIterator().toList())
     return converters.asJava(relation.data())

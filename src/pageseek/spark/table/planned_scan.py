@@ -78,10 +78,15 @@ class PlannedScan(Proxy):
 
     def on_reader(self, about: str) -> str:
         """By what the scan is read with the filters that a join has added: tasks, or native."""
-        native = self._is_native(about)
-        self.run.way = "native" if native else "tasks"
-        if native:
-            self._begun().begin([])
+        if self._is_native(about):
+            return self.on_reader_of_batches(about)
+        self.run.way = "tasks"
+        return self.run.way
+
+    def on_reader_of_batches(self, about: str) -> str:
+        """Spark's own reader, whatever the filters leave: Spark was told that batches come."""
+        self.run.way = "native"
+        self._begun().begin([])
         return self.run.way
 
     def _is_native(self, filters: str) -> bool:

@@ -48,6 +48,10 @@ class Choices:
     python_path: str | None = None
     pinned: bool = False
 
+    def __post_init__(self) -> None:
+        if self.tasks is not None and self.tasks < 1:
+            raise ValueError(f"tasks={self.tasks}: at least 1")
+
 
 class SourceTable:
     """A source in a session, with what was chosen for it.

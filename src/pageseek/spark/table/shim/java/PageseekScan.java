@@ -19,13 +19,15 @@ import org.apache.spark.sql.types.StructType;
  * after that.
  *
  * <p>Spark's reader has the files of which most rows are wanted. It gives batches of columns, which Python's tasks
- * cannot. Only a side of a join gets filters at run time, and may then be read by Python's tasks, so that it gives rows.
+ * cannot. So who reads is known when Spark has been told that batches come. Where it is a side of a join, rows are
+ * promised, and its filters decide who reads.
  */
 public final class PageseekScan extends PlannedScan implements Batch, SupportsRuntimeV2Filtering {
   private final PageseekTable table;
   private NativeScan other;
   private Predicate[] runtime = new Predicate[0];
   private boolean joined;
+  private boolean columnar;
   private boolean byOther;
 
   /**
@@ -45,9 +47,12 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
 
   @Override
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    return other == null || joined
-        ? Scan.ColumnarSupportMode.UNSUPPORTED
-        : other.columns();
+    if (other == null || joined) {
+      return Scan.ColumnarSupportMode.UNSUPPORTED;
+    }
+    Scan.ColumnarSupportMode mode = other.columns();
+    columnar |= mode != Scan.ColumnarSupportMode.UNSUPPORTED;
+    return mode;
   }
 
   /** The metrics of Spark's Python reader are needed as well: it reports them. */
@@ -85,7 +90,8 @@ public final class PageseekScan extends PlannedScan implements Batch, SupportsRu
   @Override
   public InputPartition[] planInputPartitions() {
     String about = Request.all(runtime).toString();
-    byOther = other != null && planned.text("reader", about).equals("native");
+    String asked = columnar ? "reader_of_batches" : "reader";
+    byOther = other != null && planned.text(asked, about).equals("native");
     if (byOther) {
       other = runtime.length == 0 ? other : other.of(planned.text("native", about));
       return other.partitions();
