@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -14,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark.lookups import lookup_keys, lookup_task
-from pageseek.spark.lookups.lookup_keys import PLAIN, KeyIndex
+from pageseek.spark.lookups import key_index, lookup_task
+from pageseek.spark.lookups.key_index import KeyIndex
+from pageseek.spark.lookups.lookup_keys import PLAIN
 from pageseek.spark.lookups.lookup_ranges import KeyRange, key_ranges, partition_ids, spark_hash
 from pageseek.spark.lookups.lookup_task import Probe, assign, pack, probe_partition
 from pageseek.spark.session.names import Columns
@@ -37,12 +39,29 @@ def pairs_of(index: KeyIndex, codes: Any) -> list[tuple[int, int]]:
     ]
 
 
-def test_an_index_finds_the_pairs_that_a_loop_finds() -> None:
+@pytest.mark.parametrize(
+    ("hashes", "steps"),
+    [(None, 8), (2, 8), (None, 0)],
+    ids=["hashes", "few hashes", "full buckets"],
+)
+def test_an_index_finds_the_pairs_that_a_loop_finds(
+    monkeypatch: pytest.MonkeyPatch, hashes: int | None, steps: int
+) -> None:
+    """Also where different values have one hash, and where buckets of the table are full."""
+    monkeypatch.setattr(key_index._Table, "_STEPS", steps)
+    if hashes is not None:
+        whole = key_index.hashes_of
+        monkeypatch.setattr(
+            key_index,
+            "hashes_of",
+            lambda a: whole(a) if pa.types.is_int64(a.type) else whole(a) % hashes,
+        )
     random = np.random.default_rng(1)
     values = {
         pa.int64(): [None, -1, 0, 1, 2**62],
         pa.float64(): [None, NAN, -0.0, 0.0, -NAN],
         pa.string(): [None, "", "a", "b", "é"],
+        pa.binary(): [None, b"", b"\0", b"\xff", b"a"],
         pa.bool_(): [None, True, False, False, True],
         pa.decimal128(9, 2): [None, Decimal("1.10"), Decimal(0), Decimal(-1), Decimal(7)],
         pa.timestamp("us", "UTC"): [None, 0, 1, -1, 10**15],
@@ -55,6 +74,7 @@ def test_an_index_finds_the_pairs_that_a_loop_finds() -> None:
             for n in random.integers(1, 40, 2)
         )  # fmt: skip
         keys = keys.drop_null()
+        keys, rows = keys.slice(random.integers(0, 3)), rows.slice(random.integers(0, 3))
         index = KeyIndex([column.combine_chunks() for column in keys.columns])
         codes = index.codes([column.combine_chunks() for column in rows.columns])
         found = set(pairs_of(index, codes))
@@ -68,6 +88,27 @@ def test_an_index_finds_the_pairs_that_a_loop_finds() -> None:
         assert found == wanted
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.decimal128(20, 2)], ids=str)
+def test_a_batch_costs_no_more_with_many_keys(kind: pa.DataType) -> None:
+    """An index that is built again for each batch costs 100 times as much with 300 times as many keys."""
+
+    def array(numbers: Any) -> pa.Array:
+        return (
+            pa.array(numbers).cast(pa.decimal128(20, 0) if kind != pa.string() else kind).cast(kind)
+        )
+
+    rows = [array(np.arange(0, 2_000_000, 1000))]
+    few, many = (KeyIndex([array(np.arange(n) * 3)]) for n in (1_000, 300_000))
+    assert [int((one.codes(rows) >= 0).sum()) for one in (few, many)] == [1, 300]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(7):
+        for index, taken in zip((few, many), seconds, strict=True):
+            start = time.process_time()
+            index.codes(rows)
+            taken.append(time.process_time() - start)
+    assert min(seconds[1]) < 15 * min(seconds[0]) + 0.002
+
+
 def test_an_index_without_keys_finds_nothing() -> None:
     index = KeyIndex([pa.array([], pa.int64()), pa.array([], pa.string())])
     codes = index.codes([pa.array([1, None]), pa.array(["a", "b"])])
@@ -77,7 +118,7 @@ def test_an_index_without_keys_finds_nothing() -> None:
 
 def test_pairs_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """One key that occurs often, with many rows, makes more pairs than memory holds."""
-    monkeypatch.setattr(lookup_keys, "MOST_PAIRS", 10)
+    monkeypatch.setattr(key_index, "MOST_PAIRS", 10)
     index = KeyIndex([pa.array([7] * 6 + [8])])
     codes = index.codes([pa.array([8, 7, 7, 9, 7, 8, 8])])
     pieces = [len(rows) for rows, _ in index.pairs(codes)]

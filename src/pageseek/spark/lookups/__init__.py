@@ -4,7 +4,8 @@
 |---|---|
 | `lookup` | `lookup`: the keys, and what Spark does with them |
 | `lookup_files` | the files, and their plans |
-| `lookup_keys` | keys as conditions, and as an index |
+| `lookup_keys` | keys as conditions, and in types that compare as Spark does |
+| `key_index` | keys as an index that finds equal rows |
 | `lookup_ranges` | which task gets which row groups and keys |
 | `lookup_task` | what runs in an executor |
 """

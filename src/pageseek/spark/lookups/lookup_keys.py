@@ -1,16 +1,14 @@
-"""The keys of a lookup: as conditions that prune files, and as an index that finds the rows of equal keys.
+"""The keys of a lookup: as conditions that prune files, and in types that compare as Spark does.
 
 Keys are equal as in a join of Spark: a null equals nothing, NaN equals NaN, and the two zeros are equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +17,8 @@ from pageseek.predicate import expression as ex
 from pageseek.spark.calendar.calendar_marks import first_of, has_calendar
 from pageseek.spark.session.names import Kind
 
-Indexes = npt.NDArray[np.int64]
 # How the values of a column are written in a condition. NANOSECONDS: only the range of the keys is a condition.
 PLAIN, ENUM, UNSIGNED, INT96_INSTANT, NANOSECONDS, INT96_NANOSECONDS = range(6)
-MOST_PAIRS = 1 << 17
 _MOST_UNSIGNED = (1 << 64) - 1
 
 
@@ -126,74 +122,6 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def without_nulls(table: pa.Table) -> pa.Table:
     """The keys that can equal something."""
     return table.drop_null() if any(column.null_count for column in table.columns) else table
-
-
-class KeyIndex:
-    """Finds the keys that equal rows. Equal keys have one code, from 0 on.
-
-    Parameters
-    ----------
-    keys : sequence of pyarrow.Array
-        The columns of the keys, in wire types, without nulls.
-    """
-
-    def __init__(self, keys: Sequence[pa.Array]) -> None:
-        self._values: list[pa.Array] = []
-        self._pairs: list[
-            Indexes
-        ] = []  # of the codes of the columns before, and of each further column
-        codes = np.zeros(len(keys[0]), np.int64)
-        for i, column in enumerate(map(comparable, keys)):
-            values = pc.unique(column)
-            self._values.append(values)
-            own = _codes(column, values)
-            if i == 0:
-                codes = own
-                continue
-            codes = codes * len(values) + own
-            self._pairs.append(np.unique(codes))
-            codes = np.searchsorted(self._pairs[-1], codes)
-        counts = np.bincount(codes, minlength=1)
-        self._order = np.argsort(codes, kind="stable")
-        self._counts, self._starts = counts, np.cumsum(counts) - counts
-
-    def codes(self, columns: Sequence[pa.Array]) -> Indexes:
-        """The code of the key that equals each row; -1 where there is none."""
-        codes = np.zeros(len(columns[0]), np.int64)
-        for i, (column, values) in enumerate(
-            zip(map(comparable, columns), self._values, strict=True)
-        ):
-            own = _codes(column, values)
-            if i == 0:
-                codes = own
-                continue
-            none = (codes < 0) | (own < 0)
-            codes = codes * len(values) + own
-            known = self._pairs[i - 1]
-            places = np.minimum(np.searchsorted(known, codes), max(len(known) - 1, 0))
-            none |= (known[places] != codes) if len(known) else True
-            codes = np.where(none, -1, places)
-        return codes
-
-    def pairs(self, codes: Indexes) -> Iterator[tuple[Indexes, Indexes]]:
-        """Each row with each key that equals it: the places of the rows, and of the keys.
-
-        They come in pieces of about MOST_PAIRS, or of one row: many rows may have a key that occurs many times.
-        """
-        rows = np.flatnonzero(codes >= 0)
-        counts = self._counts[codes[rows]]
-        piece = np.cumsum(counts) // MOST_PAIRS
-        ends = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(rows)]
-        for start, stop in pairwise(ends):
-            mine, times = rows[start:stop], counts[start:stop]
-            within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
-            first = np.repeat(self._starts[codes[mine]], times)
-            yield np.repeat(mine, times), self._order[first + within]
-
-
-def _codes(column: pa.Array, values: pa.Array) -> Indexes:
-    found = pc.index_in(column, value_set=values).fill_null(-1)
-    return np.asarray(found).astype(np.int64)
 
 
 def table_of(keys: Any, names: Sequence[str]) -> pa.Table | None:

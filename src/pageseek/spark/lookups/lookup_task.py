@@ -20,8 +20,8 @@ from pageseek.predicate.expression import And, Expression, flatten
 from pageseek.scan.prepare import make_plan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import Calendars
+from pageseek.spark.lookups.key_index import KeyIndex
 from pageseek.spark.lookups.lookup_keys import (
-    KeyIndex,
     comparable,
     condition,
     ordered,
@@ -36,9 +36,7 @@ from pageseek.storage import Sources
 
 MOST_KEYS = 1_000_000  # that a task holds at a time, with the rows of its files that have them
 MOST_KEY_BYTES = 64 << 20
-GATHERED_ROWS = (
-    1 << 16
-)  # rows that meet the keys together: an index over text is asked with all keys each time
+GATHERED_ROWS = 1 << 16  # rows that meet the keys together
 GATHERED_BYTES = 32 << 20
 
 
