@@ -91,8 +91,10 @@ def link(names: ManyNames, folder: Path) -> None:
         os.link(names.files[number][0], path)
 
 
-def memory() -> int:
-    """The resident bytes of this process."""
+def memory(spark: Any) -> int:
+    """The resident bytes of this process. It holds a plan until Java has collected what stands for it there."""
+    spark._jvm.System.gc()
+    time.sleep(1)
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -141,10 +143,10 @@ def measured(spark: Any, source: Any, count: int, strict: bool) -> list[str]:
         held: list[int] = []
         sent.clear()
         for _ in range(ROUNDS):
-            held.append(memory())
+            held.append(memory(spark))
             began, before = time.monotonic(), worked(spark)
             asked = frame.where(query.condition).groupBy().agg({"*": "count", "id": "sum"})
-            asked._jdf.queryExecution().executedPlan()
+            asked._jdf.queryExecution().executedPlan()  # the frame holds its plan until the next round
             plans.append(time.monotonic() - began)
             spent.append(worked(spark) - before)
         began = time.monotonic()
@@ -153,7 +155,7 @@ def measured(spark: Any, source: Any, count: int, strict: bool) -> list[str]:
         answer = found["count(1)"], found["sum(id)"]
         if answer != query.wanted(count):
             raise Failed(f"{query.name}: {answer}, not {query.wanted(count)}")
-        held.append(memory())
+        held.append(memory(spark))
         most = max(sent, default=0)
         grown = held[-1] - held[1]  # the first round fills the caches
         text = (

@@ -45,18 +45,18 @@ def main() -> None:
     """Set the traps, which all workers inherit, and be Spark's daemon."""
     from pageseek.scan.tables import TableReader
 
-    tables, fsync = TableReader.tables, os.fsync
+    by_file, fsync = TableReader.by_file, os.fsync
 
     def traps(self: TableReader) -> Iterator[Any]:
-        for table in tables(self):
-            yield table
+        for one in by_file(self):
+            yield one
             strike()
 
     def flushed(descriptor: int) -> None:
         strike()
         fsync(descriptor)
 
-    TableReader.tables, os.fsync = traps, flushed  # type: ignore[method-assign]
+    TableReader.by_file, os.fsync = traps, flushed  # type: ignore[method-assign]
 
     from pyspark import daemon
 
