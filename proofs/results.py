@@ -25,7 +25,7 @@ class Failed(Exception):
 
 def lines_of(page: Path, title: str, names: Collection[str]) -> dict[str, str]:
     """The lines of earlier proofs, by name, from the page behind a title."""
-    text = page.read_text().partition(title)[2] if page.exists() else ""
+    text = page.read_text().partition(title)[2].partition("\n## ")[0] if page.exists() else ""
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     found = {line.split("|")[1].strip(): line for line in rows if line.count("|") == COLUMNS + 1}
     return {name: line for name, line in found.items() if name in names}
