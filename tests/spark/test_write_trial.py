@@ -60,6 +60,9 @@ def test_rows_of_other_types_are_not_added(spark: Any, tmp_path: Path):
     assert load(spark, folder).selectExpr("count(s)", "count(more)", "sum(id)").collect() == [
         (5, 5, 20)
     ]
+    write(spark.range(5).selectExpr("id", "cast(1 as bigint) more"), folder, mode="append")
+    with pytest.raises(UnsupportedError, match=r"column 'more' is int64 .* double .* cast it"):
+        write(spark.range(5).selectExpr("id", "1.5D more"), folder, mode="append")  # as int32 could
     write(spark.range(5).selectExpr("1 s"), folder, mode="overwrite")  # nothing stays beside it
     assert load(spark, folder).where("s = 1").count() == 5
 
@@ -71,10 +74,10 @@ def test_folders_of_other_columns_are_not_mixed(
     folder, frame = tmp_path / "out", spark.range(6).selectExpr("id", "id % 2 p", "id % 3 q")
     write(frame, folder, partition_by=["p"])
     before = all_files(folder)
-    with pytest.raises(PredicateError, match=r"in folders of p, and partition_by names"):
+    with pytest.raises(PredicateError, match=r"files in folders of p, and partition_by names"):
         write(frame, folder, mode="append", partition_by=partition_by)
     if partition_by:
-        with pytest.raises(PredicateError, match=r"in folders of p, and partition_by names"):
+        with pytest.raises(PredicateError, match=r"files in folders of p, and partition_by names"):
             write(frame, folder, mode="overwrite", partition_by=partition_by, dynamic=True)
     assert all_files(folder) == before
     write(frame, folder, mode="append", partition_by=["p"])

@@ -18,14 +18,15 @@ from pageseek.storage.resolve import Sources
 
 
 def try_out(spec: WriteSpec, there: Sequence[str]) -> None:
-    """Write a file without rows on this machine, and read it together with one that is there.
+    """Write a file without rows on this machine, and hold it against those that are there.
 
     Parameters
     ----------
     spec : WriteSpec
         What is written.
     there : sequence of str
-        Files that stay beside the new ones, below the folder; others than Parquet files count for nothing.
+        Files that stay beside the new ones, below the folder; others than Parquet files count for nothing. The footers of
+        all are read, or known from before: two of them may have types that go together with the new one's, but not with each other.
 
     Raises
     ------
@@ -34,17 +35,17 @@ def try_out(spec: WriteSpec, there: Sequence[str]) -> None:
     PredicateError
         The files that are there are in folders of other columns.
     UnsupportedError
-        They have columns of other types, so that the folder could not be read.
+        They have columns of other types, so that the folder could not be read; or it cannot be read as it is.
     ValueError
         There is no such kind of index.
     """
-    beside = next((name for name in there if _is_data(name)), None)
+    beside = [name for name in there if _is_data(name)]
     if not (spec.bloom or spec.indexes or beside):
         return
     with tempfile.TemporaryDirectory(prefix="pageseek-write-") as folder:
         path = os.path.join(folder, "0.parquet")
         StagedFile(spec, path).close()
-        if beside is not None:
+        if beside:
             _check_folders(spec, beside)
             _check_types(spec, path, beside)
         if spec.bloom or spec.indexes:
@@ -62,18 +63,19 @@ def _is_data(name: str) -> bool:
     )
 
 
-def _check_folders(spec: WriteSpec, beside: str) -> None:
-    old = [name for name, _ in partitions_of(beside.split("/")[:-1])]
-    if old != list(spec.partition_by):
-        raise PredicateError(
-            f"{spec.folder.name}: its files are in folders of {', '.join(old) or 'no column'}, and partition_by names "
-            f"{', '.join(spec.partition_by) or 'none'}: a folder with both could not be read"
-        )
+def _check_folders(spec: WriteSpec, beside: Sequence[str]) -> None:
+    for folder in dict.fromkeys(name.rpartition("/")[0] for name in beside):
+        old = [name for name, _ in partitions_of(folder.split("/"))]
+        if old != list(spec.partition_by):
+            raise PredicateError(
+                f"{spec.folder.name}: it has files in folders of {', '.join(old) or 'no column'}, and partition_by names "
+                f"{', '.join(spec.partition_by) or 'none'}: a folder with both could not be read"
+            )
 
 
-def _check_types(spec: WriteSpec, path: str, beside: str) -> None:
+def _check_types(spec: WriteSpec, path: str, beside: Sequence[str]) -> None:
     new = scan(path, partitioning=False, **OPTIONS)
-    old = Scan(Sources.of((spec.folder.source(beside),)), new._request)
+    old = Scan(Sources.of([spec.folder.source(name) for name in beside]), new._request)
     joined = joined_fields(list(old.schema), list(new.schema))
     if isinstance(joined, tuple):
         before, after = joined
