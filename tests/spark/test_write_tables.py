@@ -14,55 +14,9 @@ import pytest
 import pageseek as ps
 from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.spark import load, write
+from support.lake_tables import KINDS, Made
 
 pytestmark = pytest.mark.spark
-KINDS = "delta", "iceberg"
-
-
-class Made:
-    """A table of one kind, and what its own library reads of it."""
-
-    def __init__(self, kind: str, folder: Path, schema: pa.Schema, partition_by: list[str]) -> None:
-        self.kind, self.folder = kind, folder
-        if kind == "delta":
-            deltalake = pytest.importorskip("deltalake")
-            self.table = deltalake.DeltaTable.create(
-                str(folder / "t"), schema, partition_by=partition_by
-            )
-            return
-        sql = pytest.importorskip("pyiceberg.catalog.sql")
-        catalog = sql.SqlCatalog(
-            "c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}/warehouse"
-        )
-        catalog.create_namespace("n")
-        self.catalog = catalog
-        self.table = catalog.create_table("n.t", schema)
-        if partition_by:
-            with self.table.update_spec() as update:
-                for name in partition_by:
-                    update.add_identity(name)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """By its own library."""
-        if self.kind == "delta":
-            import deltalake
-
-            found = deltalake.DeltaTable(str(self.folder / "t")).to_pyarrow_table()
-        else:
-            found = self.catalog.load_table("n.t").scan().to_arrow()
-        return sorted(found.to_pylist(), key=repr)
-
-    def fresh(self) -> Any:
-        if self.kind == "delta":
-            import deltalake
-
-            return deltalake.DeltaTable(str(self.folder / "t"))
-        return self.catalog.load_table("n.t")
-
-    def files(self) -> set[str]:
-        return {p.name for p in self.folder.rglob("*.parquet")}
-
-
 SCHEMA = pa.schema(
     [
         ("id", pa.int64()), ("k", pa.int32()), ("s", pa.string()), ("d", pa.date32()), ("f", pa.float64()),

@@ -63,6 +63,30 @@ def as_recorded(
     return found
 
 
+def tried_once(table: Any, numbers: list[int]) -> Any:
+    """A copy of a table, whose transactions are tried once. CommitFailedException: another commit came first.
+
+    `numbers`: of the snapshots of the transaction, to be there before its commit.
+    """
+    from pyiceberg.exceptions import CommitFailedException
+
+    mine = copy(table)
+
+    def refresh() -> Any:
+        """Pyiceberg calls it when a commit has failed, before it tries again."""
+        table.refresh()
+        if table.metadata.snapshot_by_id(numbers[0]) is None:
+            raise CommitFailedException("somebody else's commit came first")
+        mine.metadata, mine.metadata_location = table.metadata, table.metadata_location
+        return mine
+
+    mine.refresh = refresh
+    metadata = table.metadata
+    properties = {**metadata.properties, **ONCE}
+    mine.metadata = metadata.model_copy(update={"properties": properties})
+    return mine
+
+
 class IcebergEnd(TableEnd):
     """The exchange in the manifests of an Iceberg table."""
 
@@ -202,19 +226,8 @@ class IcebergEnd(TableEnd):
 
     def exchange(self, size: int) -> None:
         """Take the old file out and put the new one in."""
-        mine = copy(self._ice)
         numbers: list[int] = []  # of the snapshot
-
-        def refresh() -> Any:
-            """Pyiceberg calls it when a commit has failed, before it tries again."""
-            self._ice.refresh()
-            if self._ice.metadata.snapshot_by_id(numbers[0]) is None:
-                raise self._failed("somebody else's commit came first")
-            mine.metadata = self._ice.metadata
-            mine.metadata_location = self._ice.metadata_location
-            return mine
-
-        mine.refresh = refresh
+        mine = tried_once(self._ice, numbers)
         try:
             made = self._made(mine, size)
         except (AttributeError, TypeError, LookupError) as error:
@@ -252,11 +265,8 @@ class IcebergEnd(TableEnd):
         said = dict(zip(self._fields, old, strict=True))
         new = self._make(**{**said, "file_path": self._new, "file_size_in_bytes": size})
         new.spec_id = old.spec_id
-        metadata = self._ice.metadata
         # pyiceberg gives new files the default partition spec: in the copy that is the spec of the old file
-        mine.metadata = metadata.model_copy(
-            update={"properties": {**metadata.properties, **ONCE}, "default_spec_id": old.spec_id}
-        )
+        mine.metadata = mine.metadata.model_copy(update={"default_spec_id": old.spec_id})
         made = mine.transaction()
         said_of_us = {"engine-name": "pageseek", "engine-version": __version__}
         update = made.update_snapshot(snapshot_properties=said_of_us).overwrite()

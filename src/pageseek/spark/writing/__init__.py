@@ -9,5 +9,6 @@
 | `commit` | how its files appear once, and what becomes of dead writes |
 | `targets`, `delta_write`, `iceberg_write` | a folder, or a table with a commit of its own |
 | `lake_columns`, `file_statistics` | what a table wants of columns and of files |
+| `partition_values` | values of partitions, to be compared with those of a table |
 | `attach` | `attach_index`: indexes for many files, by tasks |
 """

@@ -20,9 +20,9 @@ from pageseek.index.table_target import TRIES
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.writing.commit import Staging
 from pageseek.spark.writing.lake_columns import in_order
+from pageseek.spark.writing.partition_values import partition_key, plain, spelled, typed
 from pageseek.spark.writing.targets import Target
 from pageseek.spark.writing.write_task import StagedReport
-from pageseek.storage.hive import partitions_of
 from pageseek.storage.output_folders import OutputFolder, output_folder
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class DeltaTarget(Target):
         self._schema = str(table.schema().to_json())
         self._fields = json.loads(self._schema)["fields"]
         self._partitions: list[str] = list(table.metadata().partition_columns)
+        self._types = {field["name"]: str(field["type"]) for field in self._fields}
         self._required = {field["name"] for field in self._fields if not field["nullable"]}
         self._refuse()
 
@@ -140,7 +141,7 @@ class DeltaTarget(Target):
     def _refuse_nulls(self, made: Sequence[StagedReport]) -> None:
         for one in made:
             nulls = json.loads(one.statistics or "{}").get("nullCount", {})
-            nulls |= {name: int(value is None) for name, value in _values(one.name).items()}
+            nulls |= {name: int(text is None) for name, text in self._texts(one).items()}
             wrong = sorted(name for name in self._required if nulls.get(name, 0))
             if wrong:
                 raise UnsupportedError(
@@ -194,21 +195,24 @@ class DeltaTarget(Target):
         """The files that go."""
         if not dynamic:
             return there
-        written = [_values(one.name) for one in made]
-        return [one for one in there if self._texts(one) in written]
+        written = {
+            partition_key(typed(text, self._types[name]) for name, text in self._texts(one).items())
+            for one in made
+        }
+        return [one for one in there if partition_key(one["values"]) in written]
 
-    def _texts(self, action: Mapping[str, Any]) -> dict[str, str | None]:
-        """The values of a file's partitions, as folders spell them."""
-        found = action.get("partition") or {}
-        return {name: _text(found.get(name)) for name in self._partitions}
+    def _texts(self, one: StagedReport) -> dict[str, str | None]:
+        """The values of a new file's partition, as its log has them: there an empty text is NULL."""
+        texts = json.loads(one.values or "[]")
+        return {name: text or None for name, text in zip(self._partitions, texts, strict=True)}
 
     def _gone(self, action: Mapping[str, Any], now: int) -> Any:
-        return self._remove(
-            unquote(action["path"]), True, now, action["size_bytes"], self._texts(action)
-        )
+        of = zip(self._partitions, action["values"], strict=True)
+        texts = {name: spelled(value, self._types[name]) for name, value in of}
+        return self._remove(unquote(action["path"]), True, now, action["size_bytes"], texts)
 
     def _new(self, one: StagedReport, now: int) -> Any:
-        return self._add(one.name, one.bytes, _values(one.name), now, True, one.statistics or "{}")
+        return self._add(one.name, one.bytes, self._texts(one), now, True, one.statistics or "{}")
 
     def _has(self, made: Sequence[StagedReport]) -> bool:
         """Whether the newest version has the files."""
@@ -216,22 +220,16 @@ class DeltaTarget(Target):
         return bool(made) and made[0].name in set(self.files())
 
     def _actions(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = pa.table(self._delta.get_add_actions()).to_pylist()
-        return found
+        """The files of the newest version: `path`, `size_bytes`, and the `values` of their partitions."""
+        found = pa.table(self._delta.get_add_actions())
+        values: list[Any] = [()] * found.num_rows
+        if self._partitions and found.num_rows:
+            of = dict(zip(_names(found), found.column("partition").flatten(), strict=True))
+            values = list(zip(*(plain(of[name]) for name in self._partitions), strict=True))
+        rows: list[dict[str, Any]] = found.select(["path", "size_bytes"]).to_pylist()
+        return [{**row, "values": one} for row, one in zip(rows, values, strict=True)]
 
 
-def _values(name: str) -> dict[str, str | None]:
-    """The values of partitions in the name of a file."""
-    return dict(partitions_of(name.split("/")[:-1]))
-
-
-def _text(value: Any) -> str | None:
-    """The value of a partition as Spark's cast to a text spells it."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    if hasattr(value, "tzinfo"):
-        text = str(value.replace(tzinfo=None).isoformat(" "))
-        return text.rstrip("0") if "." in text else text
-    return str(value)
+def _names(found: pa.Table) -> list[str]:
+    """The columns of partitions that a list of files has."""
+    return [field.name for field in found.schema.field("partition").type]

@@ -34,7 +34,10 @@ def stated(metadata: pq.FileMetaData) -> str:
         nulls[column.name] = sum(one.null_count for one in found)
         bounds = [one for one, g in zip(found, groups, strict=True) if one.null_count < g.num_rows]
         if bounds and all(one.has_min_max for one in bounds):
-            low, high = min(one.min for one in bounds), max(one.max for one in bounds)
+            try:
+                low, high = min(one.min for one in bounds), max(one.max for one in bounds)
+            except OverflowError:  # a year beyond 1 to 9999, which Python's dates have not
+                continue
             plain = _plain(low), _plain(high)
             if None not in plain:
                 least[column.name], most[column.name] = plain

@@ -15,7 +15,8 @@ from pageseek.storage.output_folders import OutputFolder, output_folder
 from pageseek.storage.table_folders import DELTA, kind_here
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType as SparkType
 
 
 class Target:
@@ -48,6 +49,13 @@ class Target:
     def partitions(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """The columns that become folders. `given`: those that the caller named."""
         return given
+
+    def text(self, column: Column, kind: SparkType) -> Column:
+        """The texts of a partition column, each of which stands for one value."""
+        return column.cast("string")
+
+    def check(self, mode: str, dynamic: bool) -> None:
+        """Before any task runs. UnsupportedError: files that are there could not be replaced."""
 
     def files(self) -> Sequence[str]:
         """The files that are there."""

@@ -15,7 +15,7 @@ from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.writing.commit import STALE_AFTER, begin, one_attempt_each, recover
-from pageseek.spark.writing.targets import target_of
+from pageseek.spark.writing.targets import Target, target_of
 from pageseek.spark.writing.trial import try_out
 from pageseek.spark.writing.write_task import (
     REPORT_DDL,
@@ -176,7 +176,7 @@ def write(
         raise ValueError("dynamic=True replaces partitions: it goes with partition_by")
 
     types, codec = arrow_schema(schema), _codec(compression, settings)
-    rows = _rows(df, schema, partitions, clusters, sorting, files)
+    rows = _rows(df, schema, target, partitions, clusters, sorting, files)
 
     recover(target.folder, stale_after)
     if mode in ("error", "ignore") and target.files():
@@ -186,6 +186,7 @@ def write(
             f'{target.name}: there are files in it; say mode="append", "overwrite" or "ignore"'
         )
     version = df.sparkSession.version
+    target.check(mode, dynamic)
     beside = target.beside(mode, dynamic)
     with closing(begin(target.folder)) as staging:
         spec = WriteSpec(
@@ -319,6 +320,7 @@ def _codec(compression: str | None, settings: Settings) -> str:
 def _rows(
     df: DataFrame,
     schema: StructType,
+    target: Target,
     partitions: Sequence[str],
     clusters: Sequence[str],
     sorting: Sequence[tuple[str, bool]],
@@ -339,7 +341,7 @@ def _rows(
                 f"partition_by: column {field.name!r} is {field.dataType.simpleString()}, which names no folder"
             )
     for name, of in zip(names, partitions, strict=True):
-        df = df.withColumn(name, f.col(_quoted(of)).cast("string"))
+        df = df.withColumn(name, target.text(f.col(_quoted(of)), df.schema[of].dataType))
     order = [f.col(name).asc() for name in names]
     order += [f.col(_quoted(c)).desc() if down else f.col(_quoted(c)).asc() for c, down in sorting]
     if order:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import mmap
 import os
 import pickle
@@ -34,20 +35,24 @@ SCAN_BYTES = 1 << 20  # of a page, in files for scans
 REPORT = pa.schema(
     [
         ("partition", pa.int32()), ("attempt", pa.string()), ("staged", pa.string()), ("name", pa.string()),
-        ("rows", pa.int64()), ("bytes", pa.int64()), ("statistics", pa.string()),
+        ("rows", pa.int64()), ("bytes", pa.int64()), ("statistics", pa.string()), ("values", pa.string()),
     ]
 )  # fmt: skip
 REPORT_DDL = (
     "partition int, attempt string, staged string, name string, rows bigint, bytes bigint, "
-    "statistics string"
+    "statistics string, values string"
 )
 # what Hive and Spark escape in the name of a folder, beside control characters
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(c) for c in range(1, 32)}
+Texts = tuple[str | None, ...]  # of the values of a partition
 _HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
 class StagedReport(NamedTuple):
-    """What a task says of a file. One that has written none gives one report without names."""
+    """What a task says of a file. One that has written none gives one report without names.
+
+    `values`: the texts of its partition, as a list in JSON.
+    """
 
     partition: int
     attempt: str
@@ -56,6 +61,7 @@ class StagedReport(NamedTuple):
     rows: int
     bytes: int
     statistics: str | None
+    values: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,7 @@ class Attempt:
         self._spec, self._partition = spec, partition
         self._attempt = f"{partition:05}-{secrets.token_hex(6)}"
         self._file: StagedFile | None = None
-        self._at: str | None = None  # the folder of its rows
+        self._at: Texts | None = None  # the partition of its rows
         self._rows: list[tuple[Any, ...]] = []
         self._temporary: str | None = None
         if spec.folder.far:
@@ -153,17 +159,17 @@ class Attempt:
         count = len(self._spec.partition_by)
         data = converted(batch.select(range(batch.num_columns - count)), self._spec.schema)
         if not count:
-            self._write("", data)
+            self._write((), data)
             return
         values = batch.columns[-count:]
         for start, stop in _runs(values):
-            names = zip(self._spec.partition_by, (v[start].as_py() for v in values), strict=True)
-            self._write("/".join(folder_name(*pair) for pair in names), data[start:stop])
+            self._write(tuple(v[start].as_py() for v in values), data[start:stop])
 
-    def _write(self, folder: str, data: pa.RecordBatch) -> None:
-        if folder != self._at:
+    def _write(self, partition: Texts, data: pa.RecordBatch) -> None:
+        # an empty text and NULL share a folder, and no file: tables tell them apart
+        if partition != self._at:
             self._close()
-            self._at = folder
+            self._at = partition
         most = self._spec.file_rows
         while data.num_rows:
             if self._file is None:
@@ -184,12 +190,14 @@ class Attempt:
         staged = f"{self._spec.staging}/{self._attempt}/{number:05}.parquet"
         codec = "" if self._spec.compression == "none" else f".{self._spec.compression}"
         name = f"part-{self._partition:05}-{self._spec.job}-c{number:03}{codec}.parquet"
+        partition = self._at or ()
+        folders = map(folder_name, self._spec.partition_by, partition)
         if self._temporary is not None:
             _upload(self._file.path, self._spec.folder, staged)
         self._rows.append(
             (
-                self._partition, self._attempt, staged, f"{self._at}/{name}".lstrip("/"), self._file.rows,
-                self._file.bytes, self._file.statistics,
+                self._partition, self._attempt, staged, "/".join([*folders, name]), self._file.rows,
+                self._file.bytes, self._file.statistics, json.dumps(partition),
             )
         )  # fmt: skip
         self._file = None
@@ -202,7 +210,7 @@ class Attempt:
             settle(self._local)
         else:
             shutil.rmtree(self._temporary, ignore_errors=True)
-        rows = self._rows or [(self._partition, self._attempt, None, None, 0, 0, None)]
+        rows = self._rows or [(self._partition, self._attempt, None, None, 0, 0, None, None)]
         columns = [
             pa.array(c, kind) for c, kind in zip(zip(*rows, strict=True), REPORT.types, strict=True)
         ]
@@ -220,7 +228,6 @@ def write_empty(spec: WriteSpec) -> pa.RecordBatch:
     """Stage a file without rows, which has the schema. Returns its report."""
     attempt = Attempt(spec, 0)
     try:
-        attempt._at = ""
         attempt._file = StagedFile(spec, os.path.join(attempt._local, "00000.parquet"))
         return attempt.finished()
     except BaseException:
