@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.spark import load, read
+from pageseek.spark import load, read, register
 from support.sql_doors import ORACLE, settings
 from support.writer import INT32, Column, integer, write
 
@@ -128,3 +128,39 @@ def test_values_beyond_an_unsigned_type_come_as_they_are_stored(spark: Any, tmp_
             assert read(spark, path, filter=condition).collect() == expected, condition
         ends = ["min(u8)", "max(u8)", "min(u16)", "max(u16)"]
         assert frame.selectExpr(*ends).collect() == own.selectExpr(*ends).collect()
+
+
+@pytest.mark.parametrize("door", ["load", "read", "format"])
+def test_settings_choose_the_types_that_parquet_leaves_open(
+    spark: Any, conf: Any, tmp_path: Path, door: str
+) -> None:
+    conf("spark.sql.parquet.inferTimestampNTZ.enabled", "false")
+    conf("spark.sql.parquet.binaryAsString", "true")
+    conf("spark.sql.session.timeZone", "America/New_York")
+    path, told = str(tmp_path / "a.parquet"), str(tmp_path / "told")
+    times = pa.array([0, 1, 3_600_000_000, None], pa.timestamp("us"))
+    texts = pa.array([b"a", b"b", b"\xff", None], pa.large_binary())
+    inside = pa.StructArray.from_arrays([times, texts], ["t", "b"])
+    pq.write_table(pa.table({"k": [0, 1, 2, 3], "t": times, "b": texts, "s": inside}), path)
+    spark.sql("select timestamp_ntz '2020-01-01' as t, X'61' as b, 1 as k").write.parquet(told)
+
+    def frame(source: str) -> Any:
+        if door == "format":
+            return spark.read.format("pageseek").load(source)
+        return {"load": load, "read": read}[door](spark, source)
+
+    register(spark)
+    for source in (path, told):  # files of Spark keep the types that it says in them
+        ours, own = frame(source), spark.read.parquet(source)
+        assert ours.schema == own.schema
+        for condition in (
+            "true",
+            "t = timestamp '1969-12-31 19:00:00'",
+            "t > timestamp '1969-12-31 19:00:00'",
+            "s.t = timestamp '1969-12-31 20:00:00'" if source == path else "true",
+            "b = 'a'",
+            "b >= 'b'",
+            "s.b in ('a', 'b')" if source == path else "true",
+        ):
+            one, other = (f.where(condition).selectExpr("k", "t", "hex(b)") for f in (ours, own))
+            assert sorted(map(str, one.collect())) == sorted(map(str, other.collect())), condition

@@ -87,13 +87,16 @@ class _Options(NamedTuple):
     dictionary_columns: tuple[str, ...]
     out_of_range: str
     wide_unsigned: bool
+    instants: bool
+    binary_text: bool
 
 
 class Options(_Options):
     """The types in which columns come out. A tuple, because it is part of many keys and has to hash quickly.
 
     `wide_unsigned`: unsigned integers of 8 and 16 bits are signed ones of twice the bits, so that stored values outside of
-    the declared range come out as they are.
+    the declared range come out as they are. `instants`: times without a zone are instants, as if they were in UTC.
+    `binary_text`: bytes of which the file does not say what they are are text, which is not checked.
     """
 
     __slots__ = ()
@@ -105,9 +108,18 @@ class Options(_Options):
         dictionary_columns: tuple[str, ...] = (),
         out_of_range: str = "error",
         wide_unsigned: bool = False,
+        instants: bool = False,
+        binary_text: bool = False,
     ) -> Self:
         self = super().__new__(
-            cls, int96_unit, string_type, dictionary_columns, out_of_range, wide_unsigned
+            cls,
+            int96_unit,
+            string_type,
+            dictionary_columns,
+            out_of_range,
+            wide_unsigned,
+            instants,
+            binary_text,
         )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
@@ -296,7 +308,7 @@ def _natural(
     elif logical == L_TIME and physical == (INT32 if b == 1 else INT64) and b in _UNITS:
         found = (K_I32, pa.time32("ms")) if b == 1 else (K_I64, pa.time64(_UNITS[b]))
     elif logical == L_TIMESTAMP and b in _UNITS and (physical == INT64 or wide):
-        found = K_I64, pa.timestamp(_UNITS[b], "UTC" if a else None)
+        found = K_I64, pa.timestamp(_UNITS[b], "UTC" if a or options.instants else None)
     elif physical == INT96:
         found = K_I64, pa.timestamp(options.int96_unit)
     elif physical == FIXED and logical == L_FLOAT16 and element.type_length == 2:
@@ -312,7 +324,8 @@ def _natural(
         return K_FIXED, storage, storage, False
     if logical == L_JSON:
         return K_BYTES, pa.string(), pa.json_(pa.string()), True
-    storage = pa.string() if logical == L_STRING else pa.binary()
+    is_text = logical == L_STRING or (logical == 0 and options.binary_text)
+    storage = pa.string() if is_text else pa.binary()
     return K_BYTES, storage, storage, logical == L_STRING
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+INFER_NTZ = "spark.sql.parquet.inferTimestampNTZ.enabled"
+BINARY_AS_STRING = "spark.sql.parquet.binaryAsString"
 KEYS = (
     "spark.sql.session.timeZone",
     "spark.sql.caseSensitive",
@@ -26,6 +28,8 @@ KEYS = (
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
     "spark.sql.parquet.datetimeRebaseModeInRead",
     "spark.sql.parquet.int96RebaseModeInRead",
+    INFER_NTZ,
+    BINARY_AS_STRING,
 )
 
 

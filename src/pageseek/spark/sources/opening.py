@@ -9,10 +9,13 @@ import pyarrow as pa
 
 from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.report import Report
+from pageseek.dataset.file_cache import cache
 from pageseek.scan.scan import Scan
+from pageseek.spark.columns.row_metadata import KEY
 from pageseek.spark.session.names import spelled
 from pageseek.spark.session.progress import progress_of
-from pageseek.spark.session.settings import Settings
+from pageseek.spark.session.settings import BINARY_AS_STRING, INFER_NTZ, Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.sources.folders import inference
 
@@ -35,5 +38,20 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
     if given is not False:
         given = inference(settings, None if given is True else given)
     made = scan(source, partitioning=given, **{**OPTIONS, **options})
-    types = made._request.options._replace(wide_unsigned=True)
-    return spelled(replace(made, _request=replace(made._request, options=types)), settings)
+    request = made._request
+    types = request.options._replace(wide_unsigned=True, **_untold(made, settings))
+    return spelled(replace(made, _request=replace(request, options=types)), settings)
+
+
+def _untold(scan: Scan, settings: Settings) -> dict[str, bool]:
+    """The types that settings choose for what Parquet leaves open. As with Spark's own reader, they count where the first file has
+    no schema of Spark.
+    """
+    chosen = {
+        "instants": not settings.is_true(INFER_NTZ, "true"),
+        "binary_text": settings.is_true(BINARY_AS_STRING),
+    }
+    if not any(chosen.values()) or not scan.sources:
+        return {}
+    first = cache.open(scan.sources[0], Report(), scan._request.limits.max_metadata_bytes)
+    return {} if KEY in first.key_value_metadata else chosen

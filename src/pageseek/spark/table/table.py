@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError
+from pageseek.dataset.folder_columns import Folders
 from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns import file_values
@@ -18,6 +19,8 @@ from pageseek.spark.filters.catalyst import Node
 from pageseek.spark.table.native import has_plain_types
 from pageseek.spark.table.native_files import folders_last
 from pageseek.spark.tasks.metrics import Run
+from pageseek.storage import Source, Sources
+from pageseek.storage.local import version_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +65,8 @@ class SourceTable:
 
     def __init__(self, spark: SparkSession, scan: Scan, choices: Choices, name: str) -> None:
         self.spark, self.scan, self.choices, self.name = spark, scan, choices, name
+        self._watched = _reached(scan) if choices.pinned else ()
+        self._versions = self._now()
         plan = scan.plan()
         self.schema = self.whole = schema_of(plan, scan, spark)[1]
         self._types = plan.schema
@@ -73,7 +78,6 @@ class SourceTable:
         known = folders_last(plan, self.schema.names) and has_plain_types(self.schema)
         if scan._request.filter is not None or not known:
             self.choices = replace(choices, native=False)
-        self._versions = {f.source: f.version for f in plan.files} if choices.pinned else {}
         self.last: Run | None = None
 
     def hidden(self, schema: StructType) -> list[str]:
@@ -97,13 +101,35 @@ class SourceTable:
         Raises
         ------
         FileChangedError
-            A file has another version than the queries of this table have.
+            A file has another version than the queries of this table have. Also one that a plan has no use for is
+            looked at: it may have been of use, or may be of use now.
         """
         plan = scan.plan()
-        for file in plan.files:
-            if self._versions.get(file.source, file.version) != file.version:
-                raise FileChangedError(
-                    f"{file.source.name}: the file changed after it was planned; call read again"
-                )
+        if self._watched:
+            now = self._now() | {file.source: file.version.tag for file in plan.files}
+            for source in dict.fromkeys([*self._versions, *now]):
+                if self._versions.get(source) != now.get(source):
+                    raise FileChangedError(
+                        f"{source.name}: the file changed after it was planned; call read again"
+                    )
         fields = [f.with_type(types.get(f.name, f.type)) for f in plan.schema]
         return replace(plan, schema=pa.schema(fields, plan.schema.metadata))
+
+    def _now(self) -> dict[Source, str]:
+        """What tells the versions that the watched files have. A store is asked for them at most."""
+        if self.scan._sources.paths is not None:
+            return {source: version_at(source.path).tag for source in self._watched}
+        if not self._watched:
+            return {}
+        request = replace(self.scan._request, columns=(), filter=None, limit=None)
+        every = replace(self.scan, _sources=Sources.of(self._watched), _request=request)
+        return {file.source: file.version.tag for file in every.plan().files}
+
+
+def _reached(scan: Scan) -> tuple[Source, ...]:
+    """The files that queries of a scan may reach: all but those that its own filter rules out by their folders."""
+    request = scan._request
+    if request.dataset_schema is None or request.filter is None:
+        return scan.sources
+    folders = Folders(request.dataset_schema, request.filter, request.nan)
+    return tuple([source for source in scan.sources if folders.may(source.partitions)])
