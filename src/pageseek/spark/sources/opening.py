@@ -11,6 +11,7 @@ from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
+from pageseek.format.types import Options
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.row_metadata import KEY
 from pageseek.spark.session.names import spelled
@@ -39,19 +40,19 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
         given = inference(settings, None if given is True else given)
     made = scan(source, partitioning=given, **{**OPTIONS, **options})
     request = made._request
-    types = request.options._replace(wide_unsigned=True, **_untold(made, settings))
+    types = _with_untold(request.options._replace(wide_unsigned=True), made, settings)
     return spelled(replace(made, _request=replace(request, options=types)), settings)
 
 
-def _untold(scan: Scan, settings: Settings) -> dict[str, bool]:
-    """The types that settings choose for what Parquet leaves open. As with Spark's own reader, they count where the first file has
-    no schema of Spark.
+def _with_untold(options: Options, scan: Scan, settings: Settings) -> Options:
+    """Options with the types that settings choose for what Parquet leaves open. As with Spark's own reader, they count where the
+    first file has no schema of Spark.
     """
-    chosen = {
-        "instants": not settings.is_true(INFER_NTZ, "true"),
-        "binary_text": settings.is_true(BINARY_AS_STRING),
-    }
-    if not any(chosen.values()) or not scan.sources:
-        return {}
+    instants = not settings.is_true(INFER_NTZ, "true")
+    text = settings.is_true(BINARY_AS_STRING)
+    if not (instants or text) or not scan.sources:
+        return options
     first = cache.open(scan.sources[0], Report(), scan._request.limits.max_metadata_bytes)
-    return {} if KEY in first.key_value_metadata else chosen
+    if KEY in first.key_value_metadata:
+        return options
+    return options._replace(instants=instants, binary_text=text)
