@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.base.errors import PageseekError
+from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.spark.writing import commit
 from pageseek.spark.writing.commit import (
     STAGING,
@@ -23,7 +23,9 @@ from pageseek.spark.writing.commit import (
     recover,
     visible,
 )
+from pageseek.spark.writing.targets import Target
 from pageseek.spark.writing.write_task import WriteSpec, folder_name, write_partition
+from pageseek.storage.listing import on_disk
 from pageseek.storage.output_folders import OutputFolder, output_folder
 
 
@@ -240,3 +242,28 @@ def test_indexes_are_in_files_before_they_appear(tmp_path: Path):
     for name in files.values():
         assert {e.kind for e in ps.index.list(str(tmp_path / name))} >= {"bloom", "distinct"}
         assert pq.read_metadata(tmp_path / name).metadata[b"m"] == b"1"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights there")
+def test_linked_folders_are_seen_as_readers_see_them(tmp_path: Path):
+    top, other = tmp_path / "top", tmp_path / "other"
+    for one in (top / "p=0", top / "_hidden", other / "deep"):
+        one.mkdir(parents=True)
+        (one / "f.parquet").write_bytes(b"")
+    (top / "p=1").symlink_to(other)
+    (other / "back").symlink_to(top)  # a circle
+    (top / "p=2").symlink_to(top / "p=0")
+    (top / "_aside").symlink_to(other)
+    (top / "nowhere").symlink_to(tmp_path / "none")
+    folder = output_folder(str(top))
+    names = ["_hidden/f.parquet", "nowhere", "p=0/f.parquet", "p=1/deep/f.parquet", "p=2/f.parquet"]
+    assert folder.names() == names
+    assert folder.linked() == ["p=1", "p=2"]
+    read = [os.path.relpath(path, top) for path, _ in on_disk(str(top))]
+    assert read == [name for name in names if name[0] == "p"]
+
+    target = Target(folder, str(top))
+    target.check("append", False)
+    with pytest.raises(UnsupportedError, match=r"p=1 is a link to a folder.*take the link away"):
+        target.check("overwrite", False)
+    assert target.files() == names

@@ -84,16 +84,6 @@ def test_partitions_are_replaced_by_what_is_written(spark: Any, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_commit_that_another_has_overtaken_is_made_anew(spark: Any, tmp_path: Path, kind: str):
-    schema = pa.schema([("id", pa.int64())])
-    made = Made(kind, tmp_path, schema, [])
-    stale = made.fresh()
-    write(spark.range(5), made.fresh(), mode="append")
-    write(spark.range(5, 9), stale, mode="append")
-    assert [row["id"] for row in made.rows()] == list(range(9))
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_left_of_a_write_that_fails(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):

@@ -12,6 +12,7 @@ from typing import Any
 
 from pageseek.storage.atomic_files import settle
 from pageseek.storage.files import Files, Place
+from pageseek.storage.listing import is_hidden
 from pageseek.storage.resolve import Source, place
 from pageseek.storage.writing import writer
 
@@ -35,13 +36,38 @@ class OutputFolder:
         return Source(os.path.join(self.path, *name.split("/")))
 
     def names(self, below: str = "") -> list[str]:
-        """All files below the folder, or below one inside, hidden ones too. Links to folders are not followed."""
+        """All files below the folder, or below one inside, hidden ones too; links to folders are followed where readers do so."""
         found = []
-        top = os.path.join(self.path, below)
-        for folder, _, files in os.walk(top):
-            inner = os.path.relpath(folder, self.path).replace(os.sep, "/")
+        for folder, _, files in self._walk(os.path.join(self.path, below), frozenset()):
+            inner = self._inner(folder)
             found += [name if inner == "." else f"{inner}/{name}" for name in files]
         return sorted(found)
+
+    def linked(self) -> list[str]:
+        """The links to folders below the folder that readers follow."""
+        links = (one for _, links, _ in self._walk(self.path, frozenset()) for one in links)
+        return sorted(self._inner(link) for link in links)
+
+    def _inner(self, path: str) -> str:
+        return os.path.relpath(path, self.path).replace(os.sep, "/")
+
+    def _walk(
+        self, top: str, above: frozenset[tuple[int, int]]
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Folders, the links to folders in each that are followed, and the files. `above`: folders on the way, to which no link goes."""
+        for folder, inner, files in os.walk(top):
+            links = []
+            for path in (os.path.join(folder, name) for name in inner if not is_hidden(name)):
+                if not os.path.islink(path):
+                    continue
+                way, at = {*above, _identity(top)}, top
+                for name in os.path.relpath(folder, top).split(os.sep):
+                    at = os.path.join(at, name)
+                    way.add(_identity(at))
+                if _identity(path) not in way:
+                    links.append(path)
+                    yield from self._walk(path, frozenset(way))
+            yield folder, links, files
 
     def make_for(self, names: Iterable[str]) -> None:
         """Make the folders of files that are to come, where that is needed."""
@@ -106,6 +132,11 @@ class OutputFolder:
         shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
 
 
+def _identity(folder: str) -> tuple[int, int]:
+    found = os.stat(folder)
+    return found.st_dev, found.st_ino
+
+
 class StoreFolder(OutputFolder):
     """A folder of a store: the files whose names begin so. To rename one is a copy on most object stores."""
 
@@ -134,6 +165,9 @@ class StoreFolder(OutputFolder):
         return sorted(
             path[len(root) :] for path in bare if path.startswith(root) and path[-1] != "/"
         )
+
+    def linked(self) -> list[str]:
+        return []
 
     def make_for(self, names: Iterable[str]) -> None:
         for folder in {self.source(name).path.rpartition("/")[0] for name in names} - {""}:

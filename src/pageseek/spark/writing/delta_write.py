@@ -119,6 +119,9 @@ class DeltaTarget(Target):
     def files(self) -> Sequence[str]:
         return [unquote(one["path"]) for one in self._actions()]
 
+    def check(self, mode: str, dynamic: bool) -> None:
+        """Nothing: files stay where they are, and the log forgets them."""
+
     def beside(self, mode: str, dynamic: bool) -> Sequence[str]:
         """None: `fitted` knows what the table's columns are."""
         return ()

@@ -56,6 +56,12 @@ class Target:
 
     def check(self, mode: str, dynamic: bool) -> None:
         """Before any task runs. UnsupportedError: files that are there could not be replaced."""
+        linked = self.folder.linked() if mode == "overwrite" else []
+        if linked:
+            raise UnsupportedError(
+                f"{self.name}: {linked[0]} is a link to a folder, whose files may be those of others: take the link away, or write to "
+                "the folder that it leads to"
+            )
 
     def files(self) -> Sequence[str]:
         """The files that are there."""
