@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import load, read
+from pageseek.spark import input_files, load, read
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.folders import inference
 
@@ -124,3 +124,37 @@ def test_escaped_names_and_values_are_those_of_spark(spark: Any, tmp_path: Path)
     assert ours.columns == own.columns
     assert sorted(map(tuple, ours.collect())) == sorted(map(tuple, own.collect()))
     assert [tuple(row) for row in ours.where("`a+b` = 'x+y'").collect()] == [(0, "x+y")]
+
+
+@pytest.mark.parametrize("sensitive", ["false", "true"])
+def test_folders_stand_for_columns_of_the_files_where_spark_has_them(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None], sensitive: str
+) -> None:
+    conf("spark.sql.caseSensitive", sensitive)
+    made = {
+        "same": ("j=5/k=1", ["k", "v"]),
+        "large": ("j=5/K=1", ["k", "v"]),
+        "small": ("k=1/j=5", ["v", "K", "z"]),
+    }
+    for name, (folder, columns) in made.items():
+        path = tmp_path / name / folder
+        path.mkdir(parents=True)
+        pq.write_table(pa.table({c: [7, 8] for c in columns}), path / "a.parquet")
+        other = tmp_path / name / folder.replace("1", "2")
+        other.mkdir(parents=True)
+        pq.write_table(pa.table({c: [9] for c in [*columns, "later"]}), other / "b.parquet")
+        source = str(tmp_path / name)
+        own = spark.read.parquet(str(tmp_path / name))
+        for ours in (load(spark, source), read(spark, source)):
+            assert ours.drop("later").schema == own.drop("later").schema, name
+            assert ours.columns.count("later") == 1
+            columns = [c for c in own.columns if c != "later"]
+            for condition in ("true", f"{columns[0]} >= 7", "j = 5", "`k` = 1", "`K` = 2"):
+                if sensitive == "true" and condition[1:2] in "kK" and condition[1] not in columns:
+                    continue
+                one, other_frame = (f.where(condition).select(columns) for f in (ours, own))
+                assert sorted(one.collect()) == sorted(other_frame.collect()), (name, condition)
+        if sensitive == "false":
+            assert len(input_files(load(spark, source).where("k = 1"))) == 1
+        assert read(spark, source, filter=ps.col("j") == 5).count() == 3
+        assert read(spark, source, ["v", "j"], ps.col("j") == 5).columns == ["v", "j"]

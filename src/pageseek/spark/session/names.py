@@ -159,7 +159,7 @@ class Columns:
 
     def _found(self, path: Path, exact: bool, everywhere: bool) -> Path | None:
         """The only path that fits, among the columns of the first file, or `everywhere`; None if there is none."""
-        tops = self._everything.names if everywhere else self._first
+        tops = self._shown(self._everything.names if everywhere else self._first)
         ways = [path]
         if len(path) == 1 and not exact:
             parts = path[0].split(".")
@@ -176,8 +176,17 @@ class Columns:
             return made if exact or len(path) > 1 else (".".join(made),)
         return None
 
+    def _shown(self, tops: Sequence[str]) -> list[str]:
+        """Top-level columns without those that a column of folders stands for."""
+        schema = self.request.dataset_schema
+        folders = [] if schema is None else schema.folders.names
+        if not folders:
+            return list(tops)
+        hidden = set(map(self._settings.folded, folders))
+        return [n for n in tops if n in folders or self._settings.folded(n) not in hidden]
+
     def _same(self, one: str, other: str) -> bool:
-        return one == other or (not self._settings.case_sensitive and one.lower() == other.lower())
+        return one == other or self._settings.folded(one) == self._settings.folded(other)
 
     def _inside(self, kind: pa.DataType | None, above: Path, rest: Path) -> Path:
         """The path with the names below the top as the fields of structs spell them, as far as there are structs."""

@@ -101,6 +101,10 @@ class Settings:
         """Whether names that differ in case are different names."""
         return self.is_true("spark.sql.caseSensitive")
 
+    def folded(self, name: str) -> str:
+        """A name, so that names that are the same to the session are equal."""
+        return name if self.case_sensitive else name.lower()
+
     @property
     def ansi(self) -> bool:
         """Whether types are coerced by the rules of the SQL standard."""

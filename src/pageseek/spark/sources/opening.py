@@ -41,7 +41,26 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
     made = scan(source, partitioning=given, **{**OPTIONS, **options})
     request = made._request
     types = _with_untold(request.options._replace(wide_unsigned=True), made, settings)
-    return spelled(replace(made, _request=replace(request, options=types)), settings)
+    made = spelled(replace(made, _request=replace(request, options=types)), settings)
+    return _overlaid(made, settings)
+
+
+def _overlaid(scan: Scan, settings: Settings) -> Scan:
+    """The scan with columns of folders at the places of those columns of the first file that they stand for, as Spark has them."""
+    request, sources = scan._request, scan.sources
+    schema = request.dataset_schema
+    if schema is None or schema.given is not None or request.columns is not None or not sources:
+        return scan
+    folders = {settings.folded(name): name for name in schema.folders.names}
+    if not folders:
+        return scan
+    tree = cache.open(sources[0], Report(), request.limits.max_metadata_bytes).schema_tree
+    own = [tree.field(i).name for i in range(tree.num_fields)]
+    if not any(settings.folded(name) in folders for name in own):
+        return scan
+    placed = [folders.get(settings.folded(name), name) for name in own]
+    others = [folders.get(settings.folded(name), name) for name in scan.schema.names]
+    return scan.select(list(dict.fromkeys([*placed, *others])))
 
 
 def _with_untold(options: Options, scan: Scan, settings: Settings) -> Options:
