@@ -111,6 +111,18 @@ def test_nan_and_both_zeros(catalog: Any, tmp_path: Path) -> None:
     assert ps.read_table(table, filter="k = 0.0").num_rows == 2
 
 
+def test_doubles_that_pyiceberg_rounds_are_whole(catalog: Any) -> None:
+    values = [0.1, -0.1, 1e300, 1e-300, 1.5, float("inf"), None]
+    schema = pa.schema([("k", pa.float64()), ("v", pa.int64())])
+    table = catalog.create_table("n.t", schema=schema)
+    with table.update_spec() as spec:
+        spec.add_identity("k")
+    table.append(pa.table([values, range(len(values))], schema))
+    assert ps.read_table(table).sort_by("v")["k"].to_pylist() == values
+    for i, value in enumerate(values[:-1]):
+        assert ps.read_table(table, filter=ps.col("k") == value)["v"].to_pylist() == [i]
+
+
 def test_a_value_that_is_none_of_its_type(
     catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

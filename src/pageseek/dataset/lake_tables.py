@@ -6,6 +6,7 @@ Their objects are used by their public methods; neither package is imported here
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -239,7 +240,10 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
                     nested.append((path, field.source_id))
                 continue
             kind = schema.field(name).type
-            value = _value(file.partition[place], kind, f"{file.file_path}: column {name!r}")
+            told = file.partition[place]
+            if kind == pa.float64() and told is not None:
+                told = _unrounded(told, file, field.source_id)
+            value = _value(told, kind, f"{file.file_path}: column {name!r}")
             said = (*said, (name, value))
             folders[name] = pa.field(name, kind)
         same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
@@ -255,6 +259,15 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
 def _snapshot(scan: Any, metadata: Any) -> str:
     number = getattr(scan, "snapshot_id", None) or getattr(metadata, "current_snapshot_id", None)
     return "no snapshot" if number is None else f"snapshot {number}"
+
+
+def _unrounded(value: float, file: Any, field: int) -> float:
+    """A double for a partition, which pyiceberg's compiled decoder rounds to 32 bits; the bounds of the column have it whole."""
+    low, high = ((of or {}).get(field) for of in (file.lower_bounds, file.upper_bounds))
+    if low is None or low != high or len(low) != 8:
+        return value
+    whole: float = struct.unpack("<d", low)[0]
+    return value if whole == value else whole  # it has the sign of a zero
 
 
 def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
