@@ -288,6 +288,56 @@ def test_keys_of_another_type_are_refused(spark: Any, lake: Path) -> None:
         lookup(spark, lake, [1], ["k", "g"])
 
 
+def test_numbers_of_lists_get_the_type_of_the_files(spark: Any, tmp_path: Path) -> None:
+    columns = {
+        "f": pa.array([1.5, 0.1, NAN, 0.0, None], pa.float32()),
+        "d": pa.array([1.5, 3.0, NAN, 0.0, None], pa.float64()),
+        "n": pa.array([1, 2, 3, 4, None], pa.int32()).cast(pa.decimal128(12, 2)),
+        "t": pa.array([0, 1, 2, 3, None], pa.timestamp("us", "UTC")),
+        "k": [0, 1, 2, 3, 4],
+        "l": [[1]] * 5,
+    }
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table(columns), path)
+    for limit in (100, 0):
+        for name, keys, rows in (
+            ("f", [1.5, NAN, -0.0, None], [0, 2, 3]),
+            ("f", [0], [3]),
+            ("d", [3, 7], [1]),
+            ("d", pa.array([1.5], pa.float32()), [0]),
+            ("n", [2, 10**6], [1]),
+        ):
+            found = lookup(spark, path, keys, name, ["k"], broadcast_limit=limit)
+            assert found.schema[name].dataType == spark.read.parquet(path).schema[name].dataType
+            assert sorted(row.k for row in found.collect()) == rows
+    for name, keys, remedy in (
+        ("f", [0.1], r"pa\.array\(\[\.\.\.\], pa\.float32\(\)\)"),
+        ("k", [1.0], r"pa\.int64\(\)"),
+        ("n", ["1"], r"pa\.decimal128\(12, 2\)"),
+        ("t", [dt.datetime(2026, 1, 1)], r"pa\.timestamp\('us', 'UTC'\)"),
+    ):
+        with pytest.raises(ps.PredicateError, match=f"{name!r} is .*: make them as .*{remedy}"):
+            lookup(spark, path, keys, name)
+    with pytest.raises(ps.UnsupportedError, match="'l' is array<bigint>, by which lookup does not"):
+        lookup(spark, path, [1], "l")
+
+
+def test_no_key_equals_a_folder_that_has_only_nulls(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "day=__HIVE_DEFAULT_PARTITION__"
+    folder.mkdir()
+    pq.write_table(pa.table({"k": [1, 2]}), folder / "a.parquet")
+    assert spark.read.parquet(str(tmp_path)).schema["day"].dataType.simpleString() == "void"
+    keys = spark.createDataFrame(pa.table({"day": [1, None], "x": ["a", "b"]}))
+    for how, rows in (("inner", 0), ("left", 2), ("semi", 0)):
+        for given in (keys, keys.select("day")):
+            for limit in (100, 0):
+                assert len(check(spark, tmp_path, given, "day", how, broadcast_limit=limit)) == rows
+        for listed in ([1, 2], [None, None], ["a", "b"]):
+            assert len(lookup(spark, tmp_path, listed, "day", how=how).collect()) == rows
+    both = spark.createDataFrame(pa.table({"day": [1], "k": [1]}))
+    assert len(check(spark, tmp_path, both, ["day", "k"], "left")) == 1
+
+
 def test_a_filter_and_folders_apply_too(spark: Any, tmp_path: Path) -> None:
     for day in (1, 2):
         folder = tmp_path / f"day={day}"

@@ -17,7 +17,7 @@ import pytest
 import pageseek as ps
 from pageseek.spark.lookups import key_index, lookup_task
 from pageseek.spark.lookups.key_index import KeyIndex
-from pageseek.spark.lookups.lookup_keys import PLAIN
+from pageseek.spark.lookups.lookup_keys import NANOSECONDS, PLAIN, cast_exactly, condition
 from pageseek.spark.lookups.lookup_ranges import KeyRange, key_ranges, partition_ids, spark_hash
 from pageseek.spark.lookups.lookup_task import Probe, assign, pack, probe_partition
 from pageseek.spark.session.names import Columns
@@ -139,6 +139,35 @@ def test_decimals_are_packed_as_they_are(tmp_path: Path) -> None:
     assert by_array["d"].to_pylist() == wanted.to_pylist()
     one_by_one = ps.read_table(path, filter=ps.col("d").isin(wanted.to_pylist()))
     assert by_array.equals(one_by_one)
+
+
+def test_the_last_timestamp_is_a_key(tmp_path: Path) -> None:
+    """There is no microsecond after it."""
+    path = tmp_path / "a.parquet"
+    values = pa.array([-1, 5, None, 2**63 - 1], pa.timestamp("ns"))
+    pq.write_table(pa.table({"t": values}), path)
+    for keys, wanted in (([2**63 - 1], 0), ([0, 2**63 - 1], 2), ([2**63 - 2], 0), ([0], 1)):
+        by = condition("t", NANOSECONDS, pa.array(keys, pa.timestamp("us")))
+        assert ps.scan(path).filter(by).count_rows() == wanted
+
+
+def test_keys_are_cast_where_no_number_changes() -> None:
+    for keys, kind, is_cast in (
+        ([1.5, NAN, -0.0, None], pa.float32(), True),
+        ([0.1], pa.float32(), False),
+        ([1e300], pa.float32(), False),
+        ([3, None], pa.float64(), True),
+        ([2**53 + 1], pa.float64(), False),
+        ([2, -(10**9), None], pa.decimal128(12, 2), True),
+        ([10**10], pa.decimal128(12, 2), False),
+        ([1.0], pa.int64(), False),
+        (["1"], pa.int64(), False),
+        ([], pa.float32(), True),
+    ):
+        given = pa.chunked_array([pa.array(keys, pa.float64() if not keys else None)])
+        made = cast_exactly(given, kind)
+        assert made.type == (kind if is_cast else given.type), (keys, kind)
+        assert len(made) == len(given)
 
 
 def test_each_partition_has_a_number_of_its_own() -> None:

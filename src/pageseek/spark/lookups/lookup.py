@@ -14,7 +14,7 @@ from pageseek.dataset.file_cache import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame
 from pageseek.spark.columns.types import OF_SPARK, spark_schema, wire_field, wire_type
 from pageseek.spark.lookups.lookup_files import Files
-from pageseek.spark.lookups.lookup_keys import table_of, without_nulls
+from pageseek.spark.lookups.lookup_keys import cast_exactly, spelled_type, table_of, without_nulls
 from pageseek.spark.lookups.lookup_ranges import key_ranges, partition_ids
 from pageseek.spark.lookups.lookup_task import Probe, pack, pack_keys
 from pageseek.spark.session.settings import Settings
@@ -74,7 +74,8 @@ def lookup(
         in a join: each duplicate has its own rows, and a null equals nothing.
     on : str, sequence of str, or mapping
         The columns that have to be equal, by their common names, or from names in the keys to names in the files.
-        They have the same type on both sides; integers may differ in width.
+        They have the same type on both sides; integers may differ in width. Numbers of a list or table get the files' type
+        where it has all of them.
     columns : sequence of str, optional
         The columns of the files that come out; None is all.
     how : {"inner", "left", "semi"}
@@ -163,7 +164,7 @@ def _joined(keys: _Keys, found: DataFrame, files: Files, how: str) -> DataFrame:
 class _Keys(NamedTuple):
     """The keys. `names`: all columns. `on`: the places of those that equal columns of the files. `kinds`: their Arrow types.
 
-    `given`: a DataFrame of Spark or a table.
+    A column of the files that has only nulls, and so no type, makes the type of its keys null. `given`: a DataFrame of Spark or a table.
     """
 
     spark: SparkSession
@@ -187,7 +188,10 @@ class _Keys(NamedTuple):
             types = [field.dataType for field in spark_schema(pa.schema(fields), "keys", spark)]
         kinds = []
         for i, kind, name in zip(places, types, files.on, strict=True):
-            _check(names[i], kind, name, files)
+            if pa.types.is_null(files.wire.field(name).type):  # which no key equals
+                kinds.append(pa.null())
+                continue
+            _check(keys, names[i], kind, name, files)
             kinds.append(_key_type(kind, names[i]))
         return cls(spark, keys, names, places, kinds, types)
 
@@ -260,7 +264,7 @@ def _place(name: str, names: Sequence[str], settings: Settings) -> int:
 
 
 def _settled(table: pa.Table, places: Sequence[int], files: Files) -> pa.Table:
-    """A table whose columns of keys have wire types. A decimal of other digits, and nulls of no type, become the files' type."""
+    """A table whose columns of keys have wire types: the files' type where that changes no value, and for nulls of no type."""
     for i, name in zip(places, files.on, strict=True):
         field, wanted = table.schema.field(i), files.wire.field(name).type
         kind = wire_type(field.type)
@@ -276,19 +280,27 @@ def _settled(table: pa.Table, places: Sequence[int], files: Files) -> pa.Table:
             column = table.column(i) if kind is None else table.column(i).cast(kind)
         except pa.ArrowInvalid as error:
             raise PredicateError(f"keys: column {field.name!r}: {error}") from error
+        column = cast_exactly(column, wanted)
         table = table.set_column(i, pa.field(field.name, column.type), column)
     return table
 
 
-def _check(key: str, kind: SparkType, name: str, files: Files) -> None:
+def _check(keys: Any, key: str, kind: SparkType, name: str, files: Files) -> None:
     """Refuse keys of another type than the column of the files."""
     wanted = files.schema[files.wire.get_field_index(name)].dataType
+    if pa.types.is_nested(files.wire.field(name).type):
+        raise UnsupportedError(
+            f"{files.name}: column {name!r} is {wanted.simpleString()}, by which lookup does not join: use read(...).join(...)"
+        )
     integers = ("ByteType", "ShortType", "IntegerType", "LongType")
     if kind != wanted and not all(type(one).__name__ in integers for one in (kind, wanted)):
         wide = wanted.simpleString()
+        if isinstance(keys, pa.Table):
+            how = f"make them as pa.array([...], {spelled_type(files.wire.field(name).type)})"
+        else:
+            how = f"cast the keys, as in keys.withColumn({key!r}, col({key!r}).cast({wide!r}))"
         raise PredicateError(
-            f"{files.name}: column {name!r} is {wide}, and the keys' {key!r} is {kind.simpleString()}: "
-            f"cast the keys, as in keys.withColumn({key!r}, col({key!r}).cast({wide!r}))"
+            f"{files.name}: column {name!r} is {wide}, and the keys' {key!r} is {kind.simpleString()}: {how}"
         )
 
 
@@ -319,6 +331,8 @@ class _Lookup(NamedTuple):
 
     def frame(self, broadcast_limit: int) -> DataFrame:
         """What the probe gives, under the names 0, 1 and so on."""
+        if any(pa.types.is_null(kind) for kind in self.keys.kinds):
+            return empty_frame(self.spark, self._schema())
         table = self.keys.table(broadcast_limit)
         return self._shuffled() if table is None else self._broadcast(table)
 

@@ -20,6 +20,7 @@ from pageseek.spark.session.names import Kind
 # How the values of a column are written in a condition. NANOSECONDS: only the range of the keys is a condition.
 PLAIN, ENUM, UNSIGNED, INT96_INSTANT, NANOSECONDS, INT96_NANOSECONDS = range(6)
 _MOST_UNSIGNED = (1 << 64) - 1
+_LAST_MICROSECOND = (1 << 63) - 1  # of a timestamp
 
 
 def form_of(kind: Kind | None, made: pa.DataType) -> int:
@@ -73,8 +74,11 @@ def _among(column: ex.Column, form: int, keys: pa.Array) -> ex.Expression:
         INT96_NANOSECONDS,
     ):  # all nanoseconds of a microsecond become that microsecond
         ends = pc.min_max(keys)
-        low, high = ends["min"], pa.scalar(ends["max"].value + 1, keys.type)
-        return ex.And((ex.Compare(column, ">=", low), ex.Compare(column, "<", high)))
+        low = ex.Compare(column, ">=", ends["min"])
+        if ends["max"].value == _LAST_MICROSECOND:
+            return low
+        after = pa.scalar(ends["max"].value + 1, keys.type)
+        return ex.And((low, ex.Compare(column, "<", after)))
     if form == ENUM:
         keys = keys.cast(pa.binary())
     elif form == UNSIGNED:
@@ -122,6 +126,36 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def without_nulls(table: pa.Table) -> pa.Table:
     """The keys that can equal something."""
     return table.drop_null() if any(column.null_count for column in table.columns) else table
+
+
+def cast_exactly(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Keys as floating-point numbers or decimals of the files' type, if these are the same numbers; else the keys as they are."""
+    t, kind = pa.types, column.type
+    floats = t.is_floating(wanted) and (t.is_floating(kind) or t.is_integer(kind))
+    if kind == wanted or not (floats or (t.is_decimal(wanted) and t.is_integer(kind))):
+        return column
+    try:
+        if floats:
+            made = column.cast(wanted)
+        else:  # by way of a decimal that has all integers of 64 bits
+            made = column.cast(pa.decimal128(min(19 + wanted.scale, 38), wanted.scale)).cast(wanted)
+        back = made.cast(kind)
+    except pa.ArrowInvalid:
+        return column
+    one, other = comparable(whole(column)), comparable(whole(back))
+    same = pc.all(pc.equal(one, other), min_count=0).as_py()
+    return made if same else column
+
+
+def spelled_type(kind: pa.DataType) -> str:
+    """A type as Python makes it."""
+    t = pa.types
+    if t.is_timestamp(kind):
+        return f"pa.timestamp({kind.unit!r}{'' if kind.tz is None else f', {kind.tz!r}'})"
+    if t.is_decimal(kind):
+        return f"pa.decimal128({kind.precision}, {kind.scale})"
+    names = {"float": "float32", "double": "float64", "bool": "bool_", "date32[day]": "date32"}
+    return f"pa.{names.get(str(kind), str(kind))}()"
 
 
 def table_of(keys: Any, names: Sequence[str]) -> pa.Table | None:
