@@ -205,6 +205,37 @@ def test_a_lookup_reads_one_page_of_one_file(spark: Any, tmp_path: Path):
     assert {e.kind for e in ps.index.list(str(files[0]))} >= {"bloom", "distinct"}
 
 
+def test_columns_of_indexes_are_named_by_the_rule_of_all_names(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None]
+):
+    frame = spark.range(0, 100, 1, 1).selectExpr(
+        "id K",
+        "named_struct('Deep', id, 'S', named_struct('t', id), 't', id, 'T', id) St",
+        "id `a.B`",
+    )
+    names = ["k", "sT.dEEP", "st.s.T", "A.b", "St.T"]
+    write(frame, tmp_path / "a", bloom=names, index={"distinct": ["k", "K", "ST.deep"]})
+    (file,) = data(tmp_path / "a")
+    have = [
+        (one.kind, one.column)
+        for one in ps.index.list(str(file))
+        if one.kind in ("bloom", "distinct")
+    ]
+    assert sorted(have) == [
+        ("bloom", "K"), ("bloom", "St.Deep"), ("bloom", "St.S.t"), ("bloom", "St.T"), ("bloom", "a.B"),
+        ("distinct", "K"), ("distinct", "St.Deep"),
+    ]  # fmt: skip
+    with pytest.raises(
+        PredicateError, match=r"'st.DEEPER': no such column; there are Deep, S, t, T"
+    ):
+        write(frame, tmp_path / "b", bloom=["st.DEEPER"])
+    conf("spark.sql.caseSensitive", "true")
+    for given in ({"bloom": ["k"]}, {"index": {"distinct": ["St.deep"]}}):
+        with pytest.raises(PredicateError, match="no such column"):
+            write(frame, tmp_path / "b", **given)
+    write(frame, tmp_path / "b", bloom=["K", "St.Deep"])
+
+
 def test_sizes_and_orders(spark: Any, tmp_path: Path):
     frame = spark.range(0, 5000, 1, 1).selectExpr("id % 10 g", "id k", "struct(id a, id b) st")
     write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from operator import attrgetter
@@ -28,6 +28,7 @@ from pageseek.spark.writing.write_types import arrow_schema, is_months
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType as SparkType
     from pyspark.sql.types import StructType
 
 LAYOUTS, MODES = ("lookup", "scan"), ("append", "overwrite", "error", "ignore")
@@ -115,7 +116,8 @@ def write(
     files : int, optional
         How many ranges `cluster_by` makes; by default as many as the session's shuffles.
     bloom : sequence of str, or mapping
-        Columns that get Bloom filters, as in `pageseek.index.attach`.
+        Columns that get Bloom filters, as in `pageseek.index.attach`. Whether case matters in names, here and in all options, says
+        the session.
     index : mapping, optional
         By kind, columns that get embedded indexes: {"distinct": ["country"]}. The kinds are those of `pageseek.index.attach`.
     dynamic : bool, optional
@@ -163,8 +165,12 @@ def write(
     clusters = columns.named(cluster_by)
     sorting = columns.sorted_by(clusters if sort_by is None else sort_by)
     if not isinstance(bloom, Mapping):
-        bloom = dict.fromkeys([bloom] if isinstance(bloom, str) else bloom, 0.01)
-    columns.check_data([*bloom, *(one for of_kind in (index or {}).values() for one in of_kind)])
+        bloom = dict.fromkeys(_listed(bloom), 0.01)
+    bloom = {columns.indexed(name, df.schema): share for name, share in bloom.items()}
+    indexes = {
+        kind: list(dict.fromkeys(columns.indexed(name, df.schema) for name in _listed(given)))
+        for kind, given in (index or {}).items()
+    }
     kept = [name for name in columns.names if target.keeps or name not in partitions]
     if not kept:
         raise PredicateError("partition_by names all columns: at least one is to be in the files")
@@ -200,7 +206,7 @@ def write(
             compression=codec,
             metadata={"org.apache.spark.version": version, ROW_METADATA: schema.json()},
             bloom=bloom,
-            indexes=dict(index or {}),
+            indexes=indexes,
             group_rows=group_rows,
             file_rows=file_rows,
             statistics=target.states,
@@ -248,7 +254,7 @@ class Columns:
 
     def named(self, given: str | Sequence[str]) -> tuple[str, ...]:
         """The names as the DataFrame has them."""
-        return tuple(self._found(name) for name in ([given] if isinstance(given, str) else given))
+        return tuple(self._found(name) for name in _listed(given))
 
     def _found(self, name: str) -> str:
         for one in self.names:
@@ -268,13 +274,33 @@ class Columns:
             made.append((self._found(name), order == "descending"))
         return tuple(made)
 
-    def check_data(self, given: Iterable[str]) -> None:
-        """Check columns of indexes, which are named as the files name them; fields of structs have dots."""
-        for name in given:
-            if name not in self.names and name.partition(".")[0] not in self.names:
+    def indexed(self, name: str, schema: StructType) -> str:
+        """A column of an index as the files name it; fields of structs have dots."""
+        if any(self._folded(one) == self._folded(name) for one in self.names):
+            return self._found(name)
+        made: list[str] = []
+        inside: SparkType | None = schema
+        for part in name.split("."):
+            names = getattr(inside, "names", None)
+            if names is None:  # below a list or a map, whose levels files name in their own way
+                made.append(part)
+                continue
+            fits = [one for one in names if self._folded(one) == self._folded(part)]
+            if part in fits:
+                fits = [part]
+            if len(fits) != 1:
+                why = f"several columns fit: {', '.join(fits)}" if fits else "no such column"
                 raise PredicateError(
-                    f"index of {name!r}: no such column; there are {', '.join(self.names)}"
+                    f"index of {name!r}: {why}; there are {', '.join(map(str, names))}"
                 )
+            made += fits
+            assert inside is not None
+            inside = inside[fits[0]].dataType
+        return ".".join(made)
+
+
+def _listed(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
 
 
 def _schema(df: DataFrame, kept: Sequence[str]) -> StructType:
@@ -346,11 +372,10 @@ def _rows(
     order += [f.col(_quoted(c)).desc() if down else f.col(_quoted(c)).asc() for c, down in sorting]
     if order:
         df = df.sortWithinPartitions(*order)
-    data = [
-        _months(f.col(_quoted(field.name))).alias(field.name)
-        if is_months(field.dataType)
-        else f.col(_quoted(field.name))
-        for field in schema.fields
+    columns = [f.col(_quoted(field.name)) for field in schema.fields]
+    data = [  # by place: Spark does not hand columns whose names have dots to Python
+        (_months(column) if is_months(field.dataType) else column).alias(f"c{i}")
+        for i, (column, field) in enumerate(zip(columns, schema.fields, strict=True))
     ]
     return df.select(*data, *names)
 
