@@ -32,6 +32,8 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Executors;
 import java.util.function.IntFunction;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -42,6 +44,14 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 
 public final class SlowFiles extends RawLocalFileSystem {
   private static final URI NAME = URI.create("slow:///");
+  // a thread for each range that waits: the common pool has fewer threads than ranges, which would wait for each other
+  private static final Executor WAITING =
+      Executors.newCachedThreadPool(
+          task -> {
+            Thread made = new Thread(task, "slow-files");
+            made.setDaemon(true);
+            return made;
+          });
   private long delay;
 
   @Override
@@ -120,7 +130,7 @@ public final class SlowFiles extends RawLocalFileSystem {
     @Override
     public void readVectored(List<? extends FileRange> ranges, IntFunction<ByteBuffer> allocate) {
       for (FileRange range : ranges) {
-        range.setData(CompletableFuture.supplyAsync(() -> whole(range, allocate)));
+        range.setData(CompletableFuture.supplyAsync(() -> whole(range, allocate), WAITING));
       }
     }
 

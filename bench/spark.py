@@ -5,7 +5,10 @@
 Each case runs with a fresh DataFrame, as a script makes it, and again on the same DataFrame. Rounds alternate the two.
 The table has medians in milliseconds, and how much quicker pageseek is; below 1.0 it is slower. The first query of a session is
 measured in processes of its own (first_query.py). With `--delay` the files lie
-far away (slow_files.py), and the driver has forgotten all about them when a DataFrame is made.
+far away (slow_files.py), and the driver and the workers have forgotten all about them when a DataFrame is made.
+
+The answers of the two are compared, outside of what is timed: rows that are collected, and of a sink the number of all rows and
+the sum of their hashes.
 """
 
 from __future__ import annotations
@@ -89,8 +92,38 @@ def _sink(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _collect(frame: Any) -> int:
-    return len(frame.collect())
+def _collect(frame: Any) -> list[Any]:
+    rows: list[Any] = frame.collect()
+    return rows
+
+
+def _answer(frame: Any, found: list[Any] | None) -> tuple[Any, ...]:
+    """What is compared: the rows that an action has collected, in an order of their own, else a hash of all rows."""
+    if found is not None:
+        return frame.columns, sorted(map(str, found))
+    hashes = frame.selectExpr("cast(xxhash64(*) as decimal(38, 0)) as hash")
+    return frame.columns, hashes.selectExpr("count(*)", "sum(hash)").collect()
+
+
+def _forget(spark: Any) -> None:
+    """Have the driver and all workers forget the files: Spark gives tasks to the workers in turn."""
+    from pageseek import clear_cache
+
+    def forgotten(batches: Any) -> Any:
+        from pageseek import cache_info, clear_cache
+
+        for batch in batches:
+            files = cache_info().files
+            clear_cache()
+            time.sleep(0.05)  # so that tasks at the same time have workers of their own
+            yield pa.RecordBatch.from_arrays([pa.array([files] * len(batch))], names=["files"])
+
+    clear_cache()
+    tasks = 4 * spark.sparkContext.defaultParallelism
+    kept = True
+    while kept:
+        told = spark.range(0, tasks, 1, tasks).mapInArrow(forgotten, "files long").collect()
+        kept = any(row.files for row in told)
 
 
 LOOKUP = "10,000 keys, 500 files"  # by `lookup`, where Spark joins
@@ -118,7 +151,6 @@ def run(
     """Print the table. `away`: the folder from afar."""
     from pyspark.sql.functions import broadcast
 
-    from pageseek import clear_cache
     from pageseek.spark import load, lookup
 
     values["keys"] = broadcast(spark.range(100).selectExpr("id * 90001 as id").where("id >= 0"))
@@ -134,27 +166,31 @@ def run(
     for name in names:
         source, case, act = CASES[name]
         times: dict[tuple[str, str], list[float]] = {}
-        answers = {}
+        wanted: tuple[Any, ...] | None = None
         for number in range(rounds + 1):
             for who in ("spark", "pageseek") if number % 2 else ("pageseek", "spark"):
                 if away is not None:
-                    clear_cache()
+                    _forget(spark)
                 start = time.perf_counter()
                 if name == LOOKUP and who == "pageseek":
                     path = values[source] if away is None else away.of_pageseek(values[source])
                     frame = lookup(spark, path, many_keys, "id")
                 else:
                     frame = case(openers[who](values[source]), values)
-                answers[who] = act(frame)
+                found = act(frame)
                 middle = time.perf_counter()
-                act(frame)
+                again = act(frame)
+                end = time.perf_counter()
                 if number:  # the first round warms up
-                    end = time.perf_counter()
                     times.setdefault((who, "fresh"), []).append(middle - start)
                     times.setdefault((who, "reused"), []).append(end - middle)
+                if found is not None or not number:
+                    answers = [_answer(frame, rows) for rows in (found, again)]
+                    wanted = answers[0] if wanted is None else wanted
+                    if answers != [wanted, wanted]:
+                        raise SystemExit(f"{name}: {who} has other rows than those before")
                 if who == "pageseek":
                     way = way_of(frame)
-        assert answers["spark"] == answers["pageseek"], (name, answers)
         ms = {key: statistics.median(found) * 1000 for key, found in times.items()}
         ratios = [ms["spark", kind] / ms["pageseek", kind] for kind in ("fresh", "reused")]
         print(
