@@ -11,7 +11,7 @@ from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
-from pageseek.format.types import Options
+from pageseek.format.types import BYTE_ARRAY, L_TIMESTAMP, Options, logical_of
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.row_metadata import KEY
 from pageseek.spark.session.names import spelled
@@ -65,13 +65,17 @@ def _overlaid(scan: Scan, settings: Settings) -> Scan:
 
 def _with_untold(options: Options, scan: Scan, settings: Settings) -> Options:
     """Options with the types that settings choose for what Parquet leaves open. As with Spark's own reader, they count where the
-    first file has no schema of Spark.
+    first file has no schema of Spark. The session is asked for them only if that file leaves something open.
     """
-    instants = not settings.is_true(INFER_NTZ, "true")
-    text = settings.is_true(BINARY_AS_STRING)
-    if not (instants or text) or not scan.sources:
+    if not scan.sources:
         return options
     first = cache.open(scan.sources[0], Report(), scan._request.limits.max_metadata_bytes)
     if KEY in first.key_value_metadata:
         return options
-    return options._replace(instants=instants, binary_text=text)
+    told = [(leaf.element.type, *logical_of(leaf.element)[:2]) for leaf in first.schema_tree.leaves]
+    instants = any(logical == L_TIMESTAMP and not utc for _, logical, utc in told)
+    text = any(physical == BYTE_ARRAY and not logical for physical, logical, _ in told)
+    return options._replace(
+        instants=instants and not settings.is_true(INFER_NTZ, "true"),
+        binary_text=text and settings.is_true(BINARY_AS_STRING),
+    )
