@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.spark import load, write
+from pageseek.spark.writing.trial import try_out
+from pageseek.spark.writing.write_task import WriteSpec
+from pageseek.storage.output_folders import OutputFolder
 
 pytestmark = pytest.mark.spark
 
@@ -65,6 +72,24 @@ def test_rows_of_other_types_are_not_added(spark: Any, tmp_path: Path):
         write(spark.range(5).selectExpr("id", "1.5D more"), folder, mode="append")  # as int32 could
     write(spark.range(5).selectExpr("1 s"), folder, mode="overwrite")  # nothing stays beside it
     assert load(spark, folder).where("s = 1").count() == 5
+
+
+@pytest.mark.parametrize("kinds", list(permutations([pa.int32(), pa.int64(), pa.int16()])))
+def test_types_are_held_against_those_of_all_files(tmp_path: Path, kinds: list[pa.DataType]):
+    names = [f"part-{i}.parquet" for i in range(len(kinds))]
+    for name, kind in zip(names, kinds, strict=True):
+        pq.write_table(pa.table({"k": pa.array([1], kind)}), tmp_path / name)
+    spec = WriteSpec(
+        folder=OutputFolder(str(tmp_path)), staging="s", job="j", schema=pa.schema([("k", pa.float64())]),
+        partition_by=(), layout="lookup", sorting=(), compression="none", metadata={}, bloom={}, indexes={},
+        group_rows=10, file_rows=None,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedError, match=r"column 'k' is int64 .* double"):
+        try_out(spec, names)
+    for kind in (pa.int8(), pa.int64()):
+        try_out(replace(spec, schema=pa.schema([("k", kind)])), names)
+    near = [name for name, kind in zip(names, kinds, strict=True) if kind != pa.int64()]
+    try_out(spec, near)
 
 
 @pytest.mark.parametrize("partition_by", [(), ("q",), ("q", "p")])

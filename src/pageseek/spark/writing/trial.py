@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
 
 from pageseek.api import scan
 from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
+from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.widening import joined_fields
 from pageseek.index import attach
 from pageseek.scan.scan import Scan
@@ -75,7 +79,8 @@ def _check_folders(spec: WriteSpec, beside: Sequence[str]) -> None:
 
 def _check_types(spec: WriteSpec, path: str, beside: Sequence[str]) -> None:
     new = scan(path, partitioning=False, **OPTIONS)
-    old = Scan(Sources.of([spec.folder.source(name) for name in beside]), new._request)
+    of_all = replace(new._request, dataset_schema=DatasetSchema(pa.schema([]), None))
+    old = Scan(Sources.of([spec.folder.source(name) for name in beside]), of_all)
     joined = joined_fields(list(old.schema), list(new.schema))
     if isinstance(joined, tuple):
         before, after = joined
