@@ -55,14 +55,18 @@ cdef extern from "pageseek.h" nogil:
         PS_TASK_AGAIN
         PS_TASK_DONE
         PS_TASK_DICTIONARY
+    ctypedef struct ps_task_page:
+        const uint8_t *data
+        size_t length
+        int64_t first_row, rows
     ctypedef struct ps_page_task:
         ps_leaf *leaf
-        const uint8_t *data
+        const ps_task_page *pages
+        size_t n_pages
         const uint8_t *dictionary
-        size_t length, dictionary_length
+        size_t dictionary_length
         bint chunk
         ps_selection selection
-        int64_t first_row, rows
         size_t hint
         ps_codec codec
         size_t step
@@ -70,6 +74,7 @@ cdef extern from "pageseek.h" nogil:
         bint nested, repeats, always_compressed, levels_only, codes_only
         ps_task_state state
         bint dictionary_used
+        size_t pages_read, pages_seen
         ps_column column
     void ps_page_tasks(ps_page_task *, size_t, size_t)
     enum: PS_TASK_THREADS
@@ -91,6 +96,7 @@ cdef class LeafBuffers(PageReader):
     cdef readonly int64_t rows  # of the table, in what the last `finish` gave
     cdef bint has_page, has_levels, has_ranges  # which views are held
     cdef bint dictionary_held, dictionary_used  # a view is held; `read_pages` used one
+    cdef readonly size_t pages_read, pages_seen  # by `read_pages`
 
     cdef void drop_dictionary(self)
     cdef void release_page(self)

@@ -34,6 +34,8 @@ class LeafBuffers(PageReader):
         step: int = 1,
         codec_settings: CodecSettings | None = None,
     ) -> Self: ...
+    pages_read: int
+    pages_seen: int
     @property
     def has_dictionary(self) -> bool: ...
     @property

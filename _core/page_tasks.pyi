@@ -8,5 +8,8 @@ _Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
 PARALLEL: Final[bool]
 
 def read_pages(
-    wanted: list[tuple[LeafDecoder, tuple[Any, ...], bool]], threads: int = 1
+    wanted: list[
+        tuple[LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool]
+    ],
+    threads: int = 1,
 ) -> list[_Made | int | None]: ...

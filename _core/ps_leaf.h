@@ -296,21 +296,30 @@ ps_status ps_leaf_nesting_level(ps_leaf *leaf, int32_t level, ps_column *out, ps
 
 typedef enum ps_task_state {
     PS_TASK_AGAIN =
-        0, /* nothing of the leaf can be used: the caller reads the page by itself, which tells what is wrong */
-    PS_TASK_DONE = 1,       /* `column` is filled */
-    PS_TASK_DICTIONARY = 2, /* the dictionary page is needed: begin again with it */
+        0, /* nothing of the leaf can be used: the caller reads the pages by itself, which tells what is wrong */
+    PS_TASK_DONE = 1, /* `column` is filled */
+    PS_TASK_DICTIONARY =
+        2, /* the dictionary page is needed: begin again with it. No row was taken, and it is no chunk */
 } ps_task_state;
 
-/* The rows of a leaf that lie in one page, which an offset index locates, or which is the only one of its chunk.
- * Everything is borrowed. */
+/* A data page with its header, which an offset index locates; or a chunk. */
+typedef struct ps_task_page {
+    const uint8_t *data;
+    size_t length;
+    int64_t first_row, rows; /* by the index; of a chunk: all of the row group */
+} ps_task_page;
+
+/* The rows of a leaf that lie in some pages. Everything is borrowed. */
 typedef struct ps_page_task {
     ps_leaf *leaf;
-    const uint8_t *data, *dictionary; /* the page; the dictionary page, or NULL */
-    size_t length, dictionary_length;
-    bool chunk; /* `data` may begin with a dictionary page */
+    const ps_task_page
+        *pages; /* in their order; those without a selected row may be left out */
+    size_t n_pages;
+    const uint8_t *dictionary; /* the dictionary page, or NULL */
+    size_t dictionary_length;
+    bool chunk; /* `pages` is one, and that a chunk: headers tell where its pages lie */
     ps_selection selection;
-    int64_t first_row, rows; /* of the page, by the index or the footer */
-    size_t hint;             /* as for ps_leaf_begin */
+    size_t hint; /* as for ps_leaf_begin */
     ps_codec codec;
     size_t step;                  /* as for ps_page_reach */
     int64_t max_page, max_values; /* bytes and levels that a page may have */
@@ -318,6 +327,8 @@ typedef struct ps_page_task {
     /* out */
     ps_task_state state;
     bool dictionary_used;
+    size_t pages_read,
+        pages_seen; /* pages that were unpacked; of a chunk, those up to the last selected row */
     ps_column column; /* PS_TASK_DONE: its buffers are the caller's */
 } ps_page_task;
 

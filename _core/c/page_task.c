@@ -129,75 +129,155 @@ static bool take_dictionary(const ps_page_task *t, unpacking *into) {
         .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
     if (!unpack(t, &packed, t->dictionary, into)) return false;
     /* a second row would unpack it again, so only a small part is tried first */
-    const bool several = ps_selection_count_from(&t->selection, t->first_row, 2) > 1;
+    const bool several = ps_selection_count_from(&t->selection, 0, 2) > 1;
     into->from.most = several ? packed.size / 4 : packed.size - packed.size / 4;
     return ps_leaf_dictionary_from(t->leaf, &into->from.reader, h.num_values, NULL) == PS_OK;
 }
 
-static bool take(ps_leaf *leaf, const ps_page *page) {
-    ps_take state = PS_TAKE_PAGE;
+/* False where it fails, and where the output is full, which takes several. */
+static bool take(ps_leaf *leaf, const ps_page *page, ps_take *state) {
     return ps_leaf_page(leaf, page, NULL) == PS_OK &&
-           ps_leaf_take(leaf, &state, NULL) == PS_OK && state == PS_TAKE_DONE;
+           ps_leaf_take(leaf, state, NULL) == PS_OK && *state != PS_TAKE_FULL;
 }
 
 /* Takes the rows from a part of the page that is likely long enough, and from the whole page where it is not. */
-static bool take_unpacked(ps_leaf *leaf, ps_page *page, ps_unpack *from, size_t reach) {
+static bool take_unpacked(ps_leaf *leaf, ps_page *page, ps_unpack *from, size_t reach,
+                          ps_take *state) {
     for (;; reach = from->reader.size) {
         if (ps_unpack_more(from, reach, NULL) != PS_OK) return false;
         page->body = from->reader.data;
         page->length = from->reader.have;
         page->partial = page->length < from->reader.size;
-        if (take(leaf, page)) return true;
+        if (take(leaf, page, state)) return true;
         if (!page->partial) return false;
     }
 }
 
-static ps_task_state begin(ps_page_task *t, scratch_memory *scratch) {
-    ps_page_header h;
-    ps_page page = {
-        .first_row = t->first_row, .index_rows = t->nested ? t->rows : -1, .whole = true};
+static bool is_data(const ps_page_header *h) {
+    return h->type == DATA || h->type == DATA_V2;
+}
+
+static bool is_of_codes(const ps_page_header *h) {
+    return h->encoding == PLAIN_DICTIONARY || h->encoding == RLE_DICTIONARY;
+}
+
+/* The dictionary, once a page needs it. */
+static ps_task_state want_dictionary(ps_page_task *t, unpacking *into) {
+    if (t->dictionary_used) return PS_TASK_DONE;
+    if (!t->dictionary) return PS_TASK_DICTIONARY;
+    t->dictionary_used = true;
+    return take_dictionary(t, into) ? PS_TASK_DONE : PS_TASK_AGAIN;
+}
+
+/* Takes the selected rows of a data page whose header was read and whose body begins at data[body]. *state tells as from
+ * ps_leaf_take whether more are selected. */
+static ps_task_state take_page(ps_page_task *t, const ps_page_header *h, const uint8_t *data,
+                               size_t body, int64_t first_row, int64_t rows,
+                               scratch_memory *scratch, ps_take *state) {
+    ps_page page = {.first_row = first_row, .index_rows = t->nested ? rows : -1, .whole = true};
     ps_packed packed;
-    if (t->codec == PS_CODEC_OTHER ||
-        ps_leaf_begin(t->leaf, &t->selection, INT64_MAX, t->hint, NULL) != PS_OK ||
-        ps_page_header_read(t->data, t->length, &h, NULL) != PS_OK)
-        return PS_TASK_AGAIN;
-    if (t->chunk && h.type == DICTIONARY) {
-        const size_t all = (size_t)h.header_length + (size_t)h.compressed_size;
-        if (all > t->length) return PS_TASK_AGAIN;
-        t->dictionary = t->data;
-        t->dictionary_length = all;
-        t->data += all;
-        t->length -= all;
-        if (ps_page_header_read(t->data, t->length, &h, NULL) != PS_OK) return PS_TASK_AGAIN;
-    }
-    const size_t body = (size_t)h.header_length;
-    if ((h.type != DATA && h.type != DATA_V2) ||
-        body + (size_t)h.compressed_size != t->length || h.num_values > t->max_values ||
-        (!t->repeats && h.num_values != t->rows)) /* levels and output are made for t->rows */
-        return PS_TASK_AGAIN;
-    if (h.encoding == PLAIN_DICTIONARY || h.encoding == RLE_DICTIONARY) {
+    if (is_of_codes(h)) {
         if (!t->levels_only) {
-            if (!t->dictionary) return PS_TASK_DICTIONARY;
-            t->dictionary_used = true;
-            if (!take_dictionary(t, &scratch->dictionary)) return PS_TASK_AGAIN;
+            const ps_task_state found = want_dictionary(t, &scratch->dictionary);
+            if (found != PS_TASK_DONE) return found;
         }
     } else if (t->codes_only) {
         return PS_TASK_AGAIN;
     }
-    if (!is_sound(t, &h, t->data + body) ||
-        ps_page_open(&h, t->data, body, t->always_compressed, t->levels_only, &page, &packed,
+    if (!is_sound(t, h, data + body) ||
+        ps_page_open(h, data, body, t->always_compressed, t->levels_only, &page, &packed,
                      NULL) != PS_OK)
         return PS_TASK_AGAIN;
-    if (packed.plain) return take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_AGAIN;
-    if (!unpack(t, &packed, t->data, &scratch->page)) return PS_TASK_AGAIN;
+    t->pages_read++;
+    if (packed.plain) return take(t->leaf, &page, state) ? PS_TASK_DONE : PS_TASK_AGAIN;
+    ps_unpack_end(&scratch->page.from); /* of the page before */
+    if (!unpack(t, &packed, data, &scratch->page)) return PS_TASK_AGAIN;
     return take_unpacked(t->leaf, &page, &scratch->page.from,
-                         ps_page_reach(t->leaf, &page, packed.size, t->step))
+                         ps_page_reach(t->leaf, &page, packed.size, t->step), state)
                ? PS_TASK_DONE
                : PS_TASK_AGAIN;
 }
 
+/* Whether one of the pages needs the dictionary. No row may have been taken when the caller is asked for it. */
+static bool lacks_dictionary(const ps_page_task *t) {
+    if (t->dictionary || t->levels_only) return false;
+    for (size_t i = 0; i < t->n_pages; i++) {
+        ps_page_header h;
+        if (ps_page_header_read(t->pages[i].data, t->pages[i].length, &h, NULL) == PS_OK &&
+            is_data(&h) && is_of_codes(&h))
+            return true;
+    }
+    return false;
+}
+
+/* Pages that an index locates. */
+static ps_task_state take_pages(ps_page_task *t, scratch_memory *scratch, ps_take *state) {
+    if (t->n_pages > 1 && lacks_dictionary(t)) return PS_TASK_DICTIONARY;
+    for (size_t i = 0; i < t->n_pages && *state == PS_TAKE_PAGE; i++) {
+        const ps_task_page *p = &t->pages[i];
+        ps_page_header h;
+        if (ps_page_header_read(p->data, p->length, &h, NULL) != PS_OK) return PS_TASK_AGAIN;
+        const size_t body = (size_t)h.header_length;
+        if (!is_data(&h) || body + (size_t)h.compressed_size != p->length ||
+            h.num_values > t->max_values ||
+            (!t->repeats && h.num_values != p->rows)) /* levels and output are made for them */
+            return PS_TASK_AGAIN;
+        const ps_task_state done = take_page(t, &h, p->data, body, p->first_row, p->rows,
+                                             scratch, state);
+        if (done != PS_TASK_DONE) return done;
+    }
+    return PS_TASK_DONE;
+}
+
+/* The pages of a chunk, header by header. In one of a leaf that repeats, only the first data page can be placed. */
+static ps_task_state take_chunk(ps_page_task *t, scratch_memory *scratch, ps_take *state) {
+    const ps_task_page *chunk = t->pages;
+    const int64_t first = chunk->first_row;
+    int64_t done_rows = 0;
+    size_t at = 0;
+    if (first < 0 || chunk->rows < 0 || chunk->rows > INT64_MAX - first) return PS_TASK_AGAIN;
+    while (*state == PS_TAKE_PAGE && done_rows < chunk->rows && at < chunk->length) {
+        const uint8_t *data = chunk->data + at;
+        ps_page_header h;
+        if (ps_page_header_read(data, chunk->length - at, &h, NULL) != PS_OK)
+            return PS_TASK_AGAIN;
+        const size_t body = (size_t)h.header_length, rest = chunk->length - at - body;
+        if ((size_t)h.compressed_size > rest) return PS_TASK_AGAIN;
+        at += body + (size_t)h.compressed_size;
+        if (h.type == DICTIONARY) {
+            t->dictionary = data;
+            t->dictionary_length = body + (size_t)h.compressed_size;
+            continue;
+        }
+        if (!is_data(&h)) continue;
+        if (h.num_values > t->max_values) return PS_TASK_AGAIN;
+        if (t->repeats ? at != chunk->length : h.num_values > chunk->rows - done_rows)
+            return PS_TASK_AGAIN;
+        const int64_t row = first + done_rows, rows = t->repeats ? chunk->rows : h.num_values;
+        t->pages_seen++;
+        if (ps_selection_end(&t->selection, row, row + rows) > row) {
+            /* no dictionary in front of it: the caller has none either */
+            if (take_page(t, &h, data, body, row, rows, scratch, state) != PS_TASK_DONE)
+                return PS_TASK_AGAIN;
+        }
+        done_rows += rows;
+    }
+    return PS_TASK_DONE;
+}
+
+static ps_task_state begin(ps_page_task *t, scratch_memory *scratch) {
+    ps_take state = PS_TAKE_PAGE;
+    if (t->codec == PS_CODEC_OTHER ||
+        ps_leaf_begin(t->leaf, &t->selection, INT64_MAX, t->hint, NULL) != PS_OK)
+        return PS_TASK_AGAIN;
+    const ps_task_state done = t->chunk ? take_chunk(t, scratch, &state)
+                                        : take_pages(t, scratch, &state);
+    return done == PS_TASK_DONE && state != PS_TAKE_DONE ? PS_TASK_AGAIN : done;
+}
+
 static void run(ps_page_task *t, scratch_memory *scratch) {
     t->dictionary_used = false;
+    t->pages_read = t->pages_seen = 0;
     t->state = begin(t, scratch);
     ps_unpack_end(&scratch->page.from);
     ps_unpack_end(&scratch->dictionary.from);

@@ -1,8 +1,9 @@
-/* A page and its dictionary as they lie in a file, in any form and of any codec: an answer must be an Arrow column, the same
+/* Pages and their dictionary as they lie in a file, in any form and of any codec: an answer must be an Arrow column, the same
  * however far bytes are unpacked, and the outcome the same of every leaf that is new.
  *
  * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec, ZSTD, UTF-8); rows; the
- * selection (six ranges where the width has bit 5, else two); two bytes of the dictionary's length, the dictionary, the page. */
+ * selection (six ranges where the width has bit 5, else two); two bytes of the dictionary's length, the dictionary; where the width has bit 6, a
+ * byte that says how many pages of how many bytes come first; the page. */
 #include "../pageseek.h"
 #include "fuzz_pages.h"
 #include "zstd_standin.h"
@@ -71,7 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
                          .chunk = switches & 4,
                          .codec = switches & 64 ? PS_CODEC_ZSTD : (ps_codec)(switches >> 4 & 3),
                          .step = 1,
-                         .rows = rows,
                          .max_page = 1 << 20,
                          .max_values = 1 << 10};
     uint8_t *dictionary = NULL;
@@ -79,8 +79,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         const size_t size = byte_of(&in) + ((size_t)byte_of(&in) << 8);
         task.dictionary = dictionary = part(&in, size, &task.dictionary_length);
     }
-    uint8_t *page = part(&in, (size_t)(in.end - in.p), &task.length);
-    task.data = page;
+    enum { MOST_PAGES = 4 };
+    ps_task_page pages[MOST_PAGES];
+    uint8_t *memory[MOST_PAGES];
+    const uint8_t cut = width & 64 ? byte_of(&in) : 0;
+    int64_t first = 0;
+    for (size_t i = 0; i <= (cut & 3u);
+         i++) { /* each in memory of its own, so that a read beyond is seen */
+        size_t size = (size_t)(in.end - in.p);
+        if (i < (cut & 3u) && size > cut / 2) size = cut / 2;
+        memory[i] = part(&in, size, &pages[i].length);
+        pages[i].data = memory[i];
+        pages[i].first_row = first;
+        pages[i].rows = rows;
+        first += rows;
+    }
+    task.pages = pages;
+    task.n_pages = task.chunk ? 1 : (cut & 3u) + 1;
     ps_zstd_use(&zstd_standin);
     ps_column parts, again, whole;
     zstd_at_once = false;
@@ -99,6 +114,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     if (all == PS_TASK_DONE) drop(&whole);
     ps_zstd_use(NULL);
     free(dictionary);
-    free(page);
+    for (size_t i = 0; i <= (cut & 3u); i++) free(memory[i]);
     return 0;
 }

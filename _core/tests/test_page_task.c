@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct bytes {
-    uint8_t data[512];
+    uint8_t data[1024];
     size_t length;
 } bytes;
 
@@ -50,14 +50,18 @@ static void page(bytes *out, int type, int encoding, int n, const void *body, si
 
 static const ps_range TWO[2] = {{1, 3}, {5, 6}};
 
-static ps_page_task task_of(ps_leaf *leaf, const bytes *data, const bytes *dictionary) {
+static ps_task_page page_of(const bytes *data, int first_row) {
+    return (ps_task_page){data->data, data->length, first_row, ROWS};
+}
+
+static ps_page_task task_of(ps_leaf *leaf, const ps_task_page *pages, size_t n,
+                            const bytes *dictionary) {
     return (ps_page_task){.leaf = leaf,
-                          .data = data->data,
-                          .length = data->length,
+                          .pages = pages,
+                          .n_pages = n,
                           .dictionary = dictionary ? dictionary->data : NULL,
                           .dictionary_length = dictionary ? dictionary->length : 0,
                           .selection = {.ranges = TWO, .n_ranges = 2},
-                          .rows = ROWS,
                           .codec = PS_CODEC_NONE,
                           .step = 1,
                           .max_page = 1 << 20,
@@ -93,6 +97,7 @@ static void test_many_leaves_by_several_threads(void) {
     for (size_t threads = 0; threads < 12; threads += 3) {
         static bytes pages[LEAVES], dictionaries[LEAVES];
         ps_page_task tasks[LEAVES];
+        ps_task_page places[LEAVES];
         for (int i = 0; i < LEAVES; i++) {
             int32_t values[ROWS];
             for (int k = 0; k < ROWS; k++) values[k] = 100 * i + k;
@@ -103,10 +108,12 @@ static void test_many_leaves_by_several_threads(void) {
                 page(&dictionaries[i], DICTIONARY, PLAIN, ROWS, values, sizeof values);
                 page(&pages[i], DATA, CODES, ROWS, EIGHT, sizeof EIGHT);
             }
-            tasks[i] = task_of(leaf_of(), &pages[i], i % 2 ? NULL : &dictionaries[i]);
+            places[i] = page_of(&pages[i], 0);
+            tasks[i] = task_of(leaf_of(), &places[i], 1, i % 2 ? NULL : &dictionaries[i]);
             if (i % 4 == 0) { /* both in one: a chunk */
                 put(&dictionaries[i], pages[i].data, pages[i].length);
-                tasks[i] = task_of(tasks[i].leaf, &dictionaries[i], NULL);
+                places[i] = page_of(&dictionaries[i], 0);
+                tasks[i].dictionary = NULL;
                 tasks[i].chunk = true;
             }
         }
@@ -126,20 +133,26 @@ static void test_what_is_not_as_it_should_be_gives_nothing(void) {
     page(&codes, DATA, CODES, ROWS, EIGHT, sizeof EIGHT);
     page(&dictionary, DICTIONARY, PLAIN, ROWS, values, sizeof values);
     ps_leaf *leaf = leaf_of();
-    ps_page_task good = task_of(leaf, &plain, NULL), bad[10];
-    for (int i = 0; i < 10; i++) bad[i] = good;
-    bad[0].rows = ROWS - 1;
+    const ps_task_page well = page_of(&plain, 0), of_codes = page_of(&codes, 0),
+                       of_entries = page_of(&dictionary, 0);
+    ps_task_page fewer = well, shorter = well;
+    fewer.rows--;
+    shorter.length--;
+    ps_page_task good = task_of(leaf, &well, 1, NULL), bad[11];
+    for (int i = 0; i < 11; i++) bad[i] = good;
+    bad[0].pages = &fewer;
     bad[1].max_values = ROWS - 1;
     bad[2].max_page = (int64_t)sizeof values - 1;
-    bad[3].length--;
+    bad[3].pages = &shorter;
     bad[4].codes_only = true;
     bad[5].codec = PS_CODEC_OTHER;
     bad[6].codec = PS_CODEC_SNAPPY;
-    bad[7] = task_of(leaf, &dictionary, NULL); /* in the place of a page */
-    bad[8] = task_of(leaf, &codes, &plain);    /* in the place of a dictionary */
-    bad[9] = task_of(leaf, &dictionary, NULL); /* a chunk without a page */
+    bad[7] = task_of(leaf, &of_entries, 1, NULL); /* in the place of a page */
+    bad[8] = task_of(leaf, &of_codes, 1, &plain); /* in the place of a dictionary */
+    bad[9] = task_of(leaf, &of_entries, 1, NULL); /* a chunk without a page */
     bad[9].chunk = true;
-    for (int i = 0; i < 10; i++) {
+    bad[10].n_pages = 0; /* no page has the selected rows */
+    for (int i = 0; i < 11; i++) {
         ps_page_tasks(&bad[i], 1, 1);
         CHECK_INT(bad[i].state, PS_TASK_AGAIN);
         ps_page_task again = good; /* the leaf is as good as new */
@@ -147,10 +160,80 @@ static void test_what_is_not_as_it_should_be_gives_nothing(void) {
         CHECK_INT(again.state, PS_TASK_DONE);
         if (again.state == PS_TASK_DONE) drop(&again.column);
     }
-    ps_page_task wanting = task_of(leaf, &codes, NULL);
+    ps_page_task wanting = task_of(leaf, &of_codes, 1, NULL);
     ps_page_tasks(&wanting, 1, 1);
     CHECK_INT(wanting.state, PS_TASK_DICTIONARY);
     ps_leaf_free(leaf);
+}
+
+/* Three pages, of which each selection needs some: by their places, and as a chunk with a dictionary in front. */
+static void test_several_pages(void) {
+    enum { PAGES = 3 };
+    static const ps_range selections[][3] = {
+        {{0, 24}, {0, 0}, {0, 0}},    {{3, 4}, {21, 23}, {0, 0}}, {{8, 9}, {0, 0}, {0, 0}},
+        {{7, 9}, {15, 17}, {23, 24}}, {{0, 1}, {0, 0}, {0, 0}},   {{16, 24}, {0, 0}, {0, 0}}};
+    int32_t entries[ROWS];
+    for (int k = 0; k < ROWS; k++) entries[k] = 50 - k;
+    bytes dictionary = {.length = 0}, chunk = {.length = 0}, pages[PAGES];
+    page(&dictionary, DICTIONARY, PLAIN, ROWS, entries, sizeof entries);
+    put(&chunk, dictionary.data, dictionary.length);
+    int32_t all[PAGES * ROWS];
+    for (int i = 0; i < PAGES; i++) {
+        int32_t values[ROWS];
+        for (int k = 0; k < ROWS; k++) values[k] = all[i * ROWS + k] = 10 * i + k;
+        pages[i].length = 0;
+        if (i == 1) { /* of codes */
+            memcpy(all + i * ROWS, entries, sizeof entries);
+            page(&pages[i], DATA, CODES, ROWS, EIGHT, sizeof EIGHT);
+        } else {
+            page(&pages[i], DATA, PLAIN, ROWS, values, sizeof values);
+        }
+        put(&chunk, pages[i].data, pages[i].length);
+    }
+    for (size_t s = 0; s < sizeof selections / sizeof *selections; s++) {
+        int32_t wanted[PAGES * ROWS];
+        size_t n = 0, n_ranges = 0, needed = 0, last = 0;
+        ps_task_page places[PAGES];
+        for (; n_ranges < 3 && selections[s][n_ranges].stop; n_ranges++)
+            for (int64_t r = selections[s][n_ranges].start; r < selections[s][n_ranges].stop;
+                 r++)
+                wanted[n++] = all[r];
+        const ps_selection selection = {.ranges = selections[s], .n_ranges = n_ranges};
+        for (int i = 0; i < PAGES; i++)
+            if (ps_selection_end(&selection, i * ROWS, (i + 1) * ROWS) > i * ROWS) {
+                places[needed++] = page_of(&pages[i], i * ROWS);
+                last = (size_t)i + 1;
+            }
+        const ps_task_page whole = {chunk.data, chunk.length, 0, PAGES * ROWS};
+        for (int by_chunk = 0; by_chunk < 2; by_chunk++) {
+            ps_leaf *leaf = leaf_of();
+            ps_page_task t = by_chunk ? task_of(leaf, &whole, 1, NULL)
+                                      : task_of(leaf, places, needed, &dictionary);
+            t.chunk = by_chunk;
+            t.selection = selection;
+            if (!by_chunk && ps_selection_end(&selection, ROWS, 2 * ROWS) > ROWS) {
+                t.dictionary = NULL; /* which is asked for before a row is taken */
+                ps_page_tasks(&t, 1, 1);
+                CHECK_INT(t.state, PS_TASK_DICTIONARY);
+                t.dictionary = dictionary.data;
+            }
+            ps_page_tasks(&t, 1, 1);
+            CHECK_INT(t.state, PS_TASK_DONE);
+            CHECK_INT(t.pages_read, needed);
+            if (by_chunk) CHECK_INT(t.pages_seen, last);
+            if (t.state == PS_TASK_DONE) {
+                CHECK_INT(t.column.n, n);
+                CHECK(memcmp(t.column.values, wanted, n * sizeof *wanted) == 0);
+                drop(&t.column);
+            }
+            if (!by_chunk && needed > 1) { /* a page too few */
+                t.n_pages--;
+                ps_page_tasks(&t, 1, 1);
+                CHECK_INT(t.state, PS_TASK_AGAIN);
+            }
+            ps_leaf_free(leaf);
+        }
+    }
 }
 
 static void test_every_cut_and_every_byte_altered(void) {
@@ -168,10 +251,9 @@ static void test_every_cut_and_every_byte_altered(void) {
         memcpy(copy, chunk.data, length);
         if (i >= chunk.length) copy[i / 8 % length] ^= (uint8_t)(1u << i % 8);
         ps_leaf *leaf = leaf_of();
-        ps_page_task t = task_of(leaf, &chunk, NULL);
+        const ps_task_page place = {copy, length, 0, ROWS};
+        ps_page_task t = task_of(leaf, &place, 1, NULL);
         t.chunk = true;
-        t.data = copy;
-        t.length = length;
         ps_page_tasks(&t, 1, 1);
         CHECK(i >= chunk.length || t.state != PS_TASK_DONE);
         if (t.state == PS_TASK_DONE) {
@@ -188,6 +270,7 @@ static void test_every_cut_and_every_byte_altered(void) {
 int main(void) {
     test_many_leaves_by_several_threads();
     test_what_is_not_as_it_should_be_gives_nothing();
+    test_several_pages();
     test_every_cut_and_every_byte_altered();
     return check_report();
 }

@@ -41,7 +41,7 @@ CASES = {
         refused(lambda: files.read_ends(files.Names(["/"]), 0, 1, None, bytearray(9)))
         refused(lambda: build.offset_index(bytes(8), None, None))
         refused(lambda: page_tasks.read_pages(None), TypeError)
-        refused(lambda: page_tasks.read_pages([(None, (b"", 0, 0, b"", 0, None), False)]), TypeError)
+        refused(lambda: page_tasks.read_pages([(None, [(b"", 0, 0)], b"", 0, None, False)]), TypeError)
         refused(lambda: build.footer_edited(b"", b"", None, None), TypeError)
     """,
     "row groups whose sum wraps": """
@@ -92,7 +92,7 @@ CASES = {
     """,
     "a decoder twice in one call": """
         decoder = ps.LeafDecoder(INT32, 0, 0)
-        one = decoder, (b"", 0, 0, b"", 0, None), False
+        one = decoder, [(b"", 0, 0)], b"", 0, None, False
         for threads in (1, 2):
             assert "in use" in refused(lambda: page_tasks.read_pages([one, one], threads), ps.PageseekError)
         assert page_tasks.read_pages([one]) == [None]  # it is free again
@@ -101,14 +101,15 @@ CASES = {
         decoder = ps.LeafDecoder(INT32, 0, 0)
         decoder.begin(array.array("q", range(2000)).tobytes())
         others = array.array("q", [0, 1]).tobytes()
-        refused(lambda: page_tasks.read_pages([(decoder, (b"", 0, 0, others, 0, None), False), None]), TypeError)
+        no_decoder = None, [(b"", 0, 0)], others, 0, None, False
+        refused(lambda: page_tasks.read_pages([(decoder, [(b"", 0, 0)], others, 0, None, False), no_decoder]), TypeError)
         refused(lambda: decoder.page(bytes(400), None, 1, 0, 3, 3, 100, -1, 100, 0, 0, 0), ps.PageseekError)
     """,
     "a codec that calls its decoder": """
         said = []
         def codec(data, size):
             for call in (lambda: decoder.head(b""), decoder.release, lambda: decoder.begin(b""), decoder.finish,
-                         lambda: page_tasks.read_pages([(decoder, (b"", 0, 0, b"", 0, None), False)])):
+                         lambda: page_tasks.read_pages([(decoder, [(b"", 0, 0)], b"", 0, None, False)])):
                 said.append(refused(call, ps.PageseekError))
             return bytes(size)
         header = bytes.fromhex("1500150815082c15021500150615060000")

@@ -231,7 +231,7 @@ def outcome(form: str, dictionary: bytes, row: int, codec: str = "zstd") -> tupl
         decompress = codecs._zstd if codec == "zstd" else None
         return LeafDecoder(FORMS[form], 0, 0, codec=codec, decompress=decompress, max_page=1 << 30)
 
-    (ahead,) = read_pages([(decoder(), arguments, False)])
+    (ahead,) = read_pages([(decoder(), [arguments[:3]], *arguments[3:], False)])
     assert ahead is None or (isinstance(ahead, tuple) and ahead[0] == 1)
     try:
         alone: Any = decoder().read_page(*arguments)
@@ -387,7 +387,7 @@ def test_of_a_giant_only_what_is_needed_becomes_resident(form: str) -> None:
 
     def act() -> None:
         decoder = LeafDecoder(FORMS[form], 0, 0, codec="zstd", decompress=codecs._zstd)
-        found.extend(read_pages([(decoder, (page, 0, 2, ranges, 0, dictionary), False)]))
+        found.extend(read_pages([(decoder, [(page, 0, 2)], ranges, 0, dictionary, False)]))
 
     assert peak_of(act) < 16 << 20
     assert isinstance(found[0], tuple)
@@ -403,7 +403,7 @@ def test_of_a_giant_page_of_strings_only_what_is_needed_becomes_resident() -> No
 
     def ahead() -> None:
         decoder = LeafDecoder(TEXT, 0, 0, codec="zstd", decompress=codecs._zstd, step=BLOCK)
-        (found,) = read_pages([(decoder, (page, 0, n, ranges, 0, None), False)])
+        (found,) = read_pages([(decoder, [(page, 0, n)], ranges, 0, None, False)])
         assert isinstance(found, tuple)
         assert found[0] == 2
 
@@ -421,10 +421,10 @@ def test_a_page_of_codes_asks_for_its_dictionary_first() -> None:
     page, ranges = codes_page([1, 0], "zstd"), np.array([0, 1], np.int64).tobytes()
     decoder = LeafDecoder(INT64, 0, 0, codec="zstd", decompress=codecs._zstd)
     for _ in range(2):
-        made = read_pages([(decoder, (page, 0, 2, ranges, 0, None), False)])
+        made = read_pages([(decoder, [(page, 0, 2)], ranges, 0, None, False)])
         assert made == [TAKE_DICTIONARY] or not codecs.LIBZSTD
     whole = dictionary_page(zstandard.compress(entries("int64")), len(entries("int64")), ENTRIES)
-    (found,) = read_pages([(decoder, (page, 0, 2, ranges, 0, whole), False)])
+    (found,) = read_pages([(decoder, [(page, 0, 2)], ranges, 0, whole, False)])
     assert found is None or (isinstance(found, tuple) and value("int64", found) == 1)
 
 

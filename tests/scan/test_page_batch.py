@@ -1,9 +1,10 @@
-"""Columns that need one page each are decoded together; their errors equal those of decoding them one by one."""
+"""Pages of several columns are decoded by one call; rows, reports and errors equal those of decoding them one by one."""
 
 from __future__ import annotations
 
 import resource
 from datetime import datetime
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,14 @@ from pageseek.scan import lane
 from pageseek.scan import page_batch as ahead
 from pageseek.scan.leaf_reader import LeafReader
 from support.opened import open_metadata
+from support.writer import INT32, Column, write
 
 ROWS = 6_000
 
 
-def make(compression: str, version: str, page_rows: int = 500) -> tuple[pa.Table, bytes]:
+def make(
+    compression: str, version: str, page_rows: int = 500, index: bool = True
+) -> tuple[pa.Table, bytes]:
     rng = np.random.default_rng(3)
     nulls = rng.random(ROWS) < 0.3
     table = pa.table(
@@ -44,29 +48,87 @@ def make(compression: str, version: str, page_rows: int = 500) -> tuple[pa.Table
     out = pa.BufferOutputStream()
     pq.write_table(
         table, out, compression=compression, use_dictionary=["city"], max_rows_per_page=page_rows,
-        write_page_index=True, data_page_version=version, write_page_checksum=True,
+        write_page_index=index, data_page_version=version, write_page_checksum=True,
     )  # fmt: skip
     return table, bytes(out.getvalue().to_pybytes())
 
 
+want = LeafReader.want
+
+
+def page_by_page(reader: LeafReader, ranges: ps.RowRanges) -> list[tuple[int, int]]:
+    """`LeafReader.want` for a reader that decodes each page by itself."""
+    places = want(reader, ranges)
+    reader.native = False
+    return places
+
+
+CONDITIONS = [
+    *[ps.col("key") == row for row in (0, 499, 500, 3_333, ROWS - 1)],
+    None,
+    ps.col("key").between(450, 2_600),  # in five pages
+    ps.col("key").isin([3, 700, 701, 4_000, 5_999]),
+    ps.col("city") == "city 7",
+    ps.col("text").is_null(),
+    ps.col("inside.a") > 5_000,
+]
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["page index", "none"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip"])
-def test_rows_are_the_same_ahead_or_not(
-    compression: str, version: str, monkeypatch: pytest.MonkeyPatch
+def test_rows_are_the_same_by_one_call_or_page_by_page(
+    compression: str, version: str, index: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, data = make(compression, version)
-    for row in (0, 499, 500, 3_333, ROWS - 1):
-        condition = ps.col("key") == row
+    table, data = make(compression, version, index=index)
+    assert ps.read_table(data).equals(table)
+    for condition in CONDITIONS:
         found = ps.read_table(data, filter=condition)
-        assert found.equals(table.slice(row, 1))
         found.validate(full=True)
         sooner = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
         with monkeypatch.context() as patch:
-            patch.setattr(execute, "decode_pages", lambda *_: iter(()))
+            patch.setattr(LeafReader, "want", page_by_page)
             assert ps.read_table(data, filter=condition).equals(found)
             later = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
         sooner.pop("seconds"), later.pop("seconds")
         assert sooner == later
+
+
+def test_pages_of_plain_values_behind_those_of_a_dictionary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The dictionary grows too large on the way, as writers see it."""
+    n = 60_000
+    texts = [f"text {i % 7_000}" for i in range(n)]
+    out = pa.BufferOutputStream()
+    pq.write_table(
+        pa.table({"key": np.arange(n), "text": texts}), out, max_rows_per_page=2_000, write_page_index=True,
+        dictionary_pagesize_limit=50_000, write_batch_size=500, use_dictionary=["text"], compression="zstd",
+    )  # fmt: skip
+    data = bytes(out.getvalue().to_pybytes())
+    for start in (0, 1_000, 5_500, 30_000):
+        condition = ps.col("key").between(start, start + 9_000)
+        found = ps.read_table(data, ["text"], filter=condition)
+        assert found["text"].to_pylist() == texts[start : start + 9_001]
+        with monkeypatch.context() as patch:
+            patch.setattr(LeafReader, "want", page_by_page)
+            assert ps.read_table(data, ["text"], filter=condition).equals(found)
+    assert ps.read_table(data)["text"].to_pylist() == texts
+
+
+@pytest.mark.parametrize("encodings", list(product(("plain", "dictionary", "delta"), repeat=3)))
+def test_pages_of_every_order_of_encodings(encodings: tuple[str, ...]) -> None:
+    """A page that needs the dictionary may come behind some that do not."""
+    n = 12
+    values = [None if i == 7 else i * 3 % 5 for i in range(n)]
+    columns = [
+        Column("key", INT32, list(range(n)), pages=[4, 4, 4], encodings="plain"),
+        Column("value", INT32, values, pages=[4, 4, 4], encodings=list(encodings)),
+    ]
+    data = write(columns)
+    for start, stop in combinations(range(n + 1), 2):
+        found = ps.read_table(data, ["value"], filter=ps.col("key").between(start, stop - 1))
+        assert found["value"].to_pylist() == values[start:stop]
 
 
 @pytest.mark.parametrize("column", ["value", "text", "city", "inside.a", "list.list.element"])
@@ -110,12 +172,12 @@ def test_of_a_page_of_codes_without_its_dictionary_nothing_is_given() -> None:
 
     dictionary = data[start : offsets.start]
     tasks = [
-        (decoder(), (page, 1_000, 500, ranges, 0, None), False),
-        (decoder(), (page, 1_000, 499, ranges, 0, dictionary), False),
-        (decoder(), (page, 1_000, 500, ranges, 0, dictionary + b"more"), False),
-        (decoder(), (dictionary + page, 1_000, 500, ranges, 0, None), False),
-        (decoder(), (dictionary + page, 1_000, 500, ranges, 0, None), True),
-        (decoder(), (page, 1_000, 500, ranges, 0, dictionary), False),
+        (decoder(), [(page, 1_000, 500)], ranges, 0, None, False),
+        (decoder(), [(page, 1_000, 499)], ranges, 0, dictionary, False),
+        (decoder(), [(page, 1_000, 500)], ranges, 0, dictionary + b"more", False),
+        (decoder(), [(dictionary + page, 1_000, 500)], ranges, 0, None, False),
+        (decoder(), [(dictionary + page, 1_000, 500)], ranges, 0, None, True),
+        (decoder(), [(page, 1_000, 500)], ranges, 0, dictionary, False),
     ]
     wanting, other, more, whole, chunk, made = read_pages(tasks)
     assert (wanting, other, more, whole) == (TAKE_DICTIONARY, None, None, None)
@@ -123,16 +185,6 @@ def test_of_a_page_of_codes_without_its_dictionary_nothing_is_given() -> None:
     assert bytes(chunk[4]) == table["city"][1_000].as_py().encode()
     assert isinstance(made, tuple)
     assert bytes(made[4]) == table["city"][1_000].as_py().encode()
-
-
-want = LeafReader.want
-
-
-def page_by_page(reader: LeafReader, ranges: ps.RowRanges) -> list[tuple[int, int]]:
-    """`LeafReader.want` for a reader that decodes each page by itself."""
-    places = want(reader, ranges)
-    reader.one_page = False
-    return places
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -236,7 +288,7 @@ def test_a_decoder_lets_go_of_the_dictionary_that_it_had() -> None:
     held = bytearray(b"\5\0\0\0hello")
     decoder = LeafDecoder((6, 0, 14, 0, 0, 1, 0), 1, 0)
     decoder.dictionary(held, 1)
-    (made,) = read_pages([(decoder, (data[at : at + size], 1_000, 500, ranges, 0, None), False)])
+    (made,) = read_pages([(decoder, [(data[at : at + size], 1_000, 500)], ranges, 0, None, False)])
     assert made == TAKE_DICTIONARY
     assert not decoder.has_dictionary
     held.clear()  # a BufferError while somebody holds it
@@ -258,7 +310,7 @@ def test_what_fails_leaves_no_memory_behind() -> None:
         decoder = LeafDecoder(
             (6, 0, 14, 0, 0, 1, 0), 1, 0, codec="zstd", decompress=codecs._zstd
         )  # as text, which it is not
-        tasks.append((decoder, (data[start:stop], 0, n, ranges, 0, None), True))
+        tasks.append((decoder, [(data[start:stop], 0, n)], ranges, 0, None, True))
     trim(0)
     before = rss()
     assert read_pages(tasks) == [None] * 6

@@ -230,7 +230,9 @@ def of_read_pages() -> tuple[Any, ...]:
     wanted: list[Any] = []
     for _ in range(R.randrange(5)):
         if decoders:
-            wanted.append((R.choice(decoders), of_read_page(), R.random() < 0.3))
+            data, first, rows, *rest = of_read_page()
+            pages = [(data, first, rows) for _ in range(R.choice((1, 1, 1, 2, 5, 0)))]
+            wanted.append((R.choice(decoders), pages, *rest, R.random() < 0.3))
     if R.random() < 0.1:
         wanted.append(any_value())
     return wanted, R.choice((1, 2, 4, number()))

@@ -171,7 +171,8 @@ def session() -> None:
             step()
             continue
         else:
-            one = decoder, (page, 0, n, selection(), 0, dictionary), False
+            pages = [(page, 0, n)] * R.choice((1, 1, 2, 3))
+            one = decoder, pages, selection(), 0, dictionary, R.random() < 0.2
             call("page_tasks.read_pages", page_tasks.read_pages, ([one], 1), {})
             continue
         try:

@@ -28,7 +28,7 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `condition_order` | which condition of a filter comes first |
 | `leaf_places`, `leaf_reader` | one leaf of one row group: which bytes, and their decoding |
 | `chunk_headers`, `output_size` | what the page headers of a chunk say; how much room its decoder makes at once |
-| `page_batch` | leaves of which one page each is needed, decoded in one call |
+| `page_batch` | the pages of several leaves, decoded by one call of the core |
 | `dictionary_codes` | dictionary codes, kept as codes |
 | `decoded_columns`, `list_elements` | decoded leaves, tested and cut down to the rows that passed |
 | `aggregate` and its `_metadata`, `_bounds`, `_columns`, `_values` | counts, least and greatest values |

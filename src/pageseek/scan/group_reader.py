@@ -111,12 +111,12 @@ class GroupReader:
                     fetched += length
                 reader.give(buffers[at:stop], fetched)
                 at, size = stop, size + fetched
-        single = []
+        native = []
         for reader in readers:
-            if reader.one_page:
-                single.append(reader)  # noqa: PERF401 (of few, a comprehension would cost more)
-        if single:
-            yield from decode_pages(single)
+            if reader.native:
+                native.append(reader)  # noqa: PERF401 (of few, a comprehension would cost more)
+        if native:
+            yield from decode_pages(native)
         decoded, n = self.decoded, ranges.num_rows
         left = []
         for reader in readers:

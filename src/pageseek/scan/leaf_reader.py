@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -29,6 +29,9 @@ CODED_KINDS = BYTES_KINDS | {K_FIXED, K_D128, K_D256}
 
 
 _NO_ROWS = rows.RowRanges.empty()
+PageTask: TypeAlias = tuple[
+    core.LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool
+]
 
 
 class _HeadersLieError(Exception):
@@ -43,9 +46,8 @@ class LeafReader:
 
     Attributes
     ----------
-    one_page : bool
-        A single page is wanted, its place is known from the offset index or the footer, and the core can decode it alone:
-        `task` and `take` in place of `decode`.
+    native : bool
+        The core can decode all pages in one call: `task` and `take` in place of `decode`.
     """
 
     __slots__ = (
@@ -83,8 +85,8 @@ class LeafReader:
         "entries",
         "leaf",
         "leaf_type",
+        "native",
         "nbytes",
-        "one_page",
     )  # fmt: skip
 
     def __init__(
@@ -107,9 +109,9 @@ class LeafReader:
         self.leaf_type = leaf_type
         self.decoded: Decoded | None = None
         self.entries: pa.Array | None = None
-        self.arrays: list[pa.Array] | None = None  # of the only page, after `take`
-        self.one_page = False
-        self.nbytes = 0  # compressed bytes of the first page, or of the chunk
+        self.arrays: list[pa.Array] | None = None  # after `take`
+        self.native = False
+        self.nbytes = 0  # compressed bytes of the pages, or of the chunk
         self._nesting_levels = nesting_levels
         self._file = file
         self._row_group = row_group
@@ -136,7 +138,7 @@ class LeafReader:
         self._skipped = 0  # bytes at the start of the chunk that were not fetched with the rest
         self._page_number: int | None = None  # None: the dictionary page
         self._trust_header_counts = True  # of rows, in headers of version 2
-        self._made: tuple[Any, ...] | int | None = None  # what `read_pages` made of the only page
+        self._made: tuple[Any, ...] | int | None = None  # what `read_pages` made
         try:
             codec = chunk.codec
             self._codec_settings = context.codec_settings.get(codec) or context.settings_of(
@@ -214,10 +216,10 @@ class LeafReader:
                 wanted.append(place)
         if self._codes is None and self._codec_settings.own:
             if self._pages is not None:
-                self.one_page = len(self._pages) == 1
-            else:
-                self.one_page = not self._skipped and self._file.has_one_page(
-                    self._row_group, self.leaf
+                self.native = bool(self._pages)
+            else:  # where rows may go on in the next page, only levels tell where it begins
+                self.native = not self._skipped and (
+                    not self.leaf.max_rep or self._file.has_one_page(self._row_group, self.leaf)
                 )
         return wanted
 
@@ -233,36 +235,37 @@ class LeafReader:
         if len(buffers) > (1 if self._pages is None else len(self._pages)):
             self._dictionary_data = buffers.pop()
         self._buffers = buffers
-        if buffers:
-            self.nbytes = buffers[0].nbytes
+        for data in buffers:
+            self.nbytes += data.nbytes
 
     # -- decoding -----------------------------------------------------------------------------
 
-    def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...], bool]:
-        """The arguments of the core's `read_pages` for the only page."""
-        pages, hint = self._pages, self._hint() if self._nesting_levels else 0
-        first, count = (0, self._num_rows) if pages is None else pages[0][3:]
-        arguments = (
-            self._buffers[0],
-            first,
-            count,
-            self._ranges.buffers,
-            hint,
-            self._dictionary_data,
-        )
-        return self._decoder, arguments, pages is None
+    def task(self) -> PageTask:
+        """The arguments of the core's `read_pages`."""
+        pages = self._pages
+        several = pages is None or len(pages) > 1
+        hint = self._hint() if several or self._nesting_levels else 0
+        if pages is None:
+            places = [(self._buffers[0], 0, self._num_rows)]
+        else:
+            places = [
+                (data, first, count)
+                for data, (_, _, _, first, count) in zip(self._buffers, pages, strict=True)
+            ]
+        ranges = self._ranges.buffers
+        return self._decoder, places, ranges, hint, self._dictionary_data, pages is None
 
     def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
-        """Take the result of `read_pages`. It sets `arrays`, or `decode` has to run. If the page needs the dictionary, returns the
+        """Take the result of `read_pages`. It sets `arrays`, or `decode` has to run. If a page needs the dictionary, returns the
         (offset, length) of that, to try again.
         """
         if isinstance(made, tuple):
-            decoder, counts = self._decoder, self._counts
-            if self._pages is not None:
-                self._page_number, self._at = self._pages[0][:2]
-            elif self._offsets is None:
-                counts.pages_total += 1
-            counts.pages_read += 1
+            decoder, counts, pages = self._decoder, self._counts, self._pages
+            if pages is not None and len(pages) == 1:
+                self._page_number, self._at = pages[0][:2]
+            elif pages is None and self._offsets is None:
+                counts.pages_total += decoder.pages_seen
+            counts.pages_read += decoder.pages_read
             self._report.dictionary_pages += decoder.has_dictionary
             try:
                 array = pa.nulls(0) if self.leaf.group else to_arrow(self.leaf_type, *made)
@@ -276,12 +279,11 @@ class LeafReader:
             counts.rows_decoded += self._ranges.num_rows
             self.arrays = [array]
             return None
-        self._made = made
-        wanting = made == core.TAKE_DICTIONARY
-        if made is None or (wanting and self._pages is None):
-            self._made, self._decoder = None, self._new_decoder()
+        if made is None:  # rows may have been taken
+            self._decoder = self._new_decoder()
             return None
-        return self._dictionary_at if wanting else None
+        self._made = made
+        return self._dictionary_at
 
     def give_dictionary(self, data: memoryview) -> None:
         """Take the bytes of the dictionary page."""

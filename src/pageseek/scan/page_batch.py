@@ -1,4 +1,4 @@
-"""Decodes leaves of which one page each is read. The core decodes many pages in one call."""
+"""Decodes the pages of several leaves in one call of the core."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ DICTIONARY_WAVE_BYTES = 1 << 20  # dictionaries of one wave stay in the processo
 
 
 def decode_pages(readers: Sequence[LeafReader]) -> Steps[None]:
-    """Decode the only pages of readers with `one_page`. Afterwards `LeafReader.arrays` has the values.
+    """Decode the pages of readers that are `native`. Afterwards `LeafReader.arrays` has the values.
 
-    A page that fails here is decoded again by `LeafReader.decode`, whose error names the place.
+    What fails here is decoded again by `LeafReader.decode`, whose error names the place.
     """
     at = 0
     while at < len(readers):
