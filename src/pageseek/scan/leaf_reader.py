@@ -279,10 +279,10 @@ class LeafReader:
             counts.rows_decoded += self._ranges.num_rows
             self.arrays = [array]
             return None
+        self._made = made
         if made is None:  # rows may have been taken
             self._decoder = self._new_decoder()
             return None
-        self._made = made
         return self._dictionary_at
 
     def give_dictionary(self, data: memoryview) -> None:

@@ -90,14 +90,12 @@ def read(
         A filter that is not Spark's does not fit the columns, or Spark would answer it in a way that is not known here.
         Spark's own are its AnalysisException.
     """
-    if tasks is not None and tasks < 1:
-        raise ValueError(f"tasks={tasks}: at least 1")
+    choices = Choices(
+        tasks, local=tasks is None, native=tasks is None, python_path=python_path, pinned=True
+    )
     made, classic = opened(spark, source, **options), fits(spark)
     asked = Asked.of(spark, made, columns, filter, classic)
     if classic:
-        choices = Choices(
-            tasks, local=tasks is None, native=tasks is None, python_path=python_path, pinned=True
-        )
         return asked.of_frame(loaded(spark, asked.scan, choices, name_of(made)), limit)
     scan, behind = asked.scan, asked.behind is not None
     if limit is not None and not behind:

@@ -7,6 +7,7 @@
 | `write_task` | what its tasks do |
 | `trial` | what they would fail at, found by a file without rows |
 | `commit` | how its files appear once, and what becomes of dead writes |
+| `destination` | what users name as the place, as a target |
 | `targets`, `delta_write`, `iceberg_write` | a folder, or a table with a commit of its own |
 | `lake_columns`, `file_statistics` | what a table wants of columns and of files |
 | `partition_values` | values of partitions, to be compared with those of a table |

@@ -15,7 +15,8 @@ from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.writing.commit import STALE_AFTER, begin, one_attempt_each, recover
-from pageseek.spark.writing.targets import Target, target_of
+from pageseek.spark.writing.destination import target_of
+from pageseek.spark.writing.targets import Target
 from pageseek.spark.writing.trial import try_out
 from pageseek.spark.writing.write_task import (
     REPORT_DDL,
