@@ -22,6 +22,7 @@ pytestmark = pytest.mark.spark
 JOB = Path(__file__).with_name("read_job.py")
 FILES, ROWS = 8, 20_000
 LOCAL = "local[2,4]"
+CLUSTER = "local-cluster[2,1,1024]"
 
 
 @pytest.fixture
@@ -108,6 +109,13 @@ def test_workers_that_are_killed_in_lookups_and_streams_change_no_answer(
     spark_ready: None, folder: Path
 ) -> None:
     found = finished(started(LOCAL, "worker", folder, "broadcast", "shuffled", "stream"))
+    check(found, folder)
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_executors_that_are_killed_change_no_answer(spark_ready: None, folder: Path) -> None:
+    found = finished(started(CLUSTER, "executor", folder, "load", "broadcast", "attach"))
     check(found, folder)
 
 

@@ -10,6 +10,7 @@
 | `widening` | the type that holds one column of several files |
 | `legacy_calendar` | files in which Spark has dates and times of its old calendar |
 | `file_cache` | files that stay open between scans, with what was parsed of them |
+| `confirmed` | versions that stores have confirmed in the course of one planning |
 | `saved_cache` | what that cache has of remote files, written to a file and read back |
 | `kept_ends` | the same in a folder that processes share, and find again |
 | `sources` | what a path, a folder or a table object means: files, and the columns of all of them |

@@ -8,9 +8,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
+from pageseek.dataset.confirmed import confirmed_now
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.footer import needed
 from pageseek.io.tails import TailBatch
@@ -88,33 +87,6 @@ class _Kept(NamedTuple):
 _lasting = re.compile(r"[a-z0-9]+://")  # the beginning of keys that mean the same in every process
 
 
-class Confirmed:
-    """The versions of remote files that stores have confirmed in the course of one planning, by the keys of the files."""
-
-    __slots__ = ("versions",)
-
-    def __init__(self) -> None:
-        self.versions: dict[str, Version] = {}
-
-
-_confirmed: ContextVar[Confirmed | None] = ContextVar("confirmed", default=None)
-
-
-@contextmanager
-def asked_once(confirmed: Confirmed | None = None) -> Iterator[None]:
-    """While this lasts, in this thread, a store is asked once for the version of each file that is opened, if its reads are tied
-    to versions: one that has changed since is found when it is read.
-
-    `confirmed`: what was confirmed before, and where more is added. Inside of another one without it, that one goes on.
-    """
-    given = confirmed or _confirmed.get() or Confirmed()
-    before = _confirmed.set(given)
-    try:
-        yield
-    finally:
-        _confirmed.reset(before)
-
-
 class FileCache:
     """Open files by source and version, the least recently used dropped first. Safe for threads.
 
@@ -166,7 +138,7 @@ class FileCache:
                 assert isinstance(assumed.store, RemoteStore)
                 unconfirmed.add(assumed.store)
                 return assumed
-        key, confirmed = source.key, _confirmed.get() if source.far else None
+        key, confirmed = source.key, confirmed_now() if source.far else None
         if confirmed is not None and begun is None and key in confirmed.versions:
             assumed = self.assumed(source, report, limit, confirmed.versions[key])
             if assumed is not None:
@@ -230,21 +202,34 @@ class FileCache:
 
     def is_confirmed(self, source: Source, limit: int) -> bool:
         """Whether `open` sends no request for a remote file, because the store was asked for its version before (`asked_once`)."""
-        confirmed = _confirmed.get()
+        confirmed = confirmed_now()
         return (
             confirmed is not None
             and source.key in confirmed.versions
             and self.assumes(source, limit)
         )
 
+    def confirm_listed(self, sources: Iterable[Source], limit: int, report: Report) -> None:
+        """Confirm the versions that the cache has of many remote files by listings (`asked_once`)."""
+        confirmed = confirmed_now()
+        if confirmed is not None:
+            known = ((one, self._tied_version(one, limit)) for one in sources if one.far)
+            pairs = [(one, version) for one, version in known if version is not None]
+            confirmed.add_listed(pairs, report)
+
     def assumes(self, source: Source, limit: int) -> bool:
         """Whether `open` with `unconfirmed` sends no request for a file."""
+        return self._tied_version(source, limit) is not None
+
+    def _tied_version(self, source: Source, limit: int) -> Version | None:
+        """The version that is known of a file, if its reads tell when it is another one."""
         self._recall(source)
         with self._lock:
             held, end = self._files.get(source.key), self._end(source)
         if held is not None:
-            return _tied(held.store) and _is_of(held, source, limit)
-        return end is not None and end.version.strong
+            tied = _tied(held.store) and _is_of(held, source, limit)
+            return held.store.version if tied else None
+        return end.version if end is not None and end.version.strong else None
 
     def assumed(
         self, source: Source, report: Report, limit: int, version: Version

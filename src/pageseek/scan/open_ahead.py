@@ -159,6 +159,8 @@ def _opened(
     unconfirmed: UnconfirmedVersions | None,
 ) -> Generator[FileMetadata, None, None]:
     limit = request.limits.max_metadata_bytes
+    if unconfirmed is None:
+        cache.confirm_listed(sources, limit, report)
     waited = [
         source.far
         and not cache.is_confirmed(source, limit)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.dataset.file_cache import asked_once
+from pageseek.dataset.confirmed import asked_once
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
@@ -50,7 +50,7 @@ def load(
     columns, filter : optional
         As in `read`.
     local : bool
-        Whether the driver itself reads what pruning leaves if that is little: about 2,000 rows and 8 MB at most. Such a
+        Whether the driver itself reads what pruning leaves if that is little: about 5,000 rows of 1.5 MB at most. Such a
         query has no task.
     native : bool
         Whether Spark's own reader may read the files that are left where most of their rows are wanted, since it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pageseek.dataset.file_cache import asked_once
+from pageseek.dataset.confirmed import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import as_sent, as_wanted
 from pageseek.spark.filters.binding import Binding

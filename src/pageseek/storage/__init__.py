@@ -13,6 +13,7 @@
 | `remote` | what all open remote files share: several ranges at once, retries, checked answers |
 | `obstore_files`, `fsspec_files`, `pyarrow_files` | remote files, by the library that opens them |
 | `obstore_options` | stores of obstore from URLs and options |
+| `listed_versions` | versions of many files at once |
 | `endpoint` | measured latency and bandwidth of a store |
 | `requests` | the threads that wait for a store, and time limits of calls |
 | `retry` | what a failed request means, and when it is tried again |

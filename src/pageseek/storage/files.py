@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import Fault, Retries, RetryPolicy, with_retries
-from pageseek.storage.store import Buffer, Known, Store
+from pageseek.storage.store import Buffer, Known, Store, Version
 
 T = TypeVar("T")
 # from some last bytes of a file and its size: how many of the last bytes are needed
@@ -105,6 +105,17 @@ class Files:
 
     def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
         """The paths of all files below a folder, in one attempt."""
+        raise NotImplementedError
+
+    @property
+    def lists_versions(self) -> bool:
+        """Whether listings tell versions that reads can be tied to."""
+        return False
+
+    def versions_below(
+        self, folder: str, most: int, retry_policy: RetryPolicy
+    ) -> tuple[dict[str, Version], int]:
+        """The versions of about `most` files below a folder, by their paths, and the number of requests; in one attempt."""
         raise NotImplementedError
 
     def list_in(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:

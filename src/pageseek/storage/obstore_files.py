@@ -39,6 +39,7 @@ from pageseek.storage.store import Buffer, Known, Version
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
     name: name for name in ("abfs", "abfss", *HTTP)
 }  # fmt: skip
+NAMES = 1000  # of one answer of a store that lists
 COPY_SECONDS = 600.0  # that a store may take to copy an object
 STORES = 64  # of obstore, kept, with their connections
 ADVICE = ', or for a public bucket storage_options={"skip_signature": True}'
@@ -188,7 +189,7 @@ class ObstoreFiles(Files):
     def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
         import obstore
 
-        if self.url.startswith(HTTP) or "HTTP" in type(self.given).__name__:
+        if self._is_http:
             raise UnsupportedError(
                 f"{self.name(folder)}: HTTP servers do not tell what is in a folder: give the files as a list"
             )
@@ -198,6 +199,31 @@ class ObstoreFiles(Files):
                 raise StoreError(f"{self.name(folder)}: given up, nobody waits for it any more")
             found += [one["path"] for one in page]
         return found
+
+    @property
+    def _is_http(self) -> bool:
+        return self.url.startswith(HTTP) or "HTTP" in type(self.given).__name__
+
+    @property
+    def lists_versions(self) -> bool:
+        return not self._is_http
+
+    def versions_below(
+        self, folder: str, most: int, retry_policy: RetryPolicy
+    ) -> tuple[dict[str, Version], int]:
+        import obstore
+
+        found: dict[str, Version] = {}
+        pages = 0
+        store = self.store(retry_policy)
+        for page in obstore.list(store, folder or None, chunk_size=NAMES):
+            if given_up():
+                raise StoreError(f"{self.name(folder)}: given up, nobody waits for it any more")
+            pages += 1
+            found |= {one["path"]: version_of(one) for one in page}
+            if len(found) >= most:
+                break
+        return found, max(pages, 1)
 
     def list_in(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:
         import obstore

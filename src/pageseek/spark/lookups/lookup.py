@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError, UnsupportedError
-from pageseek.dataset.file_cache import asked_once
+from pageseek.dataset.confirmed import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame
 from pageseek.spark.columns.types import OF_SPARK, spark_schema, wire_field, wire_type
 from pageseek.spark.lookups.lookup_files import Files

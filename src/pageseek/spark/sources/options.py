@@ -75,7 +75,8 @@ def parsed(given: Mapping[str, str], others: tuple[str, ...] = ()) -> TextOption
             scan[key] = _value(key, text, _SCAN[key])
         else:
             known = ["path", "paths", *_TABLE, *_SCAN, *others]
-            raise UnsupportedError(f"option {name!r} does not exist: {offered(key, known)}")
+            instead = _OF_PARQUET.get(key) or offered(key, known)
+            raise UnsupportedError(f"option {name!r} does not exist: {instead}")
     if not sources:
         raise UnsupportedError("no path: name one in load(...), or as the option `path`")
     return TextOptions(sources[0] if len(sources) == 1 else sources, table, scan, other)
@@ -204,3 +205,19 @@ _SCAN: dict[str, Callable[[str], Any]] = {
 _SPARKS = frozenset(
     ("owner", "provider", "external", "is_managed_location", "table_type", "comment", "location")
 )
+# Options of Spark's own reader of Parquet, and what there is instead
+_EVERY = "a file that is missing, or cannot be read, always fails the query"
+_CHANGED = "filter by _metadata.file_modification_time, which rules out files before they are opened"
+_CALENDAR = "set spark.sql.parquet.{}RebaseModeInRead in the session"
+_OF_PARQUET = {
+    "mergeschema": "files that have other columns are always read together; what a file lacks is null",
+    "recursivefilelookup": "folders are always read at any depth; partitioning=false makes no columns of their names",
+    "pathglobfilter": "give a glob as the path, such as /lake/**/*.parquet",
+    "basepath": "give the folder itself, or a glob: columns are the names of folders below its part without wildcards",
+    "modifiedbefore": _CHANGED,
+    "modifiedafter": _CHANGED,
+    "ignorecorruptfiles": _EVERY,
+    "ignoremissingfiles": _EVERY,
+    "datetimerebasemode": _CALENDAR.format("datetime"),
+    "int96rebasemode": _CALENDAR.format("int96"),
+}

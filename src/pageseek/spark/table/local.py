@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from inspect import signature
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,10 +21,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-RESULT = 2000  # rows that are expected: more are read by tasks
+# rows that are expected, and their bytes when decoded: more are read by tasks. Spark sends rows of the driver to its tasks, if a
+# query does more than collect them.
+RESULT, RESULT_BYTES = 5000, 3 << 19
+FAR_RESULT, FAR_RESULT_BYTES = 20_000, 6 << 20  # of a store, which tasks would wait for once more
 MOST_ROWS = 200_000  # that may pass, should the guess be wrong
 BYTES = 8 << 20  # to read
 DECODED_BYTES = 32 << 20  # of all rows that may pass
+CALL_BYTES = 64 << 10  # that a call of the JVM may take along
 _BATCH = 10_000
 # parameters of later releases of Spark; the earlier ones take UTC
 _TIMEZONE, _LARGE = "timezone", "prefers_large_types"
@@ -31,8 +37,23 @@ _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 def is_small(expected: int, plan: ScanPlan) -> bool:
     """Whether the driver reads a plan that is expected to give so many rows."""
-    few = expected <= RESULT and plan.num_rows <= MOST_ROWS and plan.cost <= BYTES
-    return few and size(plan) <= DECODED_BYTES
+    far = any(file.source.far for file in plan.files[:1])
+    most, most_bytes = (FAR_RESULT, FAR_RESULT_BYTES) if far else (RESULT, RESULT_BYTES)
+    if expected > most or plan.num_rows > MOST_ROWS or plan.cost > BYTES:
+        return False
+    decoded = size(plan)
+    return decoded <= DECODED_BYTES and expected * decoded <= most_bytes * max(plan.num_rows, 1)
+
+
+@contextmanager
+def _file_of(pieces: Sequence[pa.RecordBatch], schema: pa.Schema) -> Iterator[str]:
+    """A temporary file of batches, which the JVM reads at once: calls of it would take them as text."""
+    with NamedTemporaryFile(prefix="pageseek-") as file:
+        with pa.ipc.new_stream(file, schema) as stream:
+            for piece in pieces:
+                stream.write_batch(piece)
+        file.flush()
+        yield file.name
 
 
 def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> Any:
@@ -49,15 +70,25 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     known = signature(to_arrow_schema).parameters
     told = {name: value for name, value in ((_TIMEZONE, "UTC"), (_LARGE, large)) if name in known}
     exact = pa.schema(to_arrow_schema(as_stored(schema), **told))
-    packed = java_class(jvm, "java.util.ArrayList")()
-    for batch in batches:
-        for start in range(0, batch.num_rows, _BATCH):
-            piece = batch.slice(start, _BATCH).cast(exact)
-            packed.add(bytearray(piece.serialize().to_pybytes()))
+    pieces = [
+        batch.slice(start, _BATCH).cast(exact)
+        for batch in batches
+        for start in range(0, batch.num_rows, _BATCH)
+    ]
     converters = java_class(jvm, "scala.jdk.javaapi.CollectionConverters")
     utilities = java_class(jvm, "PythonSQLUtils")
-    pieces = converters.asScala(packed.iterator())
-    query = utilities.toDataFrame(pieces, schema.json(), spark._jsparkSession).queryExecution()
+    encrypted = spark.sparkContext._encryption_enabled
+    by_file = sum(piece.nbytes for piece in pieces) > CALL_BYTES and not encrypted
+    with _file_of(pieces, exact) if by_file else nullcontext() as name:
+        if name is not None:
+            packed = utilities.readArrowStreamFromFile(name)
+        else:
+            packed = java_class(jvm, "java.util.ArrayList")()
+            for piece in pieces:
+                packed.add(bytearray(piece.serialize().to_pybytes()))
+            packed = converters.asScala(packed.iterator())
+        made = utilities.toDataFrame(packed, schema.json(), spark._jsparkSession)
+    query = made.queryExecution()
     relation = query.analyzed()
     if relation.getClass().getSimpleName() != "LocalRelation":  # they were too many bytes for it
         return converters.asJava(query.executedPlan().executeToIterator().toList())
