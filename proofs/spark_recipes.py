@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from results import Failed, run
-from spark_versions import CONDITIONS, PACKAGES, ROWS, ROOT, built, write_files
+from spark_versions import CONDITIONS, PACKAGES, ROOT, ROWS, built, write_files
 
 PAGE, TITLE = ROOT / "docs" / "proofs.md", "## pageseek on executors\n"
 HEAD = f"""{TITLE}
@@ -193,7 +193,9 @@ def main(arguments: list[str]) -> int:
         folder = given.folder or Path(temporary)
         wheel = built(folder)
         proofs = {name: partial(recipe, folder, wheel) for name, recipe in RECIPES.items()}
-        return run(proofs, given.recipes, PAGE, TITLE, lambda before: f"{before.rstrip()}\n\n{HEAD}")
+        return run(
+            proofs, given.recipes, PAGE, TITLE, lambda before: f"{before.rstrip()}\n\n{HEAD}"
+        )
 
 
 if __name__ == "__main__":

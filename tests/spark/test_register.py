@@ -161,7 +161,7 @@ def test_another_session_has_its_own_settings(
             "FileNotFoundError: /none/at/all: no such file; .*the format only reads",
         ),
         ({"locl": "true"}, ".", "option 'locl' does not exist: .*'local'"),
-        ({"mergeSchema": "true"}, ".", "option 'mergeschema' does not exist: .* read together"),
+        ({"mergeSchema": "true"}, ".", "option 'mergeSchema' does not exist: .* read together"),
         ({"ignoreCorruptFiles": "true"}, ".", "does not exist: .* always fails the query"),
         ({"local": "perhaps"}, ".", "option 'local' cannot be 'perhaps': true or false"),
         ({"tasks": "few"}, ".", "option 'tasks' cannot be 'few'"),

@@ -25,7 +25,10 @@ class Confirmed:
 
     def add_listed(self, known: Iterable[tuple[Source, Version]], report: Report) -> None:
         """Add those of the known versions that listings tell, where the files of a store are many."""
-        from pageseek.storage.listed_versions import is_same, listed_versions  # late: local files have none
+        from pageseek.storage.listed_versions import (
+            is_same,
+            listed_versions,
+        )  # late: local files have none
 
         asked: dict[tuple[Files, RetryPolicy], list[tuple[Source, Version]]] = {}
         for source, version in known:

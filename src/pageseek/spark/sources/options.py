@@ -207,7 +207,9 @@ _SPARKS = frozenset(
 )
 # Options of Spark's own reader of Parquet, and what there is instead
 _EVERY = "a file that is missing, or cannot be read, always fails the query"
-_CHANGED = "filter by _metadata.file_modification_time, which rules out files before they are opened"
+_CHANGED = (
+    "filter by _metadata.file_modification_time, which rules out files before they are opened"
+)
 _CALENDAR = "set spark.sql.parquet.{}RebaseModeInRead in the session"
 _OF_PARQUET = {
     "mergeschema": "files that have other columns are always read together; what a file lacks is null",

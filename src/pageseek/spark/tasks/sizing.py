@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASK_SECONDS = 0.1  # work worth a task
-EXTRA_SECONDS = 0.04  # of a core, that one more task costs in scheduling and piping
-UNEVEN = 0.25  # the part of a task's work for which other cores may wait at the end
+EXTRA_SECONDS = 0.08  # of a core, that one more task costs in scheduling, piping and opening files
+UNEVEN = 0.15  # the part of a task's work for which other cores may wait at the end
 BYTES_PER_SECOND, FAR_BYTES_PER_SECOND = (
     400e6,
     128e6,
@@ -45,15 +45,17 @@ def task_count(plan: ScanPlan, expected: int, parallelism: Callable[[], int]) ->
     """The number of tasks: one for each core that is worth it, and more as far as they even out more than they cost.
 
     n tasks cost n * EXTRA_SECONDS / cores, and cores wait at the end for about UNEVEN / n of the work. The sum is least at the
-    root below. `parallelism` returns the number of cores. It is not called if one task is enough.
+    root below. Parts cost about the same, so that each core gets as many of them. `parallelism` returns the number of
+    cores. It is not called if one task is enough.
     """
     seconds = work(plan, expected)
     worth = round(seconds / TASK_SECONDS)
     if worth < 2:
         return 1
     cores = max(parallelism(), 1)
-    even = round(math.sqrt(UNEVEN * seconds * cores / EXTRA_SECONDS))
-    return min(worth, max(cores, even), TASKS_PER_CORE * cores)
+    even = math.sqrt(UNEVEN * seconds * cores / EXTRA_SECONDS)
+    rounds = min(max(int(even / cores), 1), TASKS_PER_CORE)
+    return min(worth, rounds * cores)
 
 
 def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
