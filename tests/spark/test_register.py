@@ -114,7 +114,8 @@ def test_the_format_reads_the_pages_that_load_reads(
         assert asked.collect() == [("row 334",)]
         found.append(report(asked).to_dict())
     assert found[0]["pages"]["read"] == found[1]["pages"]["read"] > 0
-    assert found[0]["bytes"] == found[1]["bytes"]
+    # a worker may have the footer from before
+    assert found[0]["bytes"]["data"] == found[1]["bytes"]["data"] > 0
 
 
 def test_a_schema_gives_other_types_and_null_for_what_no_file_has(
