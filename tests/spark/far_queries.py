@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
 import warnings
 from decimal import Decimal
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pageseek.spark import load, read, register
 from pageseek.spark.sources.asked import Asked
@@ -67,7 +71,19 @@ def compared(spark: Any, directory: str) -> dict[str, Any]:
     found["streamed"] = streamed(spark, folder)
     found["refused"] = refused(spark, folder)
     found["odd"] = odd(spark, directory)
+    found["many"] = many(spark, directory)
     return json.loads(json.dumps(found))
+
+
+def many(spark: Any, directory: str) -> list[int]:
+    """The rows of so many files that several tasks are worth it, and the number of tasks."""
+    made = f"{directory}/_many"
+    os.makedirs(made)
+    for i in range(80):
+        pq.write_table(pa.table({"k": [i]}), f"{made}/{i}.parquet")
+    frame = load(spark, made)
+    at = frame.selectExpr("spark_partition_id() as at").distinct().count()
+    return [frame.where("k >= 0").count(), int(at > 1)]
 
 
 def rows(frame: Any) -> list[str]:

@@ -57,5 +57,6 @@ def test_a_connect_session_gives_the_same_answers(
         "columns": ["pageseek[k#, st#", [5, 6, 7]],
         "streamed": 20_000,
         "refused": [1, 5, 20_000, 5],
+        "many": [80, 1],
         "odd": [[[3, 3], [4, 4]], [], [], 3, True, 1],
     }

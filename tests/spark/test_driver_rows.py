@@ -69,3 +69,11 @@ def test_a_session_that_encrypts_its_files_gets_none(
     monkeypatch.setattr(spark.sparkContext, "_encryption_enabled", True)
     assert len(load(spark, folder).where("k < 300").collect()) == 300
     assert files == []
+
+
+def test_a_driver_that_can_write_no_file_gives_the_rows_too(
+    spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "CALL_BYTES", 0)
+    monkeypatch.setattr(tempfile, "tempdir", f"{folder}/none")
+    assert len(load(spark, folder).where("k < 300").collect()) == 300

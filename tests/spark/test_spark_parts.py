@@ -11,6 +11,7 @@ import sys
 import zlib
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -22,11 +23,14 @@ from pageseek.format.columns import output
 from pageseek.format.types import Options
 from pageseek.spark import reader
 from pageseek.spark.columns.types import to_wire, wire_schema, wire_type
+from pageseek.spark.session.settings import ToldSession
 from pageseek.spark.sources import opening
 from pageseek.spark.tasks.sizing import (
     BYTES_PER_SECOND,
     FILE_SECONDS,
     TASKS_PER_CORE,
+    UNKNOWN_PARALLELISM,
+    parallelism_of,
     task_count,
     work,
 )
@@ -254,6 +258,33 @@ def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path:
         far = replace(big, files=(replace(big.files[0], source=there),))
         assert work(far, 0) > 3 * seconds
     assert found == [(1, 1), (2, 2), (2, 8), (2 * TASKS_PER_CORE, 8 * TASKS_PER_CORE)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "cores"),
+    [
+        ({"spark.sql.leafNodeDefaultParallelism": "3"}, 3),
+        ({"spark.executor.instances": "2", "spark.executor.cores": "4"}, 8),
+        ({"spark.master": "local[5]"}, 5),
+        ({}, UNKNOWN_PARALLELISM),
+    ],
+)
+def test_the_cores_of_a_session_are_known_by_what_a_worker_is_told(
+    settings: dict[str, str], cores: int
+) -> None:
+    told: Any = ToldSession("4.3.0", settings)
+    assert parallelism_of(told) == cores
+
+
+def test_a_setting_that_a_worker_is_not_told_is_an_error_without_a_default() -> None:
+    from pyspark.errors import PySparkException
+
+    told = ToldSession("4.3.0", {"a": "1"})
+    assert [told.get("a"), told.get("a", None), told.get("b", None), told.get("b", "2")] == [
+        "1", "1", None, "2",
+    ]  # fmt: skip
+    with pytest.raises(PySparkException, match="b is not known"):
+        told.get("b")
 
 
 def test_a_task_computes_on_the_core_that_spark_gave_it(

@@ -104,6 +104,20 @@ def test_options_are_checked(age: str) -> None:
 
 
 @pytest.mark.spark
+def test_a_batch_of_many_files_is_read_by_several_tasks(spark: Any, tmp_path: Path) -> None:
+    register(spark)
+    (tmp_path / "in").mkdir()
+    for i in range(80):
+        pq.write_table(pa.table({"k": [i]}), tmp_path / "in" / f"{i}.parquet")
+    stream = spark.readStream.format("pageseek").load(str(tmp_path / "in"))
+    writer = stream.writeStream.format("parquet").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.start(str(tmp_path / "out")).awaitTermination()
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 80
+    assert len(list((tmp_path / "out").glob("*.parquet"))) > 1
+
+
+@pytest.mark.spark
 def test_a_stream_reads_what_its_options_leave_and_only_new_files(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.dataset.confirmed import asked_once
+from pageseek.storage import listed_versions
 from pageseek.storage.listed_versions import FEWEST, OTHERS, is_same
 from pageseek.storage.store import Version
 from support.object_server.faults import Rule, status
@@ -26,8 +27,10 @@ def server(object_server: ObjectServer) -> Iterator[ObjectServer]:
     for i in range(FILES):
         object_server.put(f"bucket/t/day={i % 2}/{i}.parquet", body)
     ps.clear_cache()
+    listed_versions._failed.clear()
     yield object_server
     ps.clear_cache()
+    listed_versions._failed.clear()
 
 
 def planned(server: ObjectServer, source: Any = "s3://bucket/t/") -> tuple[Counter[str], int]:
@@ -36,7 +39,7 @@ def planned(server: ObjectServer, source: Any = "s3://bucket/t/") -> tuple[Count
     server.log.reset()
     with asked_once():
         rows = scan.filter("seed = 0").plan().num_rows
-    kinds = {200: "listing", 206: "end", 304: "question", 403: "refused"}
+    kinds = {200: "listing", 206: "end", 304: "question", 403: "refused", 503: "refused"}
     return Counter(kinds[record.status] for record in server.log.records()), rows
 
 
@@ -71,20 +74,38 @@ def test_few_files_are_asked_for_one_by_one(server: ObjectServer) -> None:
     assert planned(server, few)[0] == {"question": FILES - 1}
 
 
-def test_a_listing_that_is_refused_leaves_questions(server: ObjectServer) -> None:
+@pytest.mark.parametrize("code", [403, 503])
+def test_a_listing_that_fails_is_not_tried_again(server: ObjectServer, code: int) -> None:
     every = [f"s3://bucket/t/day={i % 2}/{i}.parquet" for i in range(FILES)]
     _, rows = planned(server, every)
-    server.faults = Rule(status(403), ranged=False)
+    server.faults = Rule(status(code), ranged=False)
     assert planned(server, every) == ({"refused": 1, "question": FILES}, rows)
+    assert planned(server, every) == ({"question": FILES}, rows)
+    server.faults = None
+    listed_versions._failed.clear()  # as if it were later
+    assert planned(server, every) == ({"listing": 1}, rows)
 
 
-def test_a_listing_ends_where_a_folder_has_many_other_files(server: ObjectServer) -> None:
+def test_a_listing_begins_at_the_files_and_ends_with_them(server: ObjectServer) -> None:
+    body = content(0)
+    for i in range(2 * FILES * OTHERS):  # several answers of the store
+        for name in "ac":
+            server.put(f"bucket/many/{name}{i:05}", b"")
+    for i in range(FILES):
+        server.put(f"bucket/many/b{i:05}.parquet", body)
+    found = [f"s3://bucket/many/b{i:05}.parquet" for i in range(FILES)]
+    planned(server, found)
+    assert planned(server, found)[0] == {"listing": 1}
+
+
+def test_a_listing_ends_where_many_other_files_lie_between(server: ObjectServer) -> None:
     every = [f"s3://bucket/t/day={i % 2}/{i}.parquet" for i in range(FILES)]
     _, rows = planned(server, every)
     for i in range(FILES * OTHERS * 10):
-        server.put(f"bucket/t/another/{i:05}", b"")
+        server.put(f"bucket/t/day=0/{i:05}", b"")
     found, left = planned(server, every)
-    assert (found["listing"], found["question"], left) == (1, FILES, rows)
+    # one file is named before the others
+    assert (found["listing"], found["question"], left) == (1, FILES - 1, rows)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ The module is light, since `import pageseek` imports it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -112,10 +112,13 @@ class Files:
         """Whether listings tell versions that reads can be tied to."""
         return False
 
-    def versions_below(
-        self, folder: str, most: int, retry_policy: RetryPolicy
+    def find_versions(
+        self, folder: str, paths: Sequence[str], most: int, retry_policy: RetryPolicy
     ) -> tuple[dict[str, Version], int]:
-        """The versions of about `most` files below a folder, by their paths, and the number of requests; in one attempt."""
+        """The versions of files below a folder, as a listing of it tells them, and the number of requests; in one attempt.
+
+        `paths`: of the files, sorted. The listing ends when all are found, and after about `most` names.
+        """
         raise NotImplementedError
 
     def list_in(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pageseek.storage.files import Files, Place
@@ -12,6 +14,9 @@ from pageseek.storage.store import Version
 
 FEWEST = 16  # files for which a listing is worth more than a question about each
 OTHERS = 16  # names that a listing may have for each of them
+FORGOTTEN = 600.0  # seconds after which a folder is listed again that could not be listed
+
+_failed: dict[tuple[str, str], float] = {}  # folders that could not be listed, and until when
 
 
 class ListedVersions(NamedTuple):
@@ -26,16 +31,23 @@ def listed_versions(
 ) -> ListedVersions:
     """The versions of files, as far as one listing of the folder that they share tells them.
 
-    It ends where the folder has many other files. It tells nothing where the files are few, or the store does not list them.
+    It ends where the folder has many other files. It tells nothing where the files are few, or the store does not list them: a
+    listing that fails is not tried again, since each file can be asked for.
     """
     if len(paths) < FEWEST or not files.lists_versions:
         return ListedVersions({}, 0)
     folder = posixpath.commonpath([posixpath.dirname(path) for path in paths])
-    most = len(paths) * OTHERS
-    place = Place(files, folder, retry_policy)
+    key = files.key, folder
+    if _failed.get(key, 0.0) > time.monotonic():
+        return ListedVersions({}, 0)
+    wanted, most = sorted(paths), len(paths) * OTHERS
+    place = Place(files, folder, replace(retry_policy, retries=0))
     try:
-        found = place.ask(lambda: files.versions_below(folder, most, retry_policy), "what is in it")
-    except OSError:  # of a store, too; each file is asked for, then
+        found = place.ask(
+            lambda: files.find_versions(folder, wanted, most, retry_policy), "what is in it"
+        )
+    except OSError:  # of a store, too
+        _failed[key] = time.monotonic() + FORGOTTEN
         return ListedVersions({}, 1)
     return ListedVersions(*found)
 

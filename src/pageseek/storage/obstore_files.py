@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -208,20 +208,29 @@ class ObstoreFiles(Files):
     def lists_versions(self) -> bool:
         return not self._is_http
 
-    def versions_below(
-        self, folder: str, most: int, retry_policy: RetryPolicy
+    def find_versions(
+        self, folder: str, paths: Sequence[str], most: int, retry_policy: RetryPolicy
     ) -> tuple[dict[str, Version], int]:
         import obstore
 
         found: dict[str, Version] = {}
-        pages = 0
-        store = self.store(retry_policy)
-        for page in obstore.list(store, folder or None, chunk_size=NAMES):
+        missing, pages, seen = set(paths), 0, 0
+        listed = obstore.list(
+            self.store(retry_policy),
+            folder or None,
+            offset=paths[0][:-1] or None,  # names behind it come
+            chunk_size=NAMES,
+        )
+        for page in listed:
             if given_up():
                 raise StoreError(f"{self.name(folder)}: given up, nobody waits for it any more")
             pages += 1
-            found |= {one["path"]: version_of(one) for one in page}
-            if len(found) >= most:
+            seen += len(page)
+            for one in page:
+                if one["path"] in missing:
+                    missing.remove(one["path"])
+                    found[one["path"]] = version_of(one)
+            if not missing or seen >= most:
                 break
         return found, max(pages, 1)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_NO_DEFAULT = object()
 INFER_NTZ = "spark.sql.parquet.inferTimestampNTZ.enabled"
 BINARY_AS_STRING = "spark.sql.parquet.binaryAsString"
 KEYS = (
@@ -58,9 +59,9 @@ class ToldSession:
         """The settings."""
         return self
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """The value of a setting."""
-        if key in self.settings or default is not None:
+    def get(self, key: str, default: Any = _NO_DEFAULT) -> Any:
+        """The value of a setting. PySparkException: it is not known, and no default is given; None is one."""
+        if key in self.settings or default is not _NO_DEFAULT:
             return self.settings.get(key, default)
         from pyspark.errors import PySparkException
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from inspect import signature
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -45,17 +44,6 @@ def is_small(expected: int, plan: ScanPlan) -> bool:
     return decoded <= DECODED_BYTES and expected * decoded <= most_bytes * max(plan.num_rows, 1)
 
 
-@contextmanager
-def _file_of(pieces: Sequence[pa.RecordBatch], schema: pa.Schema) -> Iterator[str]:
-    """A temporary file of batches, which the JVM reads at once: calls of it would take them as text."""
-    with NamedTemporaryFile(prefix="pageseek-") as file:
-        with pa.ipc.new_stream(file, schema) as stream:
-            for piece in pieces:
-                stream.write_batch(piece)
-        file.flush()
-        yield file.name
-
-
 def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> Any:
     """Rows of the driver's JVM, as a list of Java, from the batches that a task would send.
 
@@ -63,7 +51,6 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    jvm = spark._jvm
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
     large = Settings(spark).get(_LARGE_TYPES, "false") == "true"
@@ -75,21 +62,39 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
         for batch in batches
         for start in range(0, batch.num_rows, _BATCH)
     ]
-    converters = java_class(jvm, "scala.jdk.javaapi.CollectionConverters")
-    utilities = java_class(jvm, "PythonSQLUtils")
-    encrypted = spark.sparkContext._encryption_enabled
-    by_file = sum(piece.nbytes for piece in pieces) > CALL_BYTES and not encrypted
-    with _file_of(pieces, exact) if by_file else nullcontext() as name:
-        if name is not None:
-            packed = utilities.readArrowStreamFromFile(name)
-        else:
-            packed = java_class(jvm, "java.util.ArrayList")()
-            for piece in pieces:
-                packed.add(bytearray(piece.serialize().to_pybytes()))
-            packed = converters.asScala(packed.iterator())
-        made = utilities.toDataFrame(packed, schema.json(), spark._jsparkSession)
-    query = made.queryExecution()
+    converters = java_class(spark._jvm, "scala.jdk.javaapi.CollectionConverters")
+    utilities = java_class(spark._jvm, "PythonSQLUtils")
+    taken = _taken_by_file(spark, pieces, exact) or _taken_by_calls(spark, pieces)
+    query = utilities.toDataFrame(taken, schema.json(), spark._jsparkSession).queryExecution()
     relation = query.analyzed()
     if relation.getClass().getSimpleName() != "LocalRelation":  # they were too many bytes for it
         return converters.asJava(query.executedPlan().executeToIterator().toList())
     return converters.asJava(relation.data())
+
+
+def _taken_by_calls(spark: SparkSession, pieces: Sequence[pa.RecordBatch]) -> Any:
+    """Batches in the JVM, as an iterator of Scala. A call takes bytes along as text."""
+    packed = java_class(spark._jvm, "java.util.ArrayList")()
+    for piece in pieces:
+        packed.add(bytearray(piece.serialize().to_pybytes()))
+    converters = java_class(spark._jvm, "scala.jdk.javaapi.CollectionConverters")
+    return converters.asScala(packed.iterator())
+
+
+def _taken_by_file(
+    spark: SparkSession, pieces: Sequence[pa.RecordBatch], schema: pa.Schema
+) -> Any | None:
+    """The same, of many bytes by a temporary file. None: they are few, Spark encrypts its files, or none can be written."""
+    few = sum(piece.nbytes for piece in pieces) <= CALL_BYTES
+    if few or spark.sparkContext._encryption_enabled:
+        return None
+    try:
+        with NamedTemporaryFile(prefix="pageseek-") as file:
+            with pa.ipc.new_stream(file, schema) as stream:
+                for piece in pieces:
+                    stream.write_batch(piece)
+            file.flush()
+            utilities = java_class(spark._jvm, "PythonSQLUtils")
+            return utilities.readArrowStreamFromFile(file.name)  # it has read all of it
+    except OSError:
+        return None
