@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.spark import load
+from pageseek.base.errors import UnsupportedError
+from pageseek.spark import load, read
 
 pytestmark = pytest.mark.spark
 
@@ -65,3 +66,30 @@ def test_the_time_of_a_file_is_a_filter(spark: Any, lake: str) -> None:
             f"_metadata.file_modification_time {sign} '2020-01-01'"
         )
         same(ours.select("k"), theirs.parquet(lake).select("k"))
+
+
+def test_an_option_of_sparks_reader_says_what_there_is_instead(spark: Any, lake: str) -> None:
+    for given in ({"mergeSchema": "true"}, {"ignoreCorruptFiles": True}):
+        with pytest.raises(UnsupportedError, match=r"does not exist: .* always"):
+            load(spark, lake, **given)
+
+
+def test_a_glob_of_folders_is_told_how_to_name_their_files(spark: Any, lake: str) -> None:
+    with pytest.raises(FileNotFoundError, match="a glob of folders ends in"):
+        load(spark, f"{lake}/day=*")
+    assert load(spark, f"{lake}/day=2*/**/*.parquet").count() == 2
+
+
+def test_int96_of_other_writers_is_not_moved_by_a_zone(
+    spark: Any, conf: Any, tmp_path: Path
+) -> None:
+    times = pa.array([0, 1], pa.timestamp("us"))
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"t": times}), path, use_deprecated_int96_timestamps=True)
+    spark.sql("select timestamp '2020-01-01' t").write.parquet(str(tmp_path / "own"))
+    assert load(spark, path).count() == 2
+    conf("spark.sql.parquet.int96TimestampConversion", "true")
+    for read_by in (load, read):
+        with pytest.raises(UnsupportedError, match="int96TimestampConversion"):
+            read_by(spark, path)
+        same(read_by(spark, str(tmp_path / "own")), spark.read.parquet(str(tmp_path / "own")))

@@ -126,6 +126,23 @@ def test_escaped_names_and_values_are_those_of_spark(spark: Any, tmp_path: Path)
     assert [tuple(row) for row in ours.where("`a+b` = 'x+y'").collect()] == [(0, "x+y")]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_codes_in_names_are_signs_of_times_and_strings_only(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None], zone: str
+) -> None:
+    conf("spark.sql.session.timeZone", zone)
+    names = ["%201", "1%20", "%2B49", "1e%2B20", "%31", "1%2E5", "2020%2D01%2D01", "2020-01-01 00%3A00%3A01", "%2D7"]  # fmt: skip
+    for i, name in enumerate([*names, "7"]):
+        for folder in (f"k={name}", f"k={names[i - 1]}"):  # alone, and beside another
+            made = tmp_path / str(i) / folder
+            made.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table({"a": [i]}), made / "0.parquet")
+            path = str(tmp_path / str(i))
+            own, ours = spark.read.parquet(path), load(spark, path)
+            assert ours.dtypes == own.dtypes, folder
+            assert sorted(map(str, ours.collect())) == sorted(map(str, own.collect())), folder
+
+
 @pytest.mark.parametrize("sensitive", ["false", "true"])
 def test_folders_stand_for_columns_of_the_files_where_spark_has_them(
     spark: Any, tmp_path: Path, conf: Callable[[str, str], None], sensitive: str

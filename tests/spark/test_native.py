@@ -165,3 +165,14 @@ def test_columns_of_folders_in_any_order(
     found = load(spark, path, columns=columns, filter="k % 2 = 1")
     assert "leaves to Spark's reader" in found._jdf.queryExecution().toString()
     assert sorted(map(tuple, found.collect())) == wanted
+
+
+def test_a_file_with_a_colon_in_its_name_is_read_by_tasks(spark: Any, tmp_path: Path):
+    table = pa.table({"k": list(range(5000)), "x": list(range(5000))})
+    for name in ("at-10.parquet", "at-10:00.parquet"):
+        pq.write_table(table, tmp_path / name)
+    frame = load(spark, str(tmp_path), local=False)
+    assert not is_native(frame)
+    assert frame.count() == 10_000
+    assert len(frame.collect()) == 10_000
+    assert is_native(load(spark, str(tmp_path / "at-10.parquet"), local=False))

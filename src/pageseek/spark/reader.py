@@ -69,6 +69,7 @@ def read(
     tasks : int, optional
         The greatest number of tasks. By default one for each core that has a tenth of a second of work, and of much
         work more, at most four for each core of the session. A row group that costs more than a task is divided where its pages are known.
+        If it is given, tasks read, and neither the driver nor Spark's own reader.
     python_path : str, optional
         A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
     **options

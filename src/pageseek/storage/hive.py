@@ -15,12 +15,29 @@ Partitions: TypeAlias = tuple[Partition, ...]
 Types: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 
 
+class Unquoted(str):
+    """A text whose signs the name of its folder has in codes such as `%20`. `raw`: as they stand there."""
+
+    __slots__ = ("raw",)
+    raw: str
+
+    @classmethod
+    def of(cls, raw: str) -> str:
+        """The text of a name; without codes, it is the name itself."""
+        text = unquote(raw)
+        if text == raw:
+            return raw
+        made = cls(text)
+        made.raw = raw
+        return made
+
+
 def partitions_of(folders: Iterable[str]) -> Partitions:
     """The columns and values in the names of folders, in their order. Names without a `=` have none."""
     made = []
     for folder in folders:
         name, equals, value = folder.partition("=")
         if equals and name:
-            text = unquote(value)
+            text = Unquoted.of(value)
             made.append((unquote(name), None if text == NULL else text))
     return tuple(made)

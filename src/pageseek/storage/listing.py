@@ -21,6 +21,7 @@ NO_DATA = (
     + " or ".join(SUFFIXES)
     + ", in capitals too, and does not begin with _ or .; give files of other names by a glob or as a list"
 )
+NO_MATCH = "no file matches; a glob of folders ends in /**/*.parquet, and {a,b} is no wildcard"
 Found = tuple[str, Partitions]  # a path, and the values in the names of its folders
 Identity = tuple[int, int]  # of a folder: device and inode
 State = frozenset[int]
@@ -177,7 +178,7 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
     top = os.path.abspath("/".join(names[:at]) + "/" if at else ".")
     found = _with_folders(_walk(top, wanted, seen)) if os.path.isdir(top) else []
     if not found:
-        raise FileNotFoundError(f"{path}: no file matches")
+        raise FileNotFoundError(f"{path}: {NO_MATCH}")
     if seen is not None:
         seen.recognize(found)
     return found

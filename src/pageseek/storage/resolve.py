@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 from pageseek.base.records import dataclass
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
-from pageseek.storage.listing import NO_DATA, is_data, on_disk, on_store
+from pageseek.storage.listing import NO_DATA, NO_MATCH, is_data, on_disk, on_store
 from pageseek.storage.local import LocalStore, MemoryStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
@@ -229,6 +229,6 @@ def _on_files(
     if found is None and is_file is None and path and not path.endswith("/") and not magic:
         return [Source(path, files, retry_policy=retry_policy)]
     if not found:
-        said = "no file matches" if magic else NO_DATA
+        said = NO_MATCH if magic else NO_DATA
         raise FileNotFoundError(f"{files.name(path)}: {said}")
     return [Source(one, files, partitions=said, retry_policy=retry_policy) for one, said in found]

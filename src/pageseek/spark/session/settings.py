@@ -16,6 +16,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NO_DEFAULT = object()
 INFER_NTZ = "spark.sql.parquet.inferTimestampNTZ.enabled"
 BINARY_AS_STRING = "spark.sql.parquet.binaryAsString"
+INT96_CONVERSION = "spark.sql.parquet.int96TimestampConversion"
 KEYS = (
     "spark.sql.session.timeZone",
     "spark.sql.caseSensitive",
@@ -31,6 +32,7 @@ KEYS = (
     "spark.sql.parquet.int96RebaseModeInRead",
     INFER_NTZ,
     BINARY_AS_STRING,
+    INT96_CONVERSION,
 )
 
 

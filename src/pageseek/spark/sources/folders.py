@@ -15,7 +15,7 @@ from pageseek.spark.columns.types import TIME_SETTING
 from pageseek.spark.filters.dialect import MAX_DIGITS
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.session.zone import SessionZone
-from pageseek.storage.hive import Types
+from pageseek.storage.hive import Types, Unquoted
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -53,28 +53,30 @@ class _Session:
         return kind, [parse(text) for text in texts]
 
     def _type(self, text: str) -> pa.DataType:
-        if _INTEGER.fullmatch(text):
-            bits = (int(text) + (int(text) < 0)).bit_length()
+        """The type of one text. Spark takes codes such as `%31` for the signs they stand for in times and strings only."""
+        raw = text.raw if isinstance(text, Unquoted) else text
+        if _INTEGER.fullmatch(raw):
+            bits = (int(raw) + (int(raw) < 0)).bit_length()
             if bits < 64:
                 return INT if bits < 32 else LONG
-        if _NUMBER.fullmatch(text):
-            number = Decimal(text)
+        if _NUMBER.fullmatch(raw):
+            number = Decimal(raw)
             exponent = number.as_tuple().exponent
             assert isinstance(exponent, int)
             if exponent >= 0:
                 digits = max(number.adjusted() + 1, 1)
                 if digits <= MAX_DIGITS:
                     return pa.decimal128(digits, 0)
-        if _DOUBLE.fullmatch(text):
+        if _DOUBLE.fullmatch(raw):
             return DOUBLE
-        for pattern, kind, parse in (
-            (_TIMESTAMP, self._timestamp, _moment),
-            (_DATE, DATE, dt.date.fromisoformat),
-            (_TIME, TIME if self._settings.is_true(TIME_SETTING) else pa.string(), _time),
+        for said, pattern, kind, parse in (
+            (text, _TIMESTAMP, self._timestamp, _moment),
+            (raw, _DATE, DATE, dt.date.fromisoformat),
+            (text, _TIME, TIME if self._settings.is_true(TIME_SETTING) else pa.string(), _time),
         ):
-            if pattern.fullmatch(text):
+            if pattern.fullmatch(said):
                 try:
-                    parse(text)
+                    parse(said)
                 except ValueError:
                     return pa.string()
                 return kind

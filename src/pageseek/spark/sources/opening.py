@@ -11,14 +11,15 @@ from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
-from pageseek.format.types import BYTE_ARRAY, L_TIMESTAMP, Options, logical_of
+from pageseek.format.types import BYTE_ARRAY, INT96, L_TIMESTAMP, Options, logical_of
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.row_metadata import KEY
 from pageseek.spark.session.names import spelled
 from pageseek.spark.session.progress import progress_of
-from pageseek.spark.session.settings import BINARY_AS_STRING, INFER_NTZ, Settings
+from pageseek.spark.session.settings import BINARY_AS_STRING, INFER_NTZ, INT96_CONVERSION, Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.sources.folders import inference
+from pageseek.spark.sources.options import check_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,7 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
+    check_names(options)
     source, options["storage_options"] = reached(spark, source, options.get("storage_options"))
     options["progress"] = progress_of(spark, options.get("progress"))
     settings, given = Settings(spark), options.pop("partitioning", None)
@@ -73,6 +75,15 @@ def _with_untold(options: Options, scan: Scan, settings: Settings) -> Options:
     if KEY in first.key_value_metadata:
         return options
     told = [(leaf.element.type, *logical_of(leaf.element)[:2]) for leaf in first.schema_tree.leaves]
+    if (
+        any(physical == INT96 for physical, _, _ in told)
+        and not (first.created_by or "").startswith("parquet-mr")
+        and settings.is_true(INT96_CONVERSION)
+    ):
+        raise UnsupportedError(
+            f"{first.name}: the INT96 timestamps of this writer would have to be moved by the session's zone, as {INT96_CONVERSION} "
+            "wants it: set that to false, if they are in UTC, or read them with spark.read.parquet"
+        )
     instants = any(logical == L_TIMESTAMP and not utc for _, logical, utc in told)
     text = any(physical == BYTE_ARRAY and not logical for physical, logical, _ in told)
     return options._replace(

@@ -82,6 +82,14 @@ def parsed(given: Mapping[str, str], others: tuple[str, ...] = ()) -> TextOption
     return TextOptions(sources[0] if len(sources) == 1 else sources, table, scan, other)
 
 
+def check_names(options: Mapping[str, Any]) -> None:
+    """Refuse options of Spark's own reader, and say what there is instead."""
+    for name in options:
+        instead = _OF_PARQUET.get(name.lower())
+        if instead is not None:
+            raise UnsupportedError(f"option {name!r} does not exist: {instead}")
+
+
 def as_text(source: Any, options: Mapping[str, Any]) -> dict[str, str]:
     """Options of `load` as texts, which `parsed` understands; those that are None are left out.
 

@@ -82,6 +82,12 @@ def is_native(scan: Scan, plan: ScanPlan, columns: Columns, width: int) -> bool:
     return _can_read(scan, plan, columns)
 
 
+def _may_name(path: str) -> bool:
+    """Whether Spark's reader takes a file of this name: it hides some, and its filesystem for checksums refuses a colon."""
+    name = os.path.basename(path)
+    return name[:1] not in "._" and ":" not in name
+
+
 def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
     """Whether Spark's reader gives the rows of a plan that this package gives."""
     request = scan._request
@@ -94,9 +100,7 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         or (request.dataset_schema is not None and request.dataset_schema.given is not None)
         or COLUMN in {name.partition(".")[0] for name in folders_of(plan).names}
         or not set(folders_of(plan).types) <= _FOLDER_TYPES
-        or any(
-            os.path.basename(file.source.path)[:1] in "._" for file in plan.files
-        )  # Spark hides them
+        or not all(_may_name(file.source.path) for file in plan.files)
     ):
         return False
     kinds: dict[tuple[bytes | None, ...], list[FilePlan]] = {}
