@@ -15,6 +15,7 @@ from pageseek.scan.plan import FilePlan
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.session.names import Columns
 from pageseek.storage.hive import Partitions
+from pageseek.storage.local import seen, version_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 def files_of(plan: ScanPlan, columns: Columns, schema: StructType, push: bool) -> str:
     """The files of a plan as the Java side takes them.
 
-    Of each its path, bytes, milliseconds of the last change, values of the folders, and where in it are the row groups that
-    are left. `push`: whether Spark's reader may prune by the filters.
+    Of each its path, bytes, milliseconds of the last change, values of the folders, where in it are the row groups that
+    are left, and the version. `push`: whether Spark's reader may prune by the filters.
+
+    Raises
+    ------
+    FileChangedError
+        A file has another version than the plan has.
     """
     folders = folders_of(plan)
     values: dict[Partitions, list[str | None]] = {}  # files of one folder share one tuple
@@ -32,13 +38,16 @@ def files_of(plan: ScanPlan, columns: Columns, schema: StructType, push: bool) -
     for file in plan.files:
         source = file.source
         found = os.stat(source.path)
-        if found.st_size != file.version.size:
-            raise FileChangedError(f"{source.name}: the file changed after it was planned")
+        now = version_of(seen(found)).tag
+        if now != file.version.tag:
+            raise FileChangedError(
+                f"{source.name}: the file changed after it was planned ({file.version.tag} -> {now}); plan again"
+            )
         if source.partitions not in values:
             given = dict(source.partitions)
             values[source.partitions] = [_internal(given[name]) for name in folders.names]
         told = os.path.abspath(source.path), found.st_size, found.st_mtime_ns // 10**6
-        files.append([*told, values[source.partitions], _places(file, columns)])
+        files.append([*told, values[source.partitions], _places(file, columns), now])
     made = {"schema": schema.json(), "folders": folders.names, "files": files, "push": push}
     return json.dumps(made)
 

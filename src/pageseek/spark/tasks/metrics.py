@@ -140,7 +140,7 @@ class Run:
         """What the plan says, and what tasks have read so far."""
         if self.way == "native":
             return _noted(
-                self.planned,
+                replace(self.planned, version="weak"),
                 "Spark's own reader reads what is left; what it read is not counted here",
             )
         if self._local is not None:

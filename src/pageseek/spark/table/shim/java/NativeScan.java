@@ -43,10 +43,12 @@ final class NativeScan {
   /** The bytes that are wanted of a file, as pairs of begin and end. A file that is not here is wanted whole. */
   private final Map<Path, long[]> wanted = new HashMap<>();
 
+  private final Map<java.nio.file.Path, String> versions = new HashMap<>();
+
   /**
    * @param session the session, of the class that this release of Spark wants
    * @param given JSON: the schema; the names of columns that are values of folders; of each file its path, size, time,
-   *     values of folders and wanted bytes; whether to prune by the filters
+   *     values of folders, wanted bytes and version; whether to prune by the filters
    * @param required the columns to read
    */
   NativeScan(Object session, String given, StructType required, Filter[] filters) {
@@ -86,7 +88,7 @@ final class NativeScan {
               .filter(this::isWanted)
               .toArray(PartitionedFile[]::new);
       if (files.length > 0) {
-        made.add(new FilePartition(made.size(), files));
+        made.add(new NativePartition(made.size(), files, versions));
       }
     }
     return made.toArray(new InputPartition[0]);
@@ -120,6 +122,7 @@ final class NativeScan {
       Path path = new Path(new File(one.get(0).asText()).toURI());
       files.add(path, one.get(1).asLong(), one.get(2).asLong());
       paths.add(path);
+      versions.put(java.nio.file.Path.of(path.toUri()), one.get(5).asText());
       if (!values.containsKey(path.getParent())) {
         values.put(path.getParent(), row(folders, one.get(3)));
       }
@@ -138,7 +141,10 @@ final class NativeScan {
             scala.Option.apply(schema),
             files,
             scala.Option.apply(new PartitionSpec(folders, sequence(partitions))));
-    CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(new HashMap<>());
+    // whatever the session's settings are: no rows are missing silently
+    CaseInsensitiveStringMap options =
+        new CaseInsensitiveStringMap(
+            Map.of("ignoreCorruptFiles", "false", "ignoreMissingFiles", "false"));
     FileScanBuilder builder =
         (FileScanBuilder)
             NativeFiles.made(ParquetScanBuilder.class, session, index, schema, stored, options);
