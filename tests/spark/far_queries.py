@@ -25,6 +25,8 @@ CONDITIONS = (
     "t >= timestamp '1970-01-01 01:00:00' and n < timestamp_ntz '1970-01-01 01:00:10'",
     "day < date '1970-01-03' and x = double('nan')",
     "f = 0.1f and raw = X'0b' and b and list[0] < 3000",
+    "day < date '+15364-12-15' and k < 5",
+    "k in (5, 6) and not t > timestamp '+15364-12-15 05:00:00Z'",
     "k = -1",
 )
 

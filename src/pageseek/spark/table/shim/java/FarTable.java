@@ -1,5 +1,11 @@
 package io.pageseek.spark;
 
+import java.sql.Date;
+import java.sql.Timestamp;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -7,6 +13,7 @@ import java.util.EnumSet;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -23,6 +30,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
+import scala.Product;
 
 /**
  * A Python Data Source each of whose scans has a plan of its own.
@@ -88,6 +96,30 @@ final class FarTable implements Table, SupportsRead {
     return new PythonTable(own, PYTHON, columns).newScanBuilder(options);
   }
 
+  /** Whether Python's dates hold those of a filter: they have the years 1 to 9999, of which zones may take a day. */
+  private static boolean fits(Object of) {
+    if (of instanceof Object[]) {
+      return Arrays.stream((Object[]) of).allMatch(FarTable::fits);
+    }
+    if (of instanceof Product) {
+      Product made = (Product) of;
+      return IntStream.range(0, made.productArity()).allMatch(i -> fits(made.productElement(i)));
+    }
+    int year = 2000;
+    if (of instanceof Date) {
+      year = ((Date) of).toLocalDate().getYear();
+    } else if (of instanceof Timestamp) {
+      year = ((Timestamp) of).toLocalDateTime().getYear();
+    } else if (of instanceof LocalDate) {
+      year = ((LocalDate) of).getYear();
+    } else if (of instanceof LocalDateTime) {
+      year = ((LocalDateTime) of).getYear();
+    } else if (of instanceof Instant) {
+      year = ((Instant) of).atZone(ZoneOffset.UTC).getYear();
+    }
+    return 1 < year && year < 9999;
+  }
+
   /** Collects filters and columns. Python plans with all columns to say which filters it takes, then with those that are left. */
   private final class Builder implements SupportsPushDownFilters, SupportsPushDownRequiredColumns {
     private final CaseInsensitiveStringMap options;
@@ -100,14 +132,19 @@ final class FarTable implements Table, SupportsRead {
       planned = one(schema, options);
     }
 
-    /** Spark before 4.1 pushes no filters into Python. */
+    /** Spark before 4.1 pushes no filters into Python. Filters whose values Python does not hold stay with Spark. */
     @Override
     public Filter[] pushFilters(Filter[] filters) {
-      given = filters;
       Object made = planned;
-      return made instanceof SupportsPushDownFilters
-          ? ((SupportsPushDownFilters) made).pushFilters(filters)
-          : filters;
+      if (!(made instanceof SupportsPushDownFilters)) {
+        given = filters;
+        return filters;
+      }
+      given = Arrays.stream(filters).filter(FarTable::fits).toArray(Filter[]::new);
+      List<Filter> left = new ArrayList<>();
+      Arrays.stream(filters).filter(filter -> !fits(filter)).forEach(left::add);
+      left.addAll(Arrays.asList(((SupportsPushDownFilters) made).pushFilters(given)));
+      return left.toArray(new Filter[0]);
     }
 
     @Override
