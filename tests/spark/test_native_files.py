@@ -98,15 +98,36 @@ def test_rows_that_spark_has_cached_need_no_file(spark: Any, tmp_path: Path) -> 
     cached.unpersist()
 
 
-def test_executors_get_nothing_but_sparks_own_partitions(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["product", "union"])
+def test_a_changed_file_beside_cached_rows_is_an_error(
+    spark: Any, tmp_path: Path, conf: Any, how: str
+) -> None:
+    """Spark runs such tasks where the cached rows are, and does not ask where the file had best be read."""
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+    path = tmp_path / "a.parquet"
+    write(path)
+    cached = spark.range(3).selectExpr("id + 100000 as x").cache()
+    cached.count()
+    ours = load(spark, str(tmp_path)).where("a < 9000").select("a")
+    both = cached.crossJoin(ours) if how == "product" else cached.union(ours).coalesce(1)
+    assert ("CartesianProduct" in both._jdf.queryExecution().toString()) == (how == "product")
+    assert len(both.collect()) == (27_000 if how == "product" else 9003)
+    rewrite(path)
+    with pytest.raises(Exception, match=r"FileChangedError: .*a\.parquet: the file changed after"):
+        both.collect()
+    cached.unpersist()
+
+
+def test_executors_get_nothing_but_sparks_own_classes(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.parquet")
-    frame = load(spark, str(tmp_path)).where("a < 9000")
-    partitions = list(frame._jdf.queryExecution().executedPlan().execute().partitions())
-    assert partitions
-    for one in partitions:
-        sent = bytes(spark._jvm.org.apache.spark.util.Utils.serialize(one))
-        assert b"FilePartition" in sent
-        assert b"pageseek" not in sent.replace(str(tmp_path).encode(), b"")
+    rows = load(spark, str(tmp_path)).where("a < 9000")._jdf.queryExecution().toRdd()
+    serialize = spark._jvm.org.apache.spark.util.Utils.serialize
+    sent = bytes(serialize(rows))
+    assert b"ParquetPartitionReaderFactory" in sent
+    assert b"io.pageseek" not in sent
+    sent = b"".join(bytes(serialize(one)) for one in rows.partitions())
+    assert b"FilePartition" in sent
+    assert b"io.pageseek" not in sent
 
 
 def test_reports_say_that_sparks_reader_is_not_tied_to_versions(spark: Any, tmp_path: Path) -> None:

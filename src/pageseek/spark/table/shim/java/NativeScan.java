@@ -43,7 +43,7 @@ final class NativeScan {
   /** The bytes that are wanted of a file, as pairs of begin and end. A file that is not here is wanted whole. */
   private final Map<Path, long[]> wanted = new HashMap<>();
 
-  private final Map<java.nio.file.Path, String> versions = new HashMap<>();
+  private final NativeVersions versions = new NativeVersions();
 
   /**
    * @param session the session, of the class that this release of Spark wants
@@ -76,7 +76,7 @@ final class NativeScan {
   }
 
   PartitionReaderFactory readers() {
-    return scan.toBatch().createReaderFactory();
+    return new NativeReaders(scan.toBatch().createReaderFactory(), versions);
   }
 
   /** Spark's partitions without the pieces of files where no wanted byte is. */
@@ -122,7 +122,7 @@ final class NativeScan {
       Path path = new Path(new File(one.get(0).asText()).toURI());
       files.add(path, one.get(1).asLong(), one.get(2).asLong());
       paths.add(path);
-      versions.put(java.nio.file.Path.of(path.toUri()), one.get(5).asText());
+      versions.add(java.nio.file.Path.of(path.toUri()), one.get(5).asText());
       if (!values.containsKey(path.getParent())) {
         values.put(path.getParent(), row(folders, one.get(3)));
       }

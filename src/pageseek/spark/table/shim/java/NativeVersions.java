@@ -1,0 +1,59 @@
+package io.pageseek.spark;
+
+import java.io.IOException;
+import java.nio.file.FileSystems;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** The versions of files that a plan has. The driver compares them with those of now: Spark's reader knows of none. */
+final class NativeVersions {
+  private static final boolean HAS_NODES =
+      FileSystems.getDefault().supportedFileAttributeViews().contains("unix");
+
+  private final Map<Path, String> planned = new HashMap<>();
+
+  void add(Path path, String version) {
+    planned.put(path, version);
+  }
+
+  /** What to say of a file that is not as planned; empty if all are. */
+  String changes() {
+    return planned.keySet().stream()
+        .map(this::change)
+        .filter(change -> !change.isEmpty())
+        .findFirst()
+        .orElse("");
+  }
+
+  /** What to say of one file if it is not as planned. */
+  String change(Path path) {
+    String then = planned.get(path);
+    String now = version(path);
+    if (now.equals(HAS_NODES ? then : then.substring(then.indexOf(':') + 1))) {
+      return "";
+    }
+    return String.format(
+        "FileChangedError: %s: the file changed after it was planned (%s -> %s); make the DataFrame again by"
+            + " load or read",
+        path, then, now);
+  }
+
+  /** The version as Python tells it: inode, bytes, nanoseconds. Where Java knows no inodes, it is without them. */
+  private static String version(Path path) {
+    try {
+      Map<String, Object> told =
+          Files.readAttributes(path, (HAS_NODES ? "unix:ino," : "") + "size,lastModifiedTime");
+      long time = ((FileTime) told.get("lastModifiedTime")).to(TimeUnit.NANOSECONDS);
+      return (HAS_NODES ? told.get("ino") + ":" : "") + told.get("size") + ":" + time;
+    } catch (NoSuchFileException e) {
+      return "none";
+    } catch (IOException e) {
+      throw new IllegalStateException(path + ": its version cannot be told", e);
+    }
+  }
+}
