@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.dataset.spelling import has_structs, own_path, respelled, respelled_node
+from pageseek.dataset.spelling import has_structs, own_path, respelled, respelled_node, unified
 from pageseek.format.nesting import Node
 from pageseek.format.types import Options
 
@@ -37,6 +37,7 @@ def node_of(kind: pa.DataType) -> Node:
         (["a", "A"], ["A"], ["a", "A"]),  # the second is the dataset's
         (["a", "A"], ["b"], ["a", "A"]),
         (["aB", "Ab"], ["ab"], ["aB", "Ab"]),  # both cannot be it
+        (["aB", "Ab", "c"], ["ab", "C"], ["aB", "Ab", "C"]),
         ([], ["a"], []),
     ],
 )
@@ -96,3 +97,22 @@ def test_types_with_structs() -> None:
     assert has_structs(pa.map_(pa.string(), pa.list_(struct(a=I))))
     assert not has_structs(pa.map_(pa.string(), pa.list_(I)))
     assert not has_structs(I)
+
+
+def test_types_are_made_one_with_the_first_spelling() -> None:
+    first, later = (
+        struct(A=I, b=pa.list_(struct(C=I))),
+        struct(B=pa.list_(struct(c=I, D=I)), a=I, d=I, x=I),
+    )
+    made = unified([first, later, struct(X=struct(y=I))])
+    assert made == struct(A=I, b=pa.list_(struct(C=I, D=I)), d=I, x=I)
+    assert unified([first, later], fold=False).num_fields == 6
+    assert unified([pa.null(), later]) == later
+    keyed, other = pa.map_(pa.string(), first), pa.map_(pa.string(), later)
+    assert unified([keyed, other]).item_type == unified([first, later])
+
+
+def test_names_that_the_first_has_in_two_spellings_stay_two() -> None:
+    first = struct(a=I, A=I, s=struct(x=I))
+    made = unified([first, struct(S=I, s=struct(X=I, y=I))])
+    assert made == struct(a=I, A=I, s=struct(x=I, y=I), S=I)

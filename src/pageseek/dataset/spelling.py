@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -25,7 +26,34 @@ def respelled(own: Sequence[str], spelling: Sequence[str]) -> list[str]:
         return list(own)
     wanted = {name.lower(): name for name in spelling if name not in own}
     names = [wanted.get(name.lower(), name) if name in other else name for name in own]
-    return list(own) if len(set(names)) < len(names) else names
+    counts = Counter(names)
+    return [name if counts[name] == 1 else mine for name, mine in zip(names, own, strict=True)]
+
+
+def unified(kinds: Sequence[pa.DataType], fold: bool = True) -> pa.DataType:
+    """A type with the fields of all, at any depth. Fields that differ in case alone are one, spelled as the first.
+
+    Where fields of the first type differ in case alone, all of that depth keep their names; also without `fold`.
+    """
+    t = pa.types
+    first = next((kind for kind in kinds if not t.is_null(kind)), kinds[0])
+    if t.is_struct(first):
+        names = [field.name for field in first]
+        folds = fold and len({name.lower() for name in names}) == len(names)
+        same: dict[str, list[pa.Field]] = {}
+        for field in (field for kind in kinds if t.is_struct(kind) for field in kind):
+            same.setdefault(field.name.lower() if folds else field.name, []).append(field)
+        return pa.struct(
+            [fs[0].with_type(unified([f.type for f in fs], fold)) for fs in same.values()]
+        )
+    if t.is_map(first):
+        maps = [kind for kind in kinds if t.is_map(kind)]
+        key, item = [k.key_type for k in maps], [k.item_type for k in maps]
+        return pa.map_(unified(key, fold), unified(item, fold))
+    lists = [kind for kind in kinds if any(isinstance(kind, one) for one, _ in _LISTS)]
+    if lists and lists[0] is first:
+        return pa.list_(unified([kind.value_type for kind in lists], fold))
+    return first
 
 
 def respelled_node(node: Node, kind: pa.DataType) -> Node:

@@ -62,21 +62,41 @@ def parse(asked: Iterable[Any], functions: Sequence[str] = FUNCTIONS) -> list[Wa
 
 
 def _place(
-    file: FileMetadata, path: tuple[str, ...], request: Request
+    file: FileMetadata, source: Source, path: tuple[str, ...], request: Request
 ) -> tuple[str, tuple[str, ...]]:
     """The column to select for a path, and the way from its field down to the leaf."""
-    leaf = _leaf(file, path, Names(file, request.options))[0]
-    if len(leaf.path) == 1:
-        return leaf.path[0], ()
+    find: Names | SchemaMapping = Names(file, request.options)
+    if request.dataset_schema is not None:
+        find = SchemaMapping(
+            file, request.dataset_schema, request.options, source.partitions, [path]
+        )
+    leaf = _leaf(file, path, find)[0]
+    names = _parts(path, leaf)
+    if len(names) == 1:
+        return names[0], ()
     # a dotted name selects that leaf only, unless another field has this name as well
-    alone = ".".join(leaf.path)
+    alone = ".".join(names)
     try:
-        (column,), _ = output(file, (alone,), request.options)
+        if isinstance(find, Names):
+            (column,), _ = output(file, (alone,), request.options)
+        else:
+            (column,), _ = find.output((alone,))
         if [part.leaf.index for part in column.parts] == [leaf.index]:
-            return alone, tuple(leaf.path)
+            return alone, names
     except PageseekError:
         pass
-    return leaf.path[0], tuple(leaf.path)
+    return names[0], names
+
+
+def _parts(path: tuple[str, ...], leaf: Leaf) -> tuple[str, ...]:
+    """A path, which may be one dotted name, by the names of the fields that lead to its leaf."""
+    if len(path) == len(leaf.path):
+        return path
+    names, rest = [], ".".join(path)
+    for own in reversed(leaf.path[1:]):  # names below the top differ in case at most
+        rest, name = rest[: -len(own) - 1], rest[len(rest) - len(own) :]
+        names.append(name)
+    return (rest, *reversed(names))
 
 
 def place_of(
@@ -88,13 +108,13 @@ def place_of(
     """The column to select for a path, and the way to the leaf, in the first file that has such a column."""
     dataset_schema = request.dataset_schema
     if dataset_schema is None:
-        return _place(open_file(sources[0]), path, request)
+        return _place(open_file(sources[0]), sources[0], path, request)
     if path[0] in dataset_schema.folders.names:
         return path[0], ()
     missing: NoColumnError | None = None
     for source in sources:
         try:
-            return _place(open_file(source), path, request)
+            return _place(open_file(source), source, path, request)
         except NoColumnError as error:
             missing = missing or error
     assert missing is not None

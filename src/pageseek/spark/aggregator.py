@@ -15,6 +15,7 @@ from pageseek.spark.columns.types import to_wire
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.loader import load
 from pageseek.spark.reader import frame_of, read
+from pageseek.spark.session.one_spelling import planned
 from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.aggregates import (
@@ -151,9 +152,9 @@ def _by_functions(
         for f in wanted
     ]
     aggregation = Aggregation(tuple(by), tuple(functions))
-    asked = Asked.of(spark, scan, None, filter, pushes=False)
+    asked = Asked.of(spark, binding.scan, None, filter, pushes=False)
     scan = asked.scan.select(*aggregation.columns)
-    plan = scan.plan()
+    scan, plan = planned(scan)
     names = [
         name if name in plan.schema.names else name.partition(".")[0]
         for name in aggregation.columns

@@ -10,6 +10,7 @@ from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of, 
 from pageseek.spark.columns.row_metadata import as_sent, as_wanted
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.loader import loaded
+from pageseek.spark.session.one_spelling import planned
 from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.shim import fits
@@ -101,7 +102,7 @@ def read(
     scan, behind = asked.scan, asked.behind is not None
     if limit is not None and not behind:
         scan = scan.limit(limit)
-    plan = scan.plan()
+    scan, plan = planned(scan)
     wire, schema = schema_of(plan, scan, spark)
     known = Binding(spark, made).columns
     frame = frame_of(spark, plan, wire, schema, known, shown(source, made), tasks, python_path)

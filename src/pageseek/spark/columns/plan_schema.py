@@ -43,11 +43,12 @@ def _told(plan: ScanPlan, sources: Sequence[Source]) -> tuple[pa.Schema, dict[st
         own = zip(bound_request.columns, bound_request.schema, strict=True)
         there = [(c, f) for c, f in own if f.name in missing]
         missing -= {f.name for _, f in there}
-        same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
-        found |= {f.name: f for f in wire_schema(same, source.name)}
+        same = [(c, f.name) for c, f in there if f.type == plan.schema.field(f.name).type]
+        wires = wire_schema([c for c, _ in same], source.name)
+        found |= {name: f.with_name(name) for (_, name), f in zip(same, wires, strict=True)}
         if same and (dataset_schema is None or dataset_schema.given is None):
             told = spark_fields(file.key_value_metadata)
-            fields |= {c.name: told[c.name] for c in same if c.name in told}
+            fields |= {name: told[c.name] for c, name in same if c.name in told}
     first = sources[0].name if sources else ""
     return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema]), fields
 

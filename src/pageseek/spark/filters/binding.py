@@ -43,7 +43,7 @@ class Binding:
 
     def __init__(self, spark: SparkSession, scan: Scan, known: pa.Schema | None = None) -> None:
         """`known`: the types of columns over all files, as far as they are known."""
-        self.scan, self._known = scan, known
+        self._scan, self._known = scan, known
         self.settings = Settings(spark)
         self._collated: dict[str, bool] = {}
         self._pushed: dict[str, Expression | None] = {}
@@ -51,8 +51,13 @@ class Binding:
     @cached_property
     def columns(self) -> Columns:
         """All columns of the source."""
-        request = replace(self.scan._request, columns=None, filter=None, limit=None)
-        return Columns(replace(self.scan, _request=request), self.settings, self._known)
+        request = replace(self._scan._request, columns=None, filter=None, limit=None)
+        return Columns(replace(self._scan, _request=request), self.settings, self._known)
+
+    @property
+    def scan(self) -> Scan:
+        """The scan, whose names are spelled as those of conditions."""
+        return self.columns.respelled(self._scan)
 
     def condition(self, given: Any) -> Expression | None:
         """A filter in any form that `read` takes, as an expression."""

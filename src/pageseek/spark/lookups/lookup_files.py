@@ -15,6 +15,7 @@ from pageseek.spark.filters.binding import Binding
 from pageseek.spark.lookups.lookup_keys import form_of
 from pageseek.spark.lookups.lookup_task import Probe
 from pageseek.spark.session.names import Columns
+from pageseek.spark.session.one_spelling import planned
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.opening import opened
 
@@ -84,16 +85,17 @@ class Files:
         own = tuple(known.output(name) for name in on)
         whole = None
         if columns is None:
-            whole = every.plan()
+            every, whole = planned(binding.scan)
+            known = Binding(spark, every).columns
             columns = whole.schema.names
         pairs = [(known.output(name), name) for name in columns]
         if not with_on:
             pairs = [pair for pair in pairs if pair[0] not in own]
         output = tuple(pair[0] for pair in pairs)
-        selected = every.select(*dict.fromkeys((*own, *output)))
+        selected = known.respelled(every).select(*dict.fromkeys((*own, *output)))
         kinds = [known.kind((name,)) for name in own]
         if whole is None or not set(own) <= set(whole.schema.names):  # which raises what is wrong
-            plan = selected.plan()
+            selected, plan = planned(selected)
         else:
             fields = [whole.schema.field(name) for name in dict.fromkeys((*own, *output))]
             plan = replace(whole, request=selected._request, schema=pa.schema(fields))

@@ -6,5 +6,6 @@
 | `hadoop` | its settings of Hadoop |
 | `zone` | its local times |
 | `names` | columns as it finds them, whose case may not matter |
+| `one_spelling` | one name for what files spell in several ways |
 | `progress` | whether it shows bars |
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -14,13 +13,13 @@ from pageseek.base.errors import PageseekError, PredicateError
 from pageseek.base.report import Report
 from pageseek.dataset.evolution import SchemaMapping
 from pageseek.dataset.file_cache import cache
-from pageseek.dataset.spelling import has_structs
 from pageseek.format.columns import Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96, LeafType
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.scan.scan import Scan
+from pageseek.spark.session.one_spelling import names_of_first, unified_scan
 from pageseek.spark.session.settings import Settings
 from pageseek.storage import Source
 
@@ -47,32 +46,6 @@ class Kind(NamedTuple):
         """Whether it is a TIMESTAMP of Spark, not a TIMESTAMP_NTZ."""
         made = self.leaf_type.storage
         return self.is_int96 or (pa.types.is_timestamp(made) and made.tz is not None)
-
-
-def spelled(scan: Scan, settings: Settings) -> Scan:
-    """The scan with the columns of later files, and fields of structs, under the names that the first one has, where case does not matter."""
-    request, sources = scan._request, scan.sources
-    dataset_schema = request.dataset_schema
-    if (
-        dataset_schema is None
-        or dataset_schema.given is not None
-        or len(sources) < 2
-        or settings.case_sensitive
-    ):
-        return scan
-    file = cache.open(sources[0], Report(), request.limits.max_metadata_bytes)
-    tree = file.schema_tree
-    names = tuple([tree.field(i).name for i in range(tree.num_fields)])
-    if len({name.lower() for name in names}) < len(names):
-        return scan
-    kinds = []
-    for i, name in enumerate(names):
-        if tree.flat_leaf(i) is None:
-            with suppress(PageseekError):  # whoever reads the column raises it
-                kinds.append((name, file.node(i, request.options).field.type))
-    structs = tuple([(name, kind) for name, kind in kinds if has_structs(kind)])
-    schema = replace(dataset_schema, spelling=names, spelled_types=structs)
-    return replace(scan, _request=replace(request, dataset_schema=schema))
 
 
 class Columns:
@@ -145,7 +118,8 @@ class Columns:
             return path
         key = path, exact
         if key not in self._paths:
-            found = self._found(path, exact, False) or self._found(path, exact, True)
+            found = None if self._given else self._found(path, exact, False)
+            found = found or self._found(path, exact, True)
             if exact and not found and len(path) == 1 and "." in path[0]:
                 raise PredicateError(
                     f"no column {path[0]!r}: without backticks it would be {' of '.join(reversed(path[0].split('.')))}"
@@ -159,7 +133,8 @@ class Columns:
 
     def _found(self, path: Path, exact: bool, everywhere: bool) -> Path | None:
         """The only path that fits, among the columns of the first file, or `everywhere`; None if there is none."""
-        tops = self._shown(self._everything.names if everywhere else self._first)
+        every = self._everything.names if everywhere and not self._given else self._first
+        tops = self._shown(every)
         ways = [path]
         if len(path) == 1 and not exact:
             parts = path[0].split(".")
@@ -172,7 +147,9 @@ class Columns:
                 self._refuse(way, fits)
             if len(way) == 1:
                 return (fits[0],)
-            made = self._inside(self._type(fits[0], everywhere), (fits[0],), way[1:])
+            made, is_there = self._inside(self._type(fits[0], everywhere), (fits[0],), way[1:])
+            if not is_there and not everywhere:  # later files may have it
+                return None
             return made if exact or len(path) > 1 else (".".join(made),)
         return None
 
@@ -188,21 +165,23 @@ class Columns:
     def _same(self, one: str, other: str) -> bool:
         return one == other or self._settings.folded(one) == self._settings.folded(other)
 
-    def _inside(self, kind: pa.DataType | None, above: Path, rest: Path) -> Path:
-        """The path with the names below the top as the fields of structs spell them, as far as there are structs."""
+    def _inside(self, kind: pa.DataType | None, above: Path, rest: Path) -> tuple[Path, bool]:
+        """The path with the names below the top as the fields of structs spell them, as far as there are structs; and whether
+        these have the fields.
+        """
         t = pa.types
         if not rest or kind is None:
-            return above + rest
+            return above + rest, True
         while t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
             kind = kind.value_type
         if not t.is_struct(kind):
-            return above + rest
+            return above + rest, True
         names = [field.name for field in kind]
         fits = [i for i, name in enumerate(names) if self._same(name, rest[0])]
         if len(fits) > 1:
             self._refuse((*above, rest[0]), [".".join((*above, names[i])) for i in fits])
         if not fits:
-            return above + rest
+            return above + rest, False
         field = kind.field(fits[0])
         return self._inside(field.type, (*above, field.name), rest[1:])
 
@@ -215,35 +194,55 @@ class Columns:
     @cached_property
     def _first(self) -> list[str]:
         """The names of the first file and of folders, or of the schema that was given."""
-        dataset_schema, sources = self.request.dataset_schema, self.scan.sources
-        given = None if dataset_schema is None else dataset_schema.given
+        dataset_schema, given = self.request.dataset_schema, self._given
         tops: list[str] = []
         if given is not None:
             tops = given.names
-        elif sources:
-            tree = self.open(sources[0]).schema_tree
-            tops = [tree.field(i).name for i in range(tree.num_fields)]
+        elif self.scan.sources:
+            tops = names_of_first(self.scan)
         folders = [] if dataset_schema is None else dataset_schema.folders.names
         return list(dict.fromkeys([*tops, *folders]))
 
     def _type(self, top: str, everywhere: bool) -> pa.DataType | None:
         """The type of a top-level column."""
-        dataset_schema = self.request.dataset_schema
-        given = None if dataset_schema is None else dataset_schema.given
-        if given is not None and top in given.names:
-            return given.field(top).type
+        given, schema = self._given, self.request.dataset_schema
+        if given is not None:
+            return given.field(top).type if top in given.names else None
         if everywhere:
             return self._everything.field(top).type
-        file = self.open(self.scan.sources[0])
+        source, options = self.scan.sources[0], self.request.options
+        file = self.open(source)
         try:
-            return file.node(file.schema_tree.field_index(top), self.request.options).field.type
+            if schema is None or not schema.spelling:
+                return file.node(file.schema_tree.field_index(top), options).field.type
+            found = SchemaMapping(file, schema, options, source.partitions).output((top,))[1]
         except PageseekError:  # a column of folders, or two of this name
             return None
+        return found.field(0).type if found.names == [top] else None
+
+    @property
+    def _given(self) -> pa.Schema | None:
+        """The schema of the scan, where it has one that is not of its files."""
+        schema = self.request.dataset_schema
+        return None if schema is None else schema.given
 
     @cached_property
     def _everything(self) -> pa.Schema:
         """The columns of all files, which are opened for it."""
-        return self.scan.schema
+        schema = self.scan.schema
+        made = unified_scan(self.scan, schema)
+        if made is self.scan:
+            return schema
+        self.scan, self.request = made, made._request
+        return made.schema
+
+    def respelled(self, scan: Scan) -> Scan:
+        """A scan of the same source with the names as they are spelled here, now that some were looked for in all files."""
+        mine, schema = self.request.dataset_schema, scan._request.dataset_schema
+        if mine is None or schema is None or mine.spelling is schema.spelling:
+            return scan
+        schema = replace(schema, spelling=mine.spelling, spelled_types=mine.spelled_types)
+        return replace(scan, _request=replace(scan._request, dataset_schema=schema))
 
 
 def _is_nanos(kind: pa.DataType | pa.Schema) -> bool:

@@ -11,6 +11,7 @@ from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.row_metadata import quoted
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.sparks import is_sparks, known_of, named_in
+from pageseek.spark.session.one_spelling import planned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,12 +70,16 @@ class Asked(NamedTuple):
         else:
             first, whole = known_of(filter, binding)
             behind = None if whole else filter
+        scan = binding.scan
         made, schema = scan.filter(first), None
         if asked is not None:
             needed = list(dict.fromkeys(asked))
+            every: list[str] = []
+            if behind is not None:
+                made, plan = planned(made)
+                every = plan.schema.names
             wanted = made.select(*needed)
             if behind is not None:
-                every = scan.schema.names
                 named = named_in(behind, every)
                 inside = [name for name in needed if name not in every]
                 needed = [n for n in needed if n not in inside or _top(n, every) not in named]

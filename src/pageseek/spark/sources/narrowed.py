@@ -21,7 +21,7 @@ from pageseek.storage import Sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 
 def narrowed(
@@ -41,7 +41,8 @@ def narrowed(
     as far as it is known here. `options`: of `pageseek.scan`.
     """
     try:
-        made = opened(spark, source, **options)
+        spelling = None if schema is None else pa.schema(list(_names(schema)))
+        made = opened(spark, source, spelling=spelling, **options)
     except FileNotFoundError:
         if schema is None or not _is_folder(source):
             raise
@@ -50,6 +51,7 @@ def narrowed(
     names = None if columns is None else [binding.columns.output(name) for name in columns]
     if schema is not None:
         names = [binding.columns.output(field.name) for field in schema]
+        made = binding.scan
         types = _types(spark, made, schema, names)
         if types is not None:
             made = opened(spark, source, schema=types, **options)
@@ -58,7 +60,21 @@ def narrowed(
         made = made.filter(binding.condition(filter))
     if hint is not None:
         made = made.filter(known_of(hint, binding)[0])
+    made = binding.columns.respelled(made)
     return made if names is None else made.select(*names)
+
+
+def _names(kind: DataType) -> pa.DataType:
+    """A type of Arrow with the names of the fields of a type of Spark, at any depth; any type stands for those of values."""
+    from pyspark.sql import types as s
+
+    if isinstance(kind, s.StructType):
+        return pa.struct([(field.name, _names(field.dataType)) for field in kind])
+    if isinstance(kind, s.ArrayType):
+        return pa.list_(_names(kind.elementType))
+    if isinstance(kind, s.MapType):
+        return pa.map_(_names(kind.keyType), _names(kind.valueType))
+    return pa.bool_()
 
 
 def _is_folder(source: Any) -> bool:

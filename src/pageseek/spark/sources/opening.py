@@ -14,7 +14,7 @@ from pageseek.dataset.file_cache import cache
 from pageseek.format.types import BYTE_ARRAY, INT96, L_TIMESTAMP, Options, logical_of
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.row_metadata import KEY
-from pageseek.spark.session.names import spelled
+from pageseek.spark.session.one_spelling import names_of_first, spelled, unified_scan
 from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import BINARY_AS_STRING, INFER_NTZ, INT96_CONVERSION, Settings
 from pageseek.spark.sources.buckets import reached
@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, Any] = {"nan": "spark", "int96_unit": "us", "threads": 1}
 
 
-def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
-    """A scan of files that executors can read, with the options that hold in Spark."""
+def opened(
+    spark: SparkSession, source: Any, *, spelling: pa.Schema | None = None, **options: Any
+) -> Scan:
+    """A scan of files that executors can read, with the options that hold in Spark.
+
+    `spelling`: names that its columns have where case does not matter, and those of fields in their types.
+    """
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
@@ -43,7 +48,7 @@ def opened(spark: SparkSession, source: Any, **options: Any) -> Scan:
     made = scan(source, partitioning=given, **{**OPTIONS, **options})
     request = made._request
     types = _with_untold(request.options._replace(wide_unsigned=True), made, settings)
-    made = spelled(replace(made, _request=replace(request, options=types)), settings)
+    made = spelled(replace(made, _request=replace(request, options=types)), settings, spelling)
     return _overlaid(made, settings)
 
 
@@ -56,10 +61,10 @@ def _overlaid(scan: Scan, settings: Settings) -> Scan:
     folders = {settings.folded(name): name for name in schema.folders.names}
     if not folders:
         return scan
-    tree = cache.open(sources[0], Report(), request.limits.max_metadata_bytes).schema_tree
-    own = [tree.field(i).name for i in range(tree.num_fields)]
+    own = names_of_first(scan)
     if not any(settings.folded(name) in folders for name in own):
         return scan
+    scan = unified_scan(scan, scan.schema)
     placed = [folders.get(settings.folded(name), name) for name in own]
     others = [folders.get(settings.folded(name), name) for name in scan.schema.names]
     return scan.select(list(dict.fromkeys([*placed, *others])))

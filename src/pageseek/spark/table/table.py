@@ -16,6 +16,7 @@ from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import schema_of, types_of
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.catalyst import Node
+from pageseek.spark.session.one_spelling import planned
 from pageseek.spark.table.native import has_plain_types
 from pageseek.spark.table.native_files import folders_last
 from pageseek.spark.tasks.metrics import Run
@@ -64,10 +65,12 @@ class SourceTable:
     """
 
     def __init__(self, spark: SparkSession, scan: Scan, choices: Choices, name: str) -> None:
-        self.spark, self.scan, self.choices, self.name = spark, scan, choices, name
+        self.spark, self.choices, self.name = spark, choices, name
+        self.scan = scan
         self._watched = _reached(scan) if choices.pinned else ()
         self._versions = self._now()
-        plan = scan.plan()
+        self.scan, plan = planned(scan)
+        scan = self.scan
         self.schema = self.whole = schema_of(plan, scan, spark)[1]
         self._types = plan.schema
         if not set(scan._request.columns or ()) <= set(self.schema.names):  # fields of structs
