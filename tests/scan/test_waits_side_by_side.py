@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import time
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.scan import division
+from pageseek.scan.opened_file import OpenedFile
 from pageseek.storage import endpoint as endpoints
 from support.object_requests import ObjectRequests
 from support.object_server.server import ObjectServer
@@ -112,3 +114,31 @@ def file_of(i: int) -> bytes:
     made = pa.table({"k": random.permutation(3_000), "file": np.full(3_000, i)})
     pq.write_table(made, file, compression="none", use_dictionary=False)
     return file.getvalue()
+
+
+def test_rows_of_the_files_before_one_that_has_changed_are_given(
+    server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may still be read when the change is found. The others need not be opened any more."""
+    files = 24
+    for i in range(files):
+        server.objects.put(f"bucket/t/{i:02}.parquet", file_of(i))
+    paths = [f"s3://bucket/t/{i:02}.parquet" for i in range(files)]
+    plan = ps.scan(paths, storage_options=s3_options(server), filter="k < 10", threads=1).plan()
+    changed = 5
+    server.objects.put(f"bucket/t/{changed:02}.parquet", file_of(99))
+    ps.clear_cache()
+    read = OpenedFile.read
+
+    def late(self: OpenedFile, *given: Any) -> Any:
+        time.sleep(0.3)
+        return read(self, *given)
+
+    monkeypatch.setattr(OpenedFile, "read", late)
+    rows = plan.execute_by_file()
+    for i in range(changed):
+        file, batch = next(rows)
+        assert file.source.path == f"t/{i:02}.parquet"
+        assert batch.num_rows == 10
+    with pytest.raises(ps.FileChangedError, match=rf"t/{changed:02}\.parquet"):
+        next(rows)

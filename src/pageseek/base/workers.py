@@ -72,10 +72,11 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def in_order(self, jobs: Iterable[Job[T]]) -> Iterator[T]:
+    def in_order(self, jobs: Iterable[Job[T]], stops: bool = True) -> Iterator[T]:
         """The results of jobs, in their order; later ones are worked on meanwhile.
 
-        A job that fails raises when its turn comes. A caller that stops early stops the pool.
+        A job that fails raises when its turn comes. A caller that stops early stops the pool; without `stops` only these jobs are
+        of no use any more.
         """
         rest = iter(jobs)
         job = next(rest, None)
@@ -104,7 +105,7 @@ class WorkerPool:
                 del future  # it would keep the result while the caller uses it
                 held -= cost
         finally:
-            if under_way or job is not None:
+            if stops and (under_way or job is not None):
                 self.stop()
 
     def begin(self, work: Callable[[], T]) -> Future[T]:

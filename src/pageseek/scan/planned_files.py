@@ -65,7 +65,8 @@ class PlannedFiles:
                 if scan is None and file.source.far:
                     apart[i] = None
             jobs = (Job(partial(self._open_apart, i), UNKNOWN_BYTES) for i in apart)
-            opened = pool.in_order(jobs)
+            # where one cannot be opened, the rows of those before are still read
+            opened = pool.in_order(jobs, stops=False)
         for i, scan in enumerate(self._scans):
             if scan is not None:
                 yield scan
