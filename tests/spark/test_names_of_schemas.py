@@ -190,3 +190,26 @@ def test_later_files_that_spell_a_field_in_two_ways(spark: Any, tmp_path: Path, 
     assert aggregate(spark, path, [("s.a", "max")]).collect() == [(2,)]
     conf("spark.sql.caseSensitive", "true")
     assert "S" in load(spark, path).columns
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("kind", ["int", "string"])
+def test_columns_of_folders_have_the_names_of_a_schema(
+    spark: Any, tmp_path: Path, kind: str
+) -> None:
+    for day in ("01", "02"):
+        (tmp_path / f"day={day}").mkdir()
+        written(tmp_path / f"day={day}", {"id": [int(day)]})
+    check_schema(spark, str(tmp_path), f"ID long, DAY {kind}", "id = 2", "day = '02'", "Day > '01'")
+    check_schema(spark, str(tmp_path), f"ID long, zz int, DAY {kind}", "day = '02'")
+
+
+@pytest.mark.usefixtures("known")
+def test_a_schema_names_the_columns_of_a_lakes_table(spark: Any, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    table = pa.table({"id": [1, 2], "day": [1, 2]})
+    deltalake.write_deltalake(str(tmp_path), table, partition_by=["day"])
+    frame = spark.read.format("pageseek").schema("ID long, Day long").load(str(tmp_path))
+    assert frame.columns == ["ID", "Day"]
+    assert frame.where("day = 2").collect() == [(2, 2)]
+    assert frame.where("id = 1").collect() == [(1, 1)]

@@ -7,5 +7,5 @@
 | `asked` | columns and a filter of a call, and what of them Spark applies |
 | `narrowed` | a source with the filter, columns or schema of its options |
 | `options` | options as text |
-| `folders` | the types and values of folders |
+| `folders` | the types and values of folders, and the names of their columns |
 """

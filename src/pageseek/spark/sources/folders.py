@@ -1,21 +1,25 @@
-"""The types and values of folders such as `k=1.5`, as Spark infers them."""
+"""The types and values of folders such as `k=1.5`, as Spark infers them; and the names and places of their columns."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from pageseek.dataset.partitions import Inference
+from pageseek.scan.scan import Scan
 from pageseek.spark.columns.types import TIME_SETTING
 from pageseek.spark.filters.dialect import MAX_DIGITS
+from pageseek.spark.session.one_spelling import names_of_first, unified_scan
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.session.zone import SessionZone
-from pageseek.storage.hive import Types, Unquoted
+from pageseek.storage import Sources
+from pageseek.storage.hive import Partitions, Types, Unquoted
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -137,3 +141,54 @@ def _digits(kind: pa.DataType) -> int:
     if pa.types.is_decimal(kind):
         return int(kind.precision)
     return {INT: 10, LONG: 20}.get(kind, 0)
+
+
+def named_otherwise(scan: Scan, spelling: pa.Schema | None, settings: Settings) -> dict[str, str]:
+    """Columns of folders or of a table -> what they are called, where that differs in case and case does not matter."""
+    schema = scan._request.dataset_schema
+    if spelling is None or schema is None or schema.ids:
+        return {}
+    wanted = {name.lower(): name for name in spelling.names}
+    names = [*schema.folders.names, *(schema.given.names if schema.given is not None else ())]
+    found = {n: wanted[n.lower()] for n in names if wanted.get(n.lower(), n) != n}
+    return {} if found and settings.case_sensitive else found
+
+
+def with_names(scan: Scan, names: Mapping[str, str]) -> Scan:
+    """The scan with other names for columns of its folders, and of its schema."""
+    request = scan._request
+    schema = request.dataset_schema
+    assert schema is not None
+    known: dict[Partitions, Partitions] = {}  # files of one folder share one tuple
+    sources = []
+    for source in scan.sources:
+        own = source.partitions
+        if own not in known:
+            known[own] = tuple([(names.get(name, name), value) for name, value in own])
+        sources.append(replace(source, partitions=known[own]))
+    folders = _renamed(schema.folders, names)
+    given = None if schema.given is None else _renamed(schema.given, names)
+    request = replace(request, dataset_schema=replace(schema, folders=folders, given=given))
+    return replace(scan, _sources=Sources.of(sources), _request=request)
+
+
+def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
+    return pa.schema([f.with_name(names.get(f.name, f.name)) for f in schema], schema.metadata)
+
+
+def overlaid(scan: Scan, settings: Settings) -> Scan:
+    """The scan with columns of folders at the places of those columns of the first file that they stand for, as Spark has them."""
+    request, sources = scan._request, scan.sources
+    schema = request.dataset_schema
+    if schema is None or schema.given is not None or request.columns is not None or not sources:
+        return scan
+    folders = {settings.folded(name): name for name in schema.folders.names}
+    if not folders:
+        return scan
+    own = names_of_first(scan)
+    if not any(settings.folded(name) in folders for name in own):
+        return scan
+    scan = unified_scan(scan, scan.schema)
+    placed = [folders.get(settings.folded(name), name) for name in own]
+    others = [folders.get(settings.folded(name), name) for name in scan.schema.names]
+    return scan.select(list(dict.fromkeys([*placed, *others])))

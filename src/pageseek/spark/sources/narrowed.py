@@ -54,7 +54,7 @@ def narrowed(
         made = binding.scan
         types = _types(spark, made, schema, names)
         if types is not None:
-            made = opened(spark, source, schema=types, **options)
+            made = opened(spark, source, spelling=spelling, schema=types, **options)
             binding = Binding(spark, made)
     if filter is not None:
         made = made.filter(binding.condition(filter))

@@ -14,11 +14,11 @@ from pageseek.dataset.file_cache import cache
 from pageseek.format.types import BYTE_ARRAY, INT96, L_TIMESTAMP, Options, logical_of
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.row_metadata import KEY
-from pageseek.spark.session.one_spelling import names_of_first, spelled, unified_scan
+from pageseek.spark.session.one_spelling import spelled
 from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import BINARY_AS_STRING, INFER_NTZ, INT96_CONVERSION, Settings
 from pageseek.spark.sources.buckets import reached
-from pageseek.spark.sources.folders import inference
+from pageseek.spark.sources.folders import inference, named_otherwise, overlaid, with_names
 from pageseek.spark.sources.options import check_names
 
 if TYPE_CHECKING:
@@ -46,28 +46,19 @@ def opened(
     if given is not False:
         given = inference(settings, None if given is True else given)
     made = scan(source, partitioning=given, **{**OPTIONS, **options})
+    named = named_otherwise(made, spelling, settings)
+    if named:
+        if options.get("schema") is not None:  # its types are those of the folders' names
+            own = {name: folder for folder, name in named.items()}
+            options["schema"] = pa.schema(
+                [f.with_name(own.get(f.name, f.name)) for f in options["schema"]]
+            )
+            made = scan(source, partitioning=given, **{**OPTIONS, **options})
+        made = with_names(made, named)
     request = made._request
     types = _with_untold(request.options._replace(wide_unsigned=True), made, settings)
     made = spelled(replace(made, _request=replace(request, options=types)), settings, spelling)
-    return _overlaid(made, settings)
-
-
-def _overlaid(scan: Scan, settings: Settings) -> Scan:
-    """The scan with columns of folders at the places of those columns of the first file that they stand for, as Spark has them."""
-    request, sources = scan._request, scan.sources
-    schema = request.dataset_schema
-    if schema is None or schema.given is not None or request.columns is not None or not sources:
-        return scan
-    folders = {settings.folded(name): name for name in schema.folders.names}
-    if not folders:
-        return scan
-    own = names_of_first(scan)
-    if not any(settings.folded(name) in folders for name in own):
-        return scan
-    scan = unified_scan(scan, scan.schema)
-    placed = [folders.get(settings.folded(name), name) for name in own]
-    others = [folders.get(settings.folded(name), name) for name in scan.schema.names]
-    return scan.select(list(dict.fromkeys([*placed, *others])))
+    return overlaid(made, settings)
 
 
 def _with_untold(options: Options, scan: Scan, settings: Settings) -> Options:
