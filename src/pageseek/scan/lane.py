@@ -56,7 +56,8 @@ class Lane:
         file, store, kept = scan.file, scan.file.store, scan.bound_request.kept
         check = None if unconfirmed is None else unconfirmed.of(store)
         fetcher = Fetcher(store, report, file.tail, kept, pool, check, threads)
-        return cls(ScanContext(report, limits, kept, wait_bytes(store)), fetcher, scan)
+        context = ScanContext(report, limits, kept, wait_bytes(store), threads if PARALLEL else 1)
+        return cls(context, fetcher, scan)
 
     def run(self, steps: Steps[T]) -> T:
         """Run steps to their end."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -26,12 +28,22 @@ from pageseek.scan.steps import IndexMismatch, Read, ScanContext, Steps
 
 # a dictionary code of these is tested faster than a value
 CODED_KINDS = BYTES_KINDS | {K_FIXED, K_D128, K_D256}
-
+SEGMENT_BYTES = 1  # of fetched pages that are worth a thread of their own
 
 _NO_ROWS = rows.RowRanges.empty()
 PageTask: TypeAlias = tuple[
     core.LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool
 ]
+
+
+def _even(sizes: Sequence[int], n: int) -> list[int]:
+    """Where n segments of about equal size end, none of them empty. There are at least n sizes."""
+    sums = list(accumulate(sizes))
+    stops: list[int] = []
+    for i in range(1, n):
+        likely = bisect_left(sums, sums[-1] * i / n) + 1
+        stops.append(min(max(likely, (stops[-1] if stops else 0) + 1), len(sizes) - n + i))
+    return [*stops, len(sizes)]
 
 
 class _HeadersLieError(Exception):
@@ -76,6 +88,7 @@ class LeafReader:
         "_ranges",
         "_report",
         "_row_group",
+        "_segments",
         "_skipped",
         "_start",
         "_stop",
@@ -139,6 +152,7 @@ class LeafReader:
         self._page_number: int | None = None  # None: the dictionary page
         self._trust_header_counts = True  # of rows, in headers of version 2
         self._made: tuple[Any, ...] | int | None = None  # what `read_pages` made
+        self._segments: list[core.LeafDecoder] = []
         try:
             codec = chunk.codec
             self._codec_settings = context.codec_settings.get(codec) or context.settings_of(
@@ -240,11 +254,31 @@ class LeafReader:
 
     # -- decoding -----------------------------------------------------------------------------
 
-    def task(self) -> PageTask:
-        """The arguments of the core's `read_pages`."""
+    def tasks(self) -> list[PageTask]:
+        """The arguments of the core's `read_pages`: one task, or one for each of several segments of the pages."""
+        n = min(self._context.threads, self.nbytes // SEGMENT_BYTES)
+        whole = not self.leaf.flat or self.leaf.group or bool(self._nesting_levels)
+        if n < 2 or whole or self._pages is None or len(self._pages) < n:
+            return [self._task()]
+        made: list[PageTask] = []
+        stops = _even([data.nbytes for data in self._buffers], n)
+        self._segments = [self._new_decoder() for _ in stops]
+        start = 0
+        for decoder, stop in zip(self._segments, stops, strict=True):
+            pages, buffers = self._pages[start:stop], self._buffers[start:stop]
+            ranges = self._ranges.slice(pages[0][3], pages[-1][3] + pages[-1][4])
+            places = [
+                (b, first, count) for b, (*_, first, count) in zip(buffers, pages, strict=True)
+            ]
+            hint = self._hint(ranges, buffers)
+            made.append((decoder, places, ranges.buffers, hint, self._dictionary_data, False))
+            start = stop
+        return made
+
+    def _task(self) -> PageTask:
         pages = self._pages
         several = pages is None or len(pages) > 1
-        hint = self._hint() if several or self._nesting_levels else 0
+        hint = self._hint(self._ranges, self._buffers) if several or self._nesting_levels else 0
         if pages is None:
             places = [(self._buffers[0], 0, self._num_rows)]
         else:
@@ -255,10 +289,13 @@ class LeafReader:
         ranges = self._ranges.buffers
         return self._decoder, places, ranges, hint, self._dictionary_data, pages is None
 
-    def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
-        """Take the result of `read_pages`. It sets `arrays`, or `decode` has to run. If a page needs the dictionary, returns the
+    def take(self, results: Sequence[tuple[Any, ...] | int | None]) -> tuple[int, int] | None:
+        """Take the results of `read_pages`. It sets `arrays`, or `decode` has to run. If a page needs the dictionary, returns the
         (offset, length) of that, to try again.
         """
+        if len(results) > 1:
+            return self._take_segments(results)
+        (made,) = results
         if isinstance(made, tuple):
             decoder, counts, pages = self._decoder, self._counts, self._pages
             if pages is not None and len(pages) == 1:
@@ -284,6 +321,30 @@ class LeafReader:
             self._decoder = self._new_decoder()
             return None
         return self._dictionary_at
+
+    def _take_segments(
+        self, results: Sequence[tuple[Any, ...] | int | None]
+    ) -> tuple[int, int] | None:
+        decoders, self._segments = self._segments, []
+        if None in results:  # `decode` begins anew, and names the place
+            return None
+        if core.TAKE_DICTIONARY in results:
+            return self._dictionary_at
+        arrays: list[pa.Array] = []
+        try:
+            for made in results:
+                assert isinstance(made, tuple)
+                arrays.append(to_arrow(self.leaf_type, *made))
+        except core.CoreError as error:
+            raise self._placed(error) from error
+        finally:
+            self._buffers, self._dictionary_data = [], None
+        counts = self._counts
+        counts.pages_read += sum([decoder.pages_read for decoder in decoders])
+        self._report.dictionary_pages += any(decoder.has_dictionary for decoder in decoders)
+        counts.rows_decoded += self._ranges.num_rows
+        self.arrays = arrays
+        return None
 
     def give_dictionary(self, data: memoryview) -> None:
         """Take the bytes of the dictionary page."""
@@ -373,7 +434,7 @@ class LeafReader:
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at = self._pages[0][:2]
             if made is None:
-                hint = self._hint() if self._nesting_levels else 0
+                hint = self._hint(self._ranges, self._buffers) if self._nesting_levels else 0
                 made = decoder.read_page(self._buffers[0], *self._pages[0][3:], ranges, hint)
             elif decoder.has_dictionary:
                 self._report.dictionary_pages += 1
@@ -384,7 +445,7 @@ class LeafReader:
                     return self._finished([array]) if self._nesting_levels else [array]
                 states = iter([made])
         if states is None:
-            decoder.begin(ranges, hint=self._hint())
+            decoder.begin(ranges, hint=self._hint(self._ranges, self._buffers))
             if self._pages is not None:
                 states = self._indexed(self._pages)
             else:
@@ -419,14 +480,14 @@ class LeafReader:
             raise
         return made
 
-    def _hint(self) -> int:
-        """The size that the decoder allocates at once: slots of a nested leaf, bytes of strings of a flat one."""
-        chunk, chosen, n = self._chunk, self._ranges.num_rows, self._num_rows
+    def _hint(self, ranges: rows.RowRanges, buffers: Sequence[memoryview]) -> int:
+        """The size that a decoder allocates at once: slots of a nested leaf, bytes of strings of a flat one."""
+        chunk, chosen, n = self._chunk, ranges.num_rows, self._num_rows
         if self._nesting_levels:
             return likely_slots(chunk, chosen, n)
         if self.leaf_type.kind not in BYTES_KINDS:
             return 0
-        fetched = sum([data.nbytes for data in self._buffers])
+        fetched = sum([data.nbytes for data in buffers])
         return likely_bytes(chunk, self.leaf.max_def > 0, chosen, n, fetched)
 
     def _finished(self, arrays: list[pa.Array]) -> list[pa.Array]:

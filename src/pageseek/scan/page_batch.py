@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from pageseek.scan.leaf_reader import LeafReader
 from pageseek.scan.steps import DecodePages, Read, Steps
@@ -18,21 +19,33 @@ def decode_pages(readers: Sequence[LeafReader]) -> Steps[None]:
     """
     at = 0
     while at < len(readers):
-        tasks, size = [], 0
+        batch, size = [], 0
         for reader in readers[at:]:
             if size >= BATCH_BYTES:
                 break
-            tasks.append(reader.task())
+            batch.append(reader)
             size += reader.nbytes
-        made = yield DecodePages(tasks, size)
-        wanting = []
-        for i, found in enumerate(made, at):
-            place = readers[i].take(found)
-            if place is not None:
-                wanting.append((readers[i], place))
-        at += len(tasks)
+        at += len(batch)
+        wanting = yield from _decoded(batch)
         if wanting:
             yield from _with_dictionaries(wanting)
+
+
+def _decoded(readers: Sequence[LeafReader]) -> Steps[list[tuple[LeafReader, tuple[int, int]]]]:
+    """Decode the pages of readers in one call. Returns those that need a dictionary, and its place."""
+    tasks, counts, size = [], [], 0
+    for reader in readers:
+        own = reader.tasks()
+        tasks += own
+        counts.append(len(own))
+        size += reader.nbytes
+    made = iter((yield DecodePages(tasks, size)))
+    wanting = []
+    for reader, n in zip(readers, counts, strict=True):
+        place = reader.take(list(islice(made, n)))
+        if place is not None:
+            wanting.append((reader, place))
+    return wanting
 
 
 def _with_dictionaries(wanting: Sequence[tuple[LeafReader, tuple[int, int]]]) -> Steps[None]:
@@ -47,7 +60,4 @@ def _with_dictionaries(wanting: Sequence[tuple[LeafReader, tuple[int, int]]]) ->
         fetched = yield Read([place for _, place in batch], "data")
         for (reader, _), data in zip(batch, fetched, strict=True):
             reader.give_dictionary(data)
-        tasks = [reader.task() for reader, _ in batch]
-        made = yield DecodePages(tasks, sum([reader.nbytes for reader, _ in batch]))
-        for (reader, _), found in zip(batch, made, strict=True):
-            reader.take(found)
+        yield from _decoded([reader for reader, _ in batch])

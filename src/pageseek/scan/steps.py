@@ -37,11 +37,21 @@ class ScanContext:
         The bytes that come in the time of one wait for the store; 0 where a read does not wait (storage.store.wait_bytes).
     row_groups : int
         The row groups of the file, and pieces of these, that are read. They wait side by side.
+    threads : int
+        How many may decode.
     codec_settings : dict
         How the pages of each codec are decoded.
     """
 
-    __slots__ = ("codec_settings", "kept", "limits", "report", "row_groups", "wait_bytes")
+    __slots__ = (
+        "codec_settings",
+        "kept",
+        "limits",
+        "report",
+        "row_groups",
+        "threads",
+        "wait_bytes",
+    )
 
     def __init__(
         self,
@@ -49,8 +59,10 @@ class ScanContext:
         limits: Limits = DEFAULT,
         kept: Kept | None = None,
         wait_bytes: int = 0,
+        threads: int = 1,
     ) -> None:
         self.report, self.limits, self.wait_bytes = report, limits, wait_bytes
+        self.threads = threads
         self.kept = Kept() if kept is None else kept
         self.row_groups = 1
         self.codec_settings: dict[int, CodecSettings] = {}
