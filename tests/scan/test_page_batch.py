@@ -437,7 +437,7 @@ def test_strings_that_grow_shorter_are_tried_again_in_place(
     take = LeafReader.take
 
     def noted(self: LeafReader, found: Any) -> Any:
-        made.append(found)
+        made.extend(found)
         return take(self, found)
 
     monkeypatch.setattr(LeafReader, "take", noted)

@@ -256,9 +256,10 @@ class LeafReader:
 
     def tasks(self) -> list[PageTask]:
         """The arguments of the core's `read_pages`: one task, or one for each of several segments of the pages."""
-        n = min(self._context.threads, self.nbytes // SEGMENT_BYTES)
-        whole = not self.leaf.flat or self.leaf.group or bool(self._nesting_levels)
-        if n < 2 or whole or self._pages is None or len(self._pages) < n:
+        leaf, n = self.leaf, 1
+        if self._pages is not None and leaf.flat and not leaf.group and not self._nesting_levels:
+            n = min(self._context.threads, self.nbytes // SEGMENT_BYTES, len(self._pages))
+        if self._pages is None or n < 2:
             return [self._task()]
         made: list[PageTask] = []
         stops = _even([data.nbytes for data in self._buffers], n)
