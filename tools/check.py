@@ -18,7 +18,16 @@ FUZZED = os.environ.get("FUZZ_SECONDS", "30")
 
 def stages() -> dict[str, Step]:
     """Stages by name, in their order."""
-    spark = [*PYTEST, "-m", "(spark or cluster) and not slow", "tests/spark"]
+    # a file keeps its session
+    spark = [
+        *PYTEST,
+        *WORKERS,
+        "--dist",
+        "loadfile",
+        "-m",
+        "(spark or cluster) and not slow",
+        "tests/spark",
+    ]
     unit = [*PYTEST, *WORKERS, "-m", FAST]
     steps = [
         Step("lint", [PYTHON, "tools/lint.py"], what="static checks", seconds=50),
