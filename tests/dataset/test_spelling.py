@@ -10,7 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.dataset.spelling import has_structs, own_path, respelled, respelled_node, unified
+from pageseek.dataset.spelling import (
+    has_structs,
+    own_path,
+    respelled,
+    respelled_node,
+    undecided,
+    unified,
+)
 from pageseek.format.nesting import Node
 from pageseek.format.types import Options
 
@@ -116,3 +123,9 @@ def test_names_that_the_first_has_in_two_spellings_stay_two() -> None:
     first = struct(a=I, A=I, s=struct(x=I))
     made = unified([first, struct(S=I, s=struct(X=I, y=I))])
     assert made == struct(a=I, A=I, s=struct(x=I, y=I), S=I)
+
+
+def test_several_names_for_one_of_the_dataset() -> None:
+    assert undecided(["aB", "Ab", "c", "D"], ["ab", "C", "d"]) == {"ab": ["aB", "Ab"]}
+    assert undecided(["aB", "Ab", "ab"], ["ab"]) == {}
+    assert undecided(["x", "y"], ["ab"]) == {}

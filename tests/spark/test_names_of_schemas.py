@@ -213,3 +213,15 @@ def test_a_schema_names_the_columns_of_a_lakes_table(spark: Any, tmp_path: Path)
     assert frame.columns == ["ID", "Day"]
     assert frame.where("day = 2").collect() == [(2, 2)]
     assert frame.where("id = 1").collect() == [(1, 1)]
+
+
+@pytest.mark.usefixtures("known")
+def test_two_columns_of_a_file_for_one_of_the_schema_are_an_error(
+    spark: Any, tmp_path: Path
+) -> None:
+    path = written(tmp_path, {"id": [1], "x": [1]}, {"iD": [2], "ID": [3], "X": [2]})
+    reader = spark.read.format("pageseek")
+    for schema in ("id long, x long", "id long, zz int, x long"):
+        with pytest.raises(Exception, match=r"1\.parquet: column 'id' may be 'iD' or 'ID'"):
+            reader.schema(schema).load(path).select("id").collect()
+    assert sorted(reader.schema("x long, zz int").load(path).collect()) == [(1, None), (2, None)]

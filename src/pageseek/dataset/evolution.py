@@ -16,7 +16,7 @@ from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
 from pageseek.dataset.field_ids import columns_in_partitions, names_by_case, names_by_ids
 from pageseek.dataset.folder_columns import Fill, FolderNames
-from pageseek.dataset.spelling import own_path, respelled_node
+from pageseek.dataset.spelling import own_path, respelled_node, undecided
 from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -46,11 +46,12 @@ class SchemaMapping:
         self._options, self._strict = options, strict
         self._names = Names(file, options)
         self._folders = FolderNames(dataset_schema, partitions)
-        self._own = None
+        self._own, self._undecided = None, dict[str, list[str]]()
         if dataset_schema.ids:
             self._own = names_by_ids(file, dataset_schema)
         elif dataset_schema.spelling:
             self._own = names_by_case(file, dataset_schema.spelling)
+            self._undecided = undecided(_names(file), dataset_schema.spelling)
         self._kinds = self._spelled_here(dict(dataset_schema.spelled_types))
         self._in_partitions = columns_in_partitions(file, dataset_schema)
 
@@ -111,7 +112,7 @@ class SchemaMapping:
         if not kinds:
             return {}
         file, tree, found = self._file, self._file.schema_tree, {}
-        counts = Counter([tree.field(i).name for i in range(tree.num_fields)])
+        counts = Counter(_names(file))
         for name, kind in kinds.items():
             own = name if self._own is None else self._own.get(name)
             if own is None or counts[own] != 1:
@@ -138,6 +139,11 @@ class SchemaMapping:
 
     def _own_top(self, path: Path) -> Path:
         """A path whose first name is as this file spells it."""
+        if self._undecided and (top := top_of(path, self._undecided)) is not None:
+            raise UnsupportedError(
+                f"{self._file.name}: column {top!r} may be {' or '.join(map(repr, self._undecided[top]))}, which differ in "
+                "case alone: let case matter, and name one as the file does"
+            )
         if self._own is None:
             return path
         top = top_of(path, self._own)
@@ -313,6 +319,12 @@ class SchemaMapping:
         columns, schema = output(file, (*there, *empty.values()), options)
         shares = {f.name: _emptied(f.type) for f in schema if f.name in empty}
         return columns, schema, shares
+
+
+def _names(file: FileMetadata) -> list[str]:
+    """The names of the columns of a file."""
+    tree = file.schema_tree
+    return [tree.field(i).name for i in range(tree.num_fields)]
 
 
 def _emptied(kind: pa.DataType) -> pa.DataType:

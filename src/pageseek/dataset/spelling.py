@@ -30,6 +30,18 @@ def respelled(own: Sequence[str], spelling: Sequence[str]) -> list[str]:
     return [name if counts[name] == 1 else mine for name, mine in zip(names, own, strict=True)]
 
 
+def undecided(own: Sequence[str], spelling: Sequence[str]) -> dict[str, list[str]]:
+    """Names of the dataset -> those of a file that differ from it in case alone, where there are several and none is the same."""
+    other = set(own).difference(spelling)
+    if len(other) < 2:
+        return {}
+    fits: dict[str, list[str]] = {}
+    for name in own:
+        fits.setdefault(name.lower(), []).append(name)
+    found = {name: fits.get(name.lower(), []) for name in spelling if name not in own}
+    return {name: several for name, several in found.items() if len(several) > 1}
+
+
 def unified(kinds: Sequence[pa.DataType], fold: bool = True) -> pa.DataType:
     """A type with the fields of all, at any depth. Fields that differ in case alone are one, spelled as the first.
 
