@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scan import lane, leaf_reader
+from pageseek.scan import lane, segments
 
 ROWS = 12_000
 CONDITIONS = [
@@ -28,7 +28,7 @@ RANGE = 1  # a condition that takes several whole pages of each column
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many tasks each call of the core had. Every page is worth a thread."""
-    monkeypatch.setattr(leaf_reader, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 1)
     counts: list[int] = []
     read = lane.read_pages
 
@@ -117,7 +117,7 @@ def test_a_page_with_a_fault_is_named_as_by_one_thread(tasks: list[int]) -> None
     ],
 )
 def test_segments_are_of_about_equal_size(sizes: list[int], n: int, stops: list[int]) -> None:
-    found = leaf_reader._even(sizes, n)
+    found = segments.stops_of(sizes, n)
     assert len(found) == n
     assert found[-1] == len(sizes)
     assert all(a < b for a, b in zip([0, *found], found, strict=False))

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from pageseek.base.report import Report
-from pageseek.storage import Source, Version
-
-if TYPE_CHECKING:
-    from pageseek.storage.files import Files
-    from pageseek.storage.retry import RetryPolicy
+from pageseek.storage import RetryPolicy, Source, Version
+from pageseek.storage.files import Files
+from pageseek.storage.listed_versions import is_same, listed_versions
 
 
 class Confirmed:
@@ -25,11 +22,6 @@ class Confirmed:
 
     def add_listed(self, known: Iterable[tuple[Source, Version]], report: Report) -> None:
         """Add those of the known versions that listings tell, where the files of a store are many."""
-        from pageseek.storage.listed_versions import (
-            is_same,
-            listed_versions,
-        )  # late: local files have none
-
         asked: dict[tuple[Files, RetryPolicy], list[tuple[Source, Version]]] = {}
         for source, version in known:
             if source.filesystem is not None and source.key not in self.versions:

@@ -28,6 +28,7 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `condition_order` | which condition of a filter comes first |
 | `leaf_places`, `leaf_reader` | one leaf of one row group: which bytes, and their decoding |
 | `chunk_headers`, `output_size` | what the page headers of a chunk say; how much room its decoder makes at once |
+| `segments` | the pages of one leaf, divided among threads |
 | `page_batch` | the pages of several leaves, decoded by one call of the core |
 | `dictionary_codes` | dictionary codes, kept as codes |
 | `decoded_columns`, `list_elements` | decoded leaves, tested and cut down to the rows that passed |

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -24,6 +22,7 @@ from pageseek.scan.chunk_headers import count_values, headers_tell_rows
 from pageseek.scan.dictionary_codes import CodesDecoder
 from pageseek.scan.leaf_places import pages_wanted
 from pageseek.scan.output_size import likely_bytes, likely_rows, likely_slots
+from pageseek.scan.segments import segments_of
 from pageseek.scan.steps import IndexMismatch, Read, ScanContext, Steps
 
 # a dictionary code of these is tested faster than a value
@@ -34,16 +33,6 @@ _NO_ROWS = rows.RowRanges.empty()
 PageTask: TypeAlias = tuple[
     core.LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool
 ]
-
-
-def _even(sizes: Sequence[int], n: int) -> list[int]:
-    """Where n segments of about equal size end, none of them empty. There are at least n sizes."""
-    sums = list(accumulate(sizes))
-    stops: list[int] = []
-    for i in range(1, n):
-        likely = bisect_left(sums, sums[-1] * i / n) + 1
-        stops.append(min(max(likely, (stops[-1] if stops else 0) + 1), len(sizes) - n + i))
-    return [*stops, len(sizes)]
 
 
 class _HeadersLieError(Exception):
@@ -256,24 +245,17 @@ class LeafReader:
 
     def tasks(self) -> list[PageTask]:
         """The arguments of the core's `read_pages`: one task, or one for each of several segments of the pages."""
-        leaf, n = self.leaf, 1
+        leaf, segments = self.leaf, []
         if self._pages is not None and leaf.flat and not leaf.group and not self._nesting_levels:
-            n = min(self._context.threads, self.nbytes // SEGMENT_BYTES, len(self._pages))
-        if self._pages is None or n < 2:
+            threads = self._context.threads
+            segments = segments_of(self._pages, self._buffers, self._ranges, threads)
+        if len(segments) < 2:
             return [self._task()]
+        self._segments = [self._new_decoder() for _ in segments]
         made: list[PageTask] = []
-        stops = _even([data.nbytes for data in self._buffers], n)
-        self._segments = [self._new_decoder() for _ in stops]
-        start = 0
-        for decoder, stop in zip(self._segments, stops, strict=True):
-            pages, buffers = self._pages[start:stop], self._buffers[start:stop]
-            ranges = self._ranges.slice(pages[0][3], pages[-1][3] + pages[-1][4])
-            places = [
-                (b, first, count) for b, (*_, first, count) in zip(buffers, pages, strict=True)
-            ]
+        for decoder, (places, buffers, ranges) in zip(self._segments, segments, strict=True):
             hint = self._hint(ranges, buffers)
             made.append((decoder, places, ranges.buffers, hint, self._dictionary_data, False))
-            start = stop
         return made
 
     def _task(self) -> PageTask:
