@@ -24,16 +24,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of temporary files that were made."""
+    """The names of temporary folders that were made."""
     names: list[str] = []
-    made = tempfile.NamedTemporaryFile
 
-    def noted(*args: Any, **options: Any) -> Any:
-        file = made(*args, **options)
-        names.append(file.name)
-        return file
+    class Noted(tempfile.TemporaryDirectory[str]):
+        def __enter__(self) -> str:
+            names.append(super().__enter__())
+            return names[-1]
 
-    monkeypatch.setattr(local, "NamedTemporaryFile", noted)
+    monkeypatch.setattr(local, "TemporaryDirectory", Noted)
     return names
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,16 +23,13 @@ from pageseek.scan.dictionary_codes import CodesDecoder
 from pageseek.scan.leaf_places import pages_wanted
 from pageseek.scan.output_size import likely_bytes, likely_rows, likely_slots
 from pageseek.scan.segments import segments_of
-from pageseek.scan.steps import IndexMismatch, Read, ScanContext, Steps
+from pageseek.scan.steps import IndexMismatch, PageTask, Read, ScanContext, Steps
 
 # a dictionary code of these is tested faster than a value
 CODED_KINDS = BYTES_KINDS | {K_FIXED, K_D128, K_D256}
 SEGMENT_BYTES = 1  # of fetched pages that are worth a thread of their own
 
 _NO_ROWS = rows.RowRanges.empty()
-PageTask: TypeAlias = tuple[
-    core.LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool
-]
 
 
 class _HeadersLieError(Exception):
@@ -313,11 +310,9 @@ class LeafReader:
             return None
         if core.TAKE_DICTIONARY in results:
             return self._dictionary_at
-        arrays: list[pa.Array] = []
+        made = [one for one in results if isinstance(one, tuple)]
         try:
-            for made in results:
-                assert isinstance(made, tuple)
-                arrays.append(to_arrow(self.leaf_type, *made))
+            arrays = [to_arrow(self.leaf_type, *one) for one in made]
         except core.CoreError as error:
             raise self._placed(error) from error
         finally:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pageseek._core.codecs import CodecSettings
+from pageseek._core.decode import LeafDecoder
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.report import Report
 from pageseek.format.codecs import decompressor, prefix_of
@@ -20,6 +21,10 @@ from pageseek.io.range_requests import Wanted
 
 T = TypeVar("T")
 Held: TypeAlias = tuple[int, memoryview]  # bytes of a file, and where they begin
+# the arguments of the core's `read_pages` for one decoder
+PageTask: TypeAlias = tuple[
+    LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool
+]
 
 
 class ScanContext:
@@ -104,7 +109,7 @@ class DecodePages(NamedTuple):
     each.
     """
 
-    tasks: list[Any]
+    tasks: list[PageTask]
     nbytes: int
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from inspect import signature
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -89,12 +90,12 @@ def _taken_by_file(
     if few or spark.sparkContext._encryption_enabled:
         return None
     try:
-        with NamedTemporaryFile(prefix="pageseek-") as file:
-            with pa.ipc.new_stream(file, schema) as stream:
+        with TemporaryDirectory(prefix="pageseek-") as folder:
+            name = os.path.join(folder, "rows")
+            with pa.OSFile(name, "wb") as file, pa.ipc.new_stream(file, schema) as stream:
                 for piece in pieces:
                     stream.write_batch(piece)
-            file.flush()
             utilities = java_class(spark._jvm, "PythonSQLUtils")
-            return utilities.readArrowStreamFromFile(file.name)  # it has read all of it
+            return utilities.readArrowStreamFromFile(name)  # it has read all of it
     except OSError:
         return None
