@@ -225,3 +225,25 @@ def test_two_columns_of_a_file_for_one_of_the_schema_are_an_error(
         with pytest.raises(Exception, match=r"1\.parquet: column 'id' may be 'iD' or 'ID'"):
             reader.schema(schema).load(path).select("id").collect()
     assert sorted(reader.schema("x long, zz int").load(path).collect()) == [(1, None), (2, None)]
+
+
+@pytest.mark.usefixtures("known")
+def test_two_fields_of_a_file_for_one_of_the_schema_are_an_error(
+    spark: Any, tmp_path: Path
+) -> None:
+    path = written(
+        tmp_path, {"s": [{"id": 1, "x": 1}]}, {"S": [{"iD": 2, "ID": 3, "X": 2}], "y": [1]}
+    )
+    error = r"1\.parquet: column 's', field 'id' may be 'iD' or 'ID', which differ in case alone"
+    for frame in (load(spark, path), read(spark, path)):
+        for broken in (frame, frame.select("s")):
+            with pytest.raises(Exception, match=error):
+                broken.collect()
+        with pytest.raises(Exception, match="Ambiguous reference to the field `id`"):
+            frame.select("s.id")
+        assert sorted(frame.selectExpr("s.x x2", "y").collect(), key=str) == [(1, None), (2, 1)]
+    reader = spark.read.format("pageseek")
+    with pytest.raises(Exception, match=error):
+        reader.schema("s struct<id: long, x: long>, y long").load(path)
+    found = reader.schema("y long, zz int").load(path).collect()
+    assert sorted(found, key=str) == [(1, None), (None, None)]

@@ -16,7 +16,7 @@ from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
 from pageseek.dataset.field_ids import columns_in_partitions, names_by_case, names_by_ids
 from pageseek.dataset.folder_columns import Fill, FolderNames
-from pageseek.dataset.spelling import own_path, respelled_node, undecided
+from pageseek.dataset.spelling import ambiguous, own_path, respelled_node, undecided
 from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -121,9 +121,19 @@ class SchemaMapping:
             if tree.flat_leaf(index) is not None:
                 continue
             node = file.node(index, self._options)
-            if node.field.type != kind and respelled_node(node, kind) is not node:
+            if node.field.type == kind:
+                continue
+            try:
+                same = respelled_node(node, kind, self._where(name)) is node
+            except UnsupportedError:  # whoever reads the fields raises it
+                same = False
+            if not same:
                 found[name] = node, kind
         return found
+
+    def _where(self, name: str) -> str:
+        """What errors call a column of the dataset."""
+        return f"{self._file.name}: column {name!r}"
 
     def _own_path(self, path: Path) -> Path:
         """A path as this file spells it."""
@@ -131,19 +141,17 @@ class SchemaMapping:
         if top is not None:
             node, kind = self._kinds[top]
             if path[0] == top:
-                path = (top, *own_path(node, kind, path[1:]))
+                path = (top, *own_path(node, kind, path[1:], self._where(top)))
             else:
                 inside = path[0][len(top) + 1 :].split(".")
-                path = (".".join((top, *own_path(node, kind, inside))), *path[1:])
+                own = own_path(node, kind, inside, self._where(top))
+                path = (".".join((top, *own)), *path[1:])
         return self._own_top(path)
 
     def _own_top(self, path: Path) -> Path:
         """A path whose first name is as this file spells it."""
         if self._undecided and (top := top_of(path, self._undecided)) is not None:
-            raise UnsupportedError(
-                f"{self._file.name}: column {top!r} may be {' or '.join(map(repr, self._undecided[top]))}, which differ in "
-                "case alone: let case matter, and name one as the file does"
-            )
+            raise ambiguous(self._where(top), self._undecided[top])
         if self._own is None:
             return path
         top = top_of(path, self._own)
@@ -226,7 +234,7 @@ class SchemaMapping:
         """The columns of these names (None: all) that are in this file, and their schema by the names of the dataset."""
         dataset_schema, file, options = self._dataset_schema, self._file, self._options
         if names is None and dataset_schema.given is None:
-            return self._but_folders(*self._renamed(*output(file, None, options)))
+            return self._but_folders(*self._renamed(*output(file, None, options), strict=False))
         if names is None:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
@@ -249,9 +257,15 @@ class SchemaMapping:
         return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
 
     def _renamed(
-        self, columns: tuple[Column, ...], schema: pa.Schema, shares: Collection[str] = ()
+        self,
+        columns: tuple[Column, ...],
+        schema: pa.Schema,
+        shares: Collection[str] = (),
+        strict: bool = True,
     ) -> tuple[tuple[Column, ...], pa.Schema]:
-        """Columns and their schema by the names of the dataset. `shares`: columns whose types in the schema are not their own."""
+        """Columns and their schema by the names of the dataset. `shares`: columns whose types in the schema are not their own.
+        `strict`: whether a field that may be one of several is an error; else they keep their names.
+        """
         if self._own is None and not self._kinds:
             return columns, schema
         back = {} if self._own is None else {own: name for name, own in self._own.items()}
@@ -260,7 +274,9 @@ class SchemaMapping:
             name = back.get(field.name) or field.name
             spelled = self._kinds.get(name)
             if spelled is not None and column.node is not None and field.name not in shares:
-                node = respelled_node(column.node, spelled[1])
+                node = respelled_node(
+                    column.node, spelled[1], self._where(name) if strict else None
+                )
                 column, field = Column(column.name, column.parts, node), node.field
             made.append(column)
             fields.append(field.with_name(name))

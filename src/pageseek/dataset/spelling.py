@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from pageseek.base.errors import UnsupportedError
 from pageseek.format.nesting import Node
 
 _LISTS: tuple[tuple[type[pa.DataType], Callable[[pa.Field, pa.DataType], pa.DataType]], ...] = (
@@ -68,14 +69,26 @@ def unified(kinds: Sequence[pa.DataType], fold: bool = True) -> pa.DataType:
     return first
 
 
-def respelled_node(node: Node, kind: pa.DataType) -> Node:
+def ambiguous(where: str, several: Sequence[str]) -> UnsupportedError:
+    """The error of a name of the dataset that may be one of several names of a file."""
+    return UnsupportedError(
+        f"{where} may be {' or '.join(map(repr, several))}, which differ in case alone: let case matter, and name one as the "
+        "file does"
+    )
+
+
+def respelled_node(node: Node, kind: pa.DataType, where: str | None) -> Node:
     """A field of a file with the fields of its structs spelled as in a type of the dataset; `node` itself if they are.
 
-    The type may have other fields. Two of its fields that differ in case alone spell nothing.
+    The type may have other fields. Two of its fields that differ in case alone spell nothing. UnsupportedError where one may be
+    several of the file. `where`: what the error calls the column; None: there is no error, and they keep their names.
     """
+    several_of = {} if where is None else _undecided_in(node, kind)
+    for name, several in several_of.items():
+        raise ambiguous(f"{where}, field {name!r}", several)
     kinds = _children(node, kind)
     children = tuple(
-        [respelled_node(c, k) if k else c for c, k in zip(node.children, kinds, strict=True)]
+        [respelled_node(c, k, where) if k else c for c, k in zip(node.children, kinds, strict=True)]
     )
     if node.kind == "struct":
         names = _names(node, kind)
@@ -91,20 +104,22 @@ def respelled_node(node: Node, kind: pa.DataType) -> Node:
     return replace(node, children=children, field=node.field.with_type(made))
 
 
-def own_path(node: Node, kind: pa.DataType, path: Sequence[str]) -> tuple[str, ...]:
-    """A path below a field, spelled as in the dataset, as the file spells it."""
+def own_path(node: Node, kind: pa.DataType, path: Sequence[str], where: str) -> tuple[str, ...]:
+    """A path below a field, spelled as in the dataset, as the file spells it. `where`: what errors call the column."""
     if not path or not node.children:
         return tuple(path)
     kinds = _children(node, kind)
     if node.kind != "struct":  # a path goes through elements with or without naming them
         for child, below in zip(node.children, kinds, strict=True):
             if below is not None and child.name == path[0]:
-                return (path[0], *own_path(child, below, path[1:]))
+                return (path[0], *own_path(child, below, path[1:], where))
         last = kinds[-1]
-        return tuple(path) if last is None else own_path(node.children[-1], last, path)
+        return tuple(path) if last is None else own_path(node.children[-1], last, path, where)
+    if several := _undecided_in(node, kind).get(path[0]):
+        raise ambiguous(f"{where}, field {path[0]!r}", several)
     for child, below, name in zip(node.children, kinds, _names(node, kind), strict=True):
         if name == path[0]:
-            rest = path[1:] if below is None else own_path(child, below, path[1:])
+            rest = path[1:] if below is None else own_path(child, below, path[1:], where)
             return (child.name, *rest)
     return tuple(path)
 
@@ -129,6 +144,16 @@ def _names(node: Node, kind: pa.DataType) -> list[str]:
         if len({name.lower() for name in spelling}) < len(spelling)
         else respelled(own, spelling)
     )
+
+
+def _undecided_in(node: Node, kind: pa.DataType) -> dict[str, list[str]]:
+    """As `undecided`, of the fields of a struct."""
+    if node.kind != "struct" or not pa.types.is_struct(kind):
+        return {}
+    spelling = [field.name for field in kind]
+    if len({name.lower() for name in spelling}) < len(spelling):
+        return {}
+    return undecided([child.name for child in node.children], spelling)
 
 
 def _children(node: Node, kind: pa.DataType) -> list[pa.DataType | None]:
