@@ -280,6 +280,37 @@ def test_where_the_footer_has_the_last_word_no_mechanism_could_add_to_it(
     assert taken > 2 * N
 
 
+@pytest.mark.parametrize("prune", [["statistics"], ["statistics", "distinct"], []])
+def test_where_nothing_but_the_footer_is_asked_no_file_has_to_be_opened(
+    tmp_path: Path, prune: list[str]
+) -> None:
+    for i in range(N):
+        (tmp_path / f"{i:03}.parquet").write_bytes(searchable_file(i))
+    for condition in SEARCHES:
+        check(ps.scan(str(tmp_path), filter=condition, prune=prune))
+    folder = tmp_path / "alike"
+    simple(folder)
+    ps.clear_cache()
+    assert ps.scan(str(folder), filter="id > 5", prune=prune).plan().num_rows
+    assert opened() == 1
+
+
+def test_columns_are_those_of_all_files_and_similar_ones_are_not_opened(tmp_path: Path) -> None:
+    scan = simple(tmp_path, 300)
+    pq.write_table(
+        pa.table({"id": pa.array([1], pa.int32()), "z": [1.5]}), tmp_path / "00123.parquet"
+    )
+    wanted = ["id", "k", "s", "z"]
+    ps.clear_cache()
+    assert scan.schema.names == scan.filter("id = -1").schema.names == wanted
+    assert scan.limit(1).schema.names == wanted
+    assert opened() == 2
+    (tmp_path / "00200.parquet").write_bytes(b"no parquet file at all")
+    with pytest.raises(ps.CorruptFileError, match=r"00200\.parquet"):
+        scan.schema  # noqa: B018
+    check(scan)
+
+
 def test_bloom_filters_are_asked(tmp_path: Path) -> None:
     x = [0, 2, 4, 6, 99] * 800
     made = header(1024) + bitset([i32(value) for value in set(x)])

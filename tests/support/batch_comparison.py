@@ -85,6 +85,8 @@ def check(scan: ps.Scan) -> None:
         lambda scan: explained(scan, analyze=True),
         lambda scan: outcome(scan.to_table),
         lambda scan: outcome(scan.count_rows),
+        lambda scan: outcome(lambda: scan.schema),
+        lambda scan: outcome(lambda: scan._execution.columns().schema),
     )
     for way in ways:
         ps.clear_cache()

@@ -27,7 +27,7 @@ from pageseek.io.range_requests import Wanted
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import run_mechanisms
-from pageseek.prune.footer_finality import Figures, final, may_be_final
+from pageseek.prune.footer_finality import Figures, final, may_be_final, more_than_footers
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
@@ -67,6 +67,7 @@ __all__ = [
     "load_indexes",
     "may_be_final",
     "mechanisms",
+    "more_than_footers",
     "passing",
     "prune_groups",
     "register_pruner",

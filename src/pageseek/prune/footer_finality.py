@@ -46,6 +46,11 @@ def may_be_final(tests: Sequence[BoundLeaf], use: frozenset[str]) -> bool:
     )
 
 
+def more_than_footers(use: frozenset[str]) -> bool:
+    """Whether any mechanism that is used needs more of a file than its footer, and lists of values."""
+    return bool(use & set(names()) - {STATISTICS, DISTINCT, DATAFUSION_INDEX})
+
+
 def final(
     tests: Sequence[BoundLeaf],
     pages: Figures,

@@ -15,9 +15,9 @@ from pageseek.base.progress import Watch, watched
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
-from pageseek.scan.prepare import PreparedScan, make_plan, prepare
+from pageseek.scan.prepare import PreparedScan, all_columns, make_plan, prepare
 from pageseek.scan.request import Request
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scan.scan_plan import AllColumns, ScanPlan
 from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Sources
 
@@ -37,6 +37,12 @@ class Execution:
         report = Report(nan=self.request.nan, chunks={})
         with watched(self.progress, report):
             return make_plan(self.sources, self.request, report)
+
+    def columns(self) -> AllColumns:
+        """The columns of all files."""
+        report = Report(nan=self.request.nan)
+        with watched(self.progress, report):
+            return all_columns(self.sources, self.request, report)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches. Each is read when the caller takes it."""

@@ -105,6 +105,14 @@ class FooterBatches:
         groups, counts = sum(sums[1::3]), sum(sums[2::3])
         return PrunedFiles(stop - start, size, groups, counts, by)
 
+    def alike(self, at: int) -> int:
+        """How many files from a position on need not be opened, since their columns are those of files that were."""
+        self._look(at)
+        if not self._begin <= at < self._stop:
+            return 0
+        known = self._found[at - self._begin :, 0] >= 0
+        return len(known) if known.all() else int(known.argmin())
+
     def _look(self, at: int) -> None:
         # before a file was opened the others are read only if no limit may spare them
         if at >= self._stop and (

@@ -23,6 +23,7 @@ from pageseek.prune import (
     DISTINCT,
     STATISTICS,
     final,
+    more_than_footers,
     prune_groups,
 )
 from pageseek.scan.batched_lists import ColumnLists, ask_lists
@@ -172,7 +173,10 @@ class HomogeneousFiles:
         all_sound = np.asarray(sound.all(axis=1))
         sizes = np.where(sound, size, 0)
         every = sizes.sum(axis=1)
-        if schema_group.may_be_final and self.may != self.must:
+        use = schema_group.bound_request.request.prune
+        if not more_than_footers(use):
+            self.final = of_all(all_sound).tolist()
+        elif schema_group.may_be_final and self.may != self.must:
             last, dear = final(
                 schema_group.tests,
                 np.where((pages == 1).all(axis=1), 1, -1),
@@ -186,7 +190,7 @@ class HomogeneousFiles:
             last &= all_sound
             self.final = of_all(last).tolist()
             spared = last & (np.frombuffer(self.must, np.uint8)[left] == 0) & (dear > 0)
-            if DICTIONARY in schema_group.bound_request.request.prune and spared.any():
+            if DICTIONARY in use and spared.any():
                 cost, saved = int(dear[spared].sum()), int(every[spared].sum())
                 report.too_dear(DICTIONARY, cost, saved, row_groups=int(spared.sum()))
         self.sound = of_all(all_sound).tolist()

@@ -8,6 +8,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, account, last_proof
 from pageseek.scan.batched_file import BatchedFile
 from pageseek.scan.catalog_answers import CatalogAnswers
@@ -189,6 +191,24 @@ class Planner:
         if scan is not None:
             scan.plan = plan
         return Planned(plan, scan)
+
+    def all_columns(self) -> pa.Schema:
+        """The columns of all files, of whose rows nothing is asked."""
+        report, at = self._report, 0
+        report.files.total = len(self._sources)
+        while at < len(self._sources):
+            alike = 0 if self._batches is None else self._batches.alike(at)
+            if not alike:
+                alike, source = 1, self._sources[at]
+                if self._is_wanted(source):
+                    self._open(source, at)
+            at += alike
+            report.step(alike)
+        if self._batches is not None:
+            self._batches.close()
+        schema = self.columns.schema()
+        self._scheduler.files.close()
+        return schema
 
     # -- one file -------------------------------------------------------------------------------
 

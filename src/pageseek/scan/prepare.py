@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Self
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pageseek.scan.file_scan import FileScan
 from pageseek.scan.plan import FilePlan
 from pageseek.scan.planner import Planner
 from pageseek.scan.request import Request
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scan.scan_plan import AllColumns, ScanPlan
 from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.tables import TableReader
 from pageseek.storage import Sources, Store
@@ -80,6 +81,15 @@ def make_plan(sources: Sources, request: Request, report: Report | None = None) 
     plan, _ = prepare(sources, scheduler, fold=True, defers=True)
     plan.report.fold()
     return plan
+
+
+def all_columns(sources: Sources, request: Request, report: Report) -> AllColumns:
+    """The columns of all files. This reads their footers. `report`: one without chunks, which is filled."""
+    lean = replace(request, prune=frozenset(), limit=None)
+    planner = Planner(sources, lean, Scheduler(lean, report))
+    schema = planner.all_columns()
+    made = replace(request, dataset_schema=planner.request.dataset_schema)
+    return AllColumns(made, schema)
 
 
 def prepare(

@@ -110,10 +110,10 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        request, dataset_schema = replace(self._request, limit=None), self._request.dataset_schema
+        request, dataset_schema = self._request, self._request.dataset_schema
         if dataset_schema is None or not dataset_schema.folders.names:
             request = replace(request, filter=None)  # it leaves out no file by its folders
-        return Execution(self._sources, request, self._progress).plan().schema
+        return Execution(self._sources, request, self._progress).columns().schema
 
     @property
     def _execution(self) -> Execution:

@@ -20,6 +20,14 @@ from pageseek.scan.tables import TableReader
 
 
 @dataclass(frozen=True, slots=True)
+class AllColumns:
+    """The columns of a scan over all of its files. `request`: the scan's, with what these files have told of it."""
+
+    request: Request
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
 class ScanPlan:
     """A pruned scan. `schema` is that of the batches that `execute` yields.
 

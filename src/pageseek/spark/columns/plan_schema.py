@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
-    from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.scan.scan_plan import AllColumns, ScanPlan
 
 
-def _told(plan: ScanPlan, sources: Sequence[Source]) -> tuple[pa.Schema, dict[str, StructField]]:
+def _told(
+    plan: ScanPlan | AllColumns, sources: Sequence[Source]
+) -> tuple[pa.Schema, dict[str, StructField]]:
     """The wire types of a plan's columns: by the first file that has the column in the plan's type, else by that type.
 
     And what Spark's own schema in that file says of them, unless they are those of a table, or were given.
@@ -115,7 +117,9 @@ def _below(wanted: DataType, whole: DataType) -> list[str] | None:
     return made
 
 
-def schema_of(plan: ScanPlan, scan: Scan, spark: SparkSession) -> tuple[pa.Schema, StructType]:
+def schema_of(
+    plan: ScanPlan | AllColumns, scan: Scan, spark: SparkSession
+) -> tuple[pa.Schema, StructType]:
     """The wire types of a plan's columns, and the schema of its DataFrame."""
     wire, told = _told(plan, scan.sources)
     source = name_of(scan)

@@ -15,7 +15,7 @@ from pageseek.spark.columns.types import arrow_type
 from pageseek.spark.datasource.growing import OPTIONS, Growing
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.pushed_filters import node_of
-from pageseek.spark.session.one_spelling import planned
+from pageseek.spark.session.one_spelling import all_columns
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.sources.narrowed import narrowed
 from pageseek.spark.sources.options import TextOptions, parsed
@@ -70,8 +70,8 @@ class Planning:
 
     def schema(self) -> StructType:
         """The columns that the options and files say."""
-        scan, plan = planned(self.scan())
-        made = schema_of(plan, scan, self.session)[1]
+        scan, columns = all_columns(self.scan())
+        made = schema_of(columns, scan, self.session)[1]
         if not made.names:
             raise UnsupportedError(
                 "a Python Data Source has at least one column: name one in `columns`"

@@ -15,7 +15,7 @@ from pageseek.spark.filters.binding import Binding
 from pageseek.spark.lookups.lookup_keys import form_of
 from pageseek.spark.lookups.lookup_task import Probe
 from pageseek.spark.session.names import Columns
-from pageseek.spark.session.one_spelling import planned
+from pageseek.spark.session.one_spelling import all_columns
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.opening import opened
 
@@ -85,7 +85,7 @@ class Files:
         own = tuple(known.output(name) for name in on)
         whole = None
         if columns is None:
-            every, whole = planned(binding.scan)
+            every, whole = all_columns(binding.scan)
             known = Binding(spark, every).columns
             columns = whole.schema.names
         pairs = [(known.output(name), name) for name in columns]
@@ -95,18 +95,19 @@ class Files:
         selected = known.respelled(every).select(*dict.fromkeys((*own, *output)))
         kinds = [known.kind((name,)) for name in own]
         if whole is None or not set(own) <= set(whole.schema.names):  # which raises what is wrong
-            selected, plan = planned(selected)
+            selected, found = all_columns(selected)
         else:
             fields = [whole.schema.field(name) for name in dict.fromkeys((*own, *output))]
-            plan = replace(whole, request=selected._request, schema=pa.schema(fields))
-        wire, schema = schema_of(plan, selected, spark)
+            found = replace(whole, request=selected._request, schema=pa.schema(fields))
+        wire, schema = schema_of(found, selected, spark)
         for one in (*own, *output):
             if one not in wire.names:
                 raise PredicateError(
                     f"{one!r} is a field of a struct: name columns of the top level"
                 )
         forms = [
-            form_of(kind, plan.schema.field(one).type) for kind, one in zip(kinds, own, strict=True)
+            form_of(kind, found.schema.field(one).type)
+            for kind, one in zip(kinds, own, strict=True)
         ]
         return cls(
             selected,

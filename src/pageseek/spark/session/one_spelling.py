@@ -16,7 +16,7 @@ from pageseek.dataset.spelling import has_structs, respelled, unified
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import Options
 from pageseek.scan.scan import Scan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scan.scan_plan import AllColumns, ScanPlan
 from pageseek.spark.session.settings import Settings
 
 
@@ -75,6 +75,13 @@ def planned(scan: Scan) -> tuple[Scan, ScanPlan]:
     plan = scan.plan()
     made = unified_scan(scan, plan.schema)
     return (scan, plan) if made is scan else (made, made.plan())
+
+
+def all_columns(scan: Scan) -> tuple[Scan, AllColumns]:
+    """The scan, as `unified_scan` makes it by the columns of all its files, and these."""
+    columns = scan._execution.columns()
+    made = unified_scan(scan, columns.schema)
+    return (scan, columns) if made is scan else (made, made._execution.columns())
 
 
 def _as_spelled(scan: Scan, fields: Sequence[pa.Field]) -> Scan:

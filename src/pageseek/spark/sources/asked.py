@@ -11,7 +11,7 @@ from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.row_metadata import quoted
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.sparks import is_sparks, known_of, named_in
-from pageseek.spark.session.one_spelling import planned
+from pageseek.spark.session.one_spelling import all_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,8 +76,8 @@ class Asked(NamedTuple):
             needed = list(dict.fromkeys(asked))
             every: list[str] = []
             if behind is not None:
-                made, plan = planned(made)
-                every = plan.schema.names
+                made, known = all_columns(made)
+                every = known.schema.names
             wanted = made.select(*needed)
             if behind is not None:
                 named = named_in(behind, every)
@@ -87,7 +87,7 @@ class Asked(NamedTuple):
                 needed = [n for n in dict.fromkeys([*needed, *named]) if n not in folders]
                 needed += folders
                 if inside:
-                    schema = schema_of(wanted.plan(), wanted, spark)[1]
+                    schema = schema_of(wanted._execution.columns(), wanted, spark)[1]
             made = made.select(*needed)
         return cls(made, behind, asked, columns, schema)
 

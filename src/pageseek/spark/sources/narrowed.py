@@ -94,14 +94,16 @@ def _types(
     spark: SparkSession, scan: Scan, schema: StructType, names: Sequence[str]
 ) -> pa.Schema | None:
     """The columns of a schema as Arrow has them; None where all are columns of the files in the types that these have."""
-    plan = scan.plan()
-    found = {field.name: field.dataType.simpleString() for field in schema_of(plan, scan, spark)[1]}
+    columns = scan._execution.columns()
+    found = {
+        field.name: field.dataType.simpleString() for field in schema_of(columns, scan, spark)[1]
+    }
     wanted = {n: f.dataType.simpleString() for n, f in zip(names, schema, strict=True)}
     if wanted.items() <= found.items():
         return None
     return pa.schema(
         [
-            plan.schema.field(name).with_nullable(True)
+            columns.schema.field(name).with_nullable(True)
             if found.get(name) == wanted[name]
             else pa.field(name, arrow_type(field.dataType, field.name))
             for name, field in zip(names, schema, strict=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pageseek.base.errors import FileChangedError
 from pageseek.format.chunks import chunk_range
 from pageseek.scan.plan import FilePlan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scan.scan_plan import AllColumns, ScanPlan
 from pageseek.spark.session.names import Columns
 from pageseek.storage.hive import Partitions
 from pageseek.storage.local import seen, version_of
@@ -76,13 +76,13 @@ def _places(plan: FilePlan, columns: Columns) -> list[int] | None:
     return made
 
 
-def folders_of(plan: ScanPlan) -> pa.Schema:
+def folders_of(plan: ScanPlan | AllColumns) -> pa.Schema:
     """The columns whose values are in the names of folders."""
     dataset_schema = plan.request.dataset_schema
     return pa.schema([]) if dataset_schema is None else dataset_schema.folders
 
 
-def folders_last(plan: ScanPlan, names: Sequence[str]) -> bool:
+def folders_last(plan: ScanPlan | AllColumns, names: Sequence[str]) -> bool:
     """Whether the columns of folders are all there, behind the others: so Spark's reader gives its rows."""
     folders: list[str] = folders_of(plan).names
     return list(names[len(names) - len(folders) :]) == folders

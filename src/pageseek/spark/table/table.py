@@ -16,7 +16,7 @@ from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import schema_of, types_of
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.catalyst import Node
-from pageseek.spark.session.one_spelling import planned
+from pageseek.spark.session.one_spelling import all_columns
 from pageseek.spark.table.native import has_plain_types
 from pageseek.spark.table.native_files import folders_last
 from pageseek.spark.tasks.metrics import Run
@@ -69,16 +69,16 @@ class SourceTable:
         self.scan = scan
         self._watched = _reached(scan) if choices.pinned else ()
         self._versions = self._now()
-        self.scan, plan = planned(scan)
+        self.scan, columns = all_columns(scan)
         scan = self.scan
-        self.schema = self.whole = schema_of(plan, scan, spark)[1]
-        self._types = plan.schema
+        self.schema = self.whole = schema_of(columns, scan, spark)[1]
+        self._types = columns.schema
         if not set(scan._request.columns or ()) <= set(self.schema.names):  # fields of structs
             tops = scan.select(*self.schema.names)
-            wide = tops.plan()
+            wide = tops._execution.columns()
             self.whole, self._types = schema_of(wide, tops, spark)[1], wide.schema
         self._is_free = file_values.is_free(self.schema.names)
-        known = folders_last(plan, self.schema.names) and has_plain_types(self.schema)
+        known = folders_last(columns, self.schema.names) and has_plain_types(self.schema)
         if scan._request.filter is not None or not known:
             self.choices = replace(choices, native=False)
         self.last: Run | None = None
