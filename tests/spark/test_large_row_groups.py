@@ -113,6 +113,11 @@ def test_the_report_counts_a_shared_row_group_and_its_pages_once(spark: Any, one
         == said["pages"]["read"]
         == ps.open(one).offset_index(0, "k").num_pages * 2
     )
+    total, few = said["pages"]["total"], ours.where("k >= 20000")
+    assert few.collect()
+    said = report(few).to_dict()
+    assert said["pages"]["total"] == total > said["pages"]["read"]
+    assert said["pages"]["pruned_by"] == {"column_index": total - said["pages"]["read"]}
 
 
 @pytest.mark.spark

@@ -90,7 +90,8 @@ class ChunkReport(LeafReport):
     """One leaf of one row group.
 
     `known`: the number of its pages by the metadata; None where they do not say. `kept`: those that the plan leaves (None:
-    all), and `by` the mechanism that ruled out the others. `limited`: those that the limit saved. `beyond`: those that an
+    all), and `by` the mechanism that ruled out the others. `late`: whether those are counted when they are read, which is done
+    piece by piece, since they were planned elsewhere. `limited`: those that the limit saved. `beyond`: those that an
     aggregate left out for their bounds.
     """
 
@@ -98,6 +99,7 @@ class ChunkReport(LeafReport):
     known: int | None = None
     kept: int | None = None
     by: str = ""
+    late: bool = False
     limited: int = 0
     beyond: int = 0
 

@@ -59,6 +59,25 @@ def account(
     return total, held
 
 
+def count_kept(
+    file: FileMetadata, bound_request: BoundRequest, plan: GroupPlan, report: Report
+) -> None:
+    """Count the pages that a plan has left of a row group that is read, where planning did not count them in this report."""
+    if report.chunks is None:
+        return
+    sure = plan.ranges if plan.fully_matched else plan.matching
+    cut = TAKE if bound_request.request.selects_rows else LIMIT
+    for leaf in bound_request.leaves.required(file)(plan.row_group):
+        chunk = report.chunks.get((file.name, plan.row_group, leaf.name))
+        offsets = file.offset_indexes.get((plan.row_group, leaf.index))
+        if chunk is None or offsets is None or not (chunk.late or chunk.kept is None):
+            continue
+        tested = sure and leaf.index not in bound_request.leaves.payload
+        left = offsets.pages_of(plan.ranges - sure if tested else plan.ranges)
+        chunk.kept = (chunk.kept or 0) + len(left)
+        chunk.late, chunk.by = True, plan.by or chunk.by or cut
+
+
 def count_limited(
     file: FileMetadata,
     row_group: int,

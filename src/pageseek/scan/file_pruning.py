@@ -65,6 +65,7 @@ def prune_pages(
                 _NO_ROWS if use.tests_payload else remaining.fully_matched,
                 True,
                 ignored[group.row_group],
+                by=remaining.pruned_by,
             )
         pruned.append(part)
         if part.ranges:

@@ -17,6 +17,7 @@ from pageseek.base.report import Report
 from pageseek.format.chunks import declared_pages
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
+from pageseek.scan.accounting import count_kept
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.file_pruning import prune_pages
 from pageseek.scan.late_offsets import load_planned_offsets
@@ -144,6 +145,8 @@ class FileScan:
                 continue
             if file.dropped.get(number, NO_LEAVES) - ignored:  # by another scan, meanwhile
                 continue
+            if ranges is group.ranges:
+                count_kept(file, self.bound_request, group, report)
             report.done(file.name, number, ranges.num_rows, total, group.counted)
             return Rows(found, arrays)
 

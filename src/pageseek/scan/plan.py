@@ -32,6 +32,8 @@ class GroupPlan:
         Whether other pieces of the row group are read by themselves.
     counted : bool
         Whether the report counts the row group by these rows: by one of its pieces.
+    by : str
+        The mechanism that ruled out its other rows last; empty if none did, or the footer alone was asked.
     """
 
     row_group: int
@@ -43,6 +45,7 @@ class GroupPlan:
     ignored: frozenset[int] = frozenset()
     divided: bool = False
     counted: bool = True
+    by: str = ""
 
 
 class Footer(NamedTuple):

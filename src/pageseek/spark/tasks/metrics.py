@@ -194,6 +194,8 @@ def joined(planned: Report, reports: list[Report]) -> Report:
                 found.add(chunk)
                 found.pages_total = total
                 found.limited += chunk.limited
+                if chunk.late:
+                    found.kept = (found.kept or 0) + (chunk.kept or 0)
                 found.beyond += chunk.beyond
         made.executed |= part.executed
     made.join_all(reports)
