@@ -18,7 +18,20 @@ MOST_ROWS, MOST_COLUMNS = 50_000, 60
 
 def rows(frame: Any) -> list[str]:
     """The rows, as texts in one order."""
-    return sorted(map(repr, frame.collect()))
+    return sorted(repr(shown(row)) for row in frame.collect())
+
+
+def shown(value: Any) -> Any:
+    """A value with its Variants as JSON: the same one may have several encodings."""
+    from pyspark.sql.types import VariantVal
+
+    if isinstance(value, VariantVal):
+        return value.toJson()
+    if isinstance(value, (tuple, list)):
+        return [shown(one) for one in value]
+    if isinstance(value, dict):
+        return {key: shown(one) for key, one in value.items()}
+    return value
 
 
 def predicates(frame: Any, found: list[Any], rng: random.Random) -> Iterator[Any]:
@@ -34,7 +47,9 @@ def predicates(frame: Any, found: list[Any], rng: random.Random) -> Iterator[Any
         column = f.col("`" + field.name.replace("`", "``") + "`")
         value = rng.choice(found)[field.name]
         yield column.isNull()
-        if value is None or not isinstance(field.dataType, s.AtomicType):
+        if value is None or isinstance(field.dataType, s.VariantType):
+            continue
+        if not isinstance(field.dataType, s.AtomicType):
             continue
         literal = f.lit(value).cast(field.dataType)
         op = rng.choice(("=", "<", ">=", "<=>", "!="))

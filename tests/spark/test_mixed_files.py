@@ -104,3 +104,68 @@ def test_collations_of_later_files_are_seen(spark: Any, tmp_path: Path):
     for given in (ps.col("c2") == "abc", ps.col("l").any() == "X"):
         with pytest.raises(ps.UnsupportedError, match="has a collation"):
             read(spark, str(tmp_path), filter=given)
+
+
+def write_times(spark: Any, folder: Path, conf: Any) -> None:
+    """Files of Spark that store timestamps in different ways, which are one type to it."""
+    conf("spark.sql.parquet.int96RebaseModeInWrite", "CORRECTED")
+    conf("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
+    for i, kind in enumerate(("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS", "INT96")):
+        conf("spark.sql.parquet.outputTimestampType", kind)
+        made = spark.range(40 * i, 40 * i + 40, 1, 1).selectExpr(
+            "id",
+            "if(id % 7 = 3, null, timestamp_millis(id * 86400123 - 1000000)) t",
+            "named_struct('t', timestamp_millis(id), 'n', id) s",
+            "array(timestamp_millis(id), null) l",
+        )
+        made.write.mode("append").parquet(str(folder))
+
+
+def test_timestamps_that_are_stored_in_several_ways_are_one_column(
+    spark: Any, tmp_path: Path, conf: Any
+) -> None:
+    from pageseek.spark import aggregate, lookup, register
+
+    path = str(tmp_path / "times")
+    write_times(spark, tmp_path / "times", conf)
+    theirs = spark.read.parquet(path)
+    register(spark)
+    schema = "ID long, t timestamp, s struct<t: timestamp, x: int>, l array<timestamp>"
+    frames = {
+        "load": load(spark, path),
+        "tasks": load(spark, path, local=False, native=False),
+        "read": read(spark, path),
+        "format": spark.read.format("pageseek").load(path),
+    }
+    for zone in ("UTC", "America/New_York"):
+        conf("spark.sql.session.timeZone", zone)
+        for condition in (
+            "true",
+            "t = timestamp '1970-01-11 23:43:21.230Z'",
+            "t > '1970-03-01' and id < 130",
+            "t between timestamp '1970-02-01 01:00:00' and timestamp '1970-04-20'",
+            "s.t = timestamp_millis(50) or t is null",
+            "exists(l, x -> x = timestamp_millis(3))",
+            "t in (timestamp_millis(-1000000), timestamp_millis(85400123))",
+            "date(t) = date '1970-02-11'",
+            "t = s.t",
+            "t >= s.t",
+        ):
+            wanted = rows(theirs.where(condition))
+            for way, ours in frames.items():
+                assert ours.schema == theirs.schema, way
+                assert rows(ours.where(condition)) == wanted, (way, condition)
+        given = spark.read.format("pageseek").schema(schema).load(path)
+        assert rows(given.where("t > '1970-03-01'")) == rows(
+            spark.read.schema(schema).parquet(path).where("t > '1970-03-01'")
+        )
+    keys = theirs.where("id % 9 = 0").select("t")
+    assert rows(lookup(spark, path, keys, "t", ["id"])) == rows(
+        keys.join(theirs.select("t", "id"), "t")
+    )
+    most = theirs.agg({"t": "max"}).collect()
+    assert (
+        aggregate(spark, path, [("t", "max")]).collect()
+        == most
+        == load(spark, path).agg({"t": "max"}).collect()
+    )

@@ -132,6 +132,55 @@ def test_variants_that_are_shredded(
     assert read(spark, path, ["id"]).count() == 20
 
 
+def without_sparks(path: Path, other: Path) -> str:
+    """The same files as another writer leaves them, without Spark's key in the footer."""
+    other.mkdir()
+    for file in path.glob("*.parquet"):
+        data = file.read_bytes()
+        assert KEY in data
+        (other / file.name).write_bytes(data.replace(KEY, KEY.replace(b"spark", b"spork")))
+    return str(other)
+
+
+@pytest.mark.parametrize("shredded", ["true", "false"])
+def test_groups_that_the_file_calls_variants(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None], shredded: str
+) -> None:
+    conf("spark.sql.variant.writeShredding.enabled", shredded)
+    conf("spark.sql.variant.inferShreddingSchema", shredded)
+    spark.sql(
+        """select id, if(id % 3 = 1, null, parse_json('{"a": ' || id || ', "b": [1.5, "x", null]}')) v,
+        named_struct('w', parse_json(string(id)), 'k', id) s, array(parse_json('1'), null) l,
+        map('k', cast(null as variant), 'm', parse_json('"x"')) m from range(20)"""
+    ).coalesce(1).write.parquet(str(tmp_path / "own"))
+    path = without_sparks(tmp_path / "own", tmp_path / "others")
+    for source in (path, str(tmp_path / "own")):
+        native = spark.read.parquet(source)
+        assert "variant" in native.schema["v"].dataType.simpleString()
+        for ours in (load(spark, source), load(spark, source, local=False), read(spark, source)):
+            assert ours.schema == native.schema
+            wanted = (
+                "id",
+                "string(v)",
+                "string(s.w)",
+                "s.k",
+                "string(l[0])",
+                "l[1] is null",
+                "string(m['m'])",
+                "m['k'] is null",
+            )
+            assert sorted(ours.selectExpr(*wanted).collect()) == sorted(
+                native.selectExpr(*wanted).collect()
+            )
+            assert len(ours.collect()) == 20  # whole values, too
+    many = spark.range(250_000)  # as many as are left to Spark's own reader
+    many.selectExpr("id", "parse_json(string(id)) v").coalesce(1).write.parquet(
+        str(tmp_path / "many")
+    )
+    path = without_sparks(tmp_path / "many", tmp_path / "many others")
+    assert load(spark, path).selectExpr("sum(v::bigint)").collect() == [(249_999 * 125_000,)]
+
+
 def test_metadata_that_does_not_fit_counts_for_nothing(spark: Any, tmp_path: Path) -> None:
     given = b"""{"type": "struct", "fields": [
         {"name": "a", "type": "interval year to month", "nullable": true, "metadata": {}},

@@ -89,6 +89,7 @@ class _Options(NamedTuple):
     wide_unsigned: bool
     instants: bool
     binary_text: bool
+    int96_utc: bool
 
 
 class Options(_Options):
@@ -96,7 +97,8 @@ class Options(_Options):
 
     `wide_unsigned`: unsigned integers of 8 and 16 bits are signed ones of twice the bits, so that stored values outside of
     the declared range come out as they are. `instants`: times without a zone are instants, as if they were in UTC.
-    `binary_text`: bytes of which the file does not say what they are are text, which is not checked.
+    `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
+    timestamps are instants.
     """
 
     __slots__ = ()
@@ -110,6 +112,7 @@ class Options(_Options):
         wide_unsigned: bool = False,
         instants: bool = False,
         binary_text: bool = False,
+        int96_utc: bool = False,
     ) -> Self:
         self = super().__new__(
             cls,
@@ -120,6 +123,7 @@ class Options(_Options):
             wide_unsigned,
             instants,
             binary_text,
+            int96_utc,
         )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
@@ -310,7 +314,7 @@ def _natural(
     elif logical == L_TIMESTAMP and b in _UNITS and (physical == INT64 or wide):
         found = K_I64, pa.timestamp(_UNITS[b], "UTC" if a or options.instants else None)
     elif physical == INT96:
-        found = K_I64, pa.timestamp(options.int96_unit)
+        found = K_I64, pa.timestamp(options.int96_unit, "UTC" if options.int96_utc else None)
     elif physical == FIXED and logical == L_FLOAT16 and element.type_length == 2:
         found = K_F16, pa.float16()
     if found is None:

@@ -36,7 +36,7 @@ def register(spark: SparkSession, *, catalog: str | None = "pageseek") -> None:
         Of Spark 4.
     catalog : str, optional
         The name by which SQL reads paths: ``select * from pageseek.`/lake/events` ``. A database of this name would be
-        hidden: choose another name then, or None for no such name.
+        hidden: choose another name then, or None for no such name. Of Classic sessions: over Connect, SQL reads temporary views.
 
     Raises
     ------

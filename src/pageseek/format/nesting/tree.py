@@ -21,6 +21,7 @@ from pageseek.format.types import (
     ABSENT,
     L_LIST,
     L_MAP,
+    L_VARIANT,
     LeafType,
     Options,
     SchemaElement,
@@ -57,6 +58,8 @@ class Node:
         The range of the numbers of the leaves below it; equal if there are none.
     children : tuple of Node
         Fields of a struct; the element of a list; key and value of a map.
+    variant : bool
+        Whether the file calls a struct a VARIANT.
     """
 
     kind: Kind
@@ -69,6 +72,7 @@ class Node:
     children: tuple[Node, ...] = ()
     leaf: Leaf | None = None
     leaf_type: LeafType | None = None
+    variant: bool = False
 
     @property
     def name(self) -> str:
@@ -280,7 +284,11 @@ class _Builder:
         )
         kind = pa.struct([child.field for child in children])
         made = self._field(part, kind, part.optional, stored)
-        return Node("struct", made, part.optional, d, r, part.first_leaf, part.stop_leaf, children)
+        levels = (part.optional, d, r)
+        variant = part.element.logical == L_VARIANT
+        return Node(
+            "struct", made, *levels, part.first_leaf, part.stop_leaf, children, variant=variant
+        )
 
     def _listed(self, part: _Part, item: Node, d: int, r: int, stored: pa.Field | None) -> Node:
         kind = like_list(None if stored is None else stored.type, item.field)

@@ -367,7 +367,7 @@ def _in_wire(value: Any, kind: Kind) -> Fraction | None:
 def _literal(value: int, kind: Kind) -> pa.Scalar:
     if not kind.is_instant:
         return pa.scalar(value, pa.date32())
-    return pa.scalar(value, pa.timestamp("us", None if kind.is_int96 else "UTC"))
+    return pa.scalar(value, pa.timestamp("us", "UTC"))
 
 
 def _values(e: ex.Compare | ex.IsIn) -> Any:

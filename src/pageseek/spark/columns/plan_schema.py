@@ -12,7 +12,7 @@ from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.scan import Scan
-from pageseek.spark.columns.row_metadata import refined, spark_fields
+from pageseek.spark.columns.row_metadata import refined, spark_fields, variants_of
 from pageseek.spark.columns.types import spark_schema, wire_field, wire_schema
 from pageseek.storage import Source
 from pageseek.storage.redact import shown_path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
+    from pageseek.format.nesting import Node
     from pageseek.scan.scan_plan import AllColumns, ScanPlan
 
 
@@ -50,9 +51,22 @@ def _told(
         found |= {name: f.with_name(name) for (_, name), f in zip(same, wires, strict=True)}
         if same and (dataset_schema is None or dataset_schema.given is None):
             told = spark_fields(file.key_value_metadata)
-            fields |= {name: told[c.name] for c, name in same if c.name in told}
+            for column, name in same:
+                own = told.get(column.name)
+                if own is None and column.node is not None:
+                    own = _of_variants(column.name, column.node)
+                if own is not None:
+                    fields[name] = own
     first = sources[0].name if sources else ""
     return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema]), fields
+
+
+def _of_variants(name: str, node: Node) -> StructField | None:
+    """A column as the file's own schema tells it, if there are Variants in it."""
+    from pyspark.sql.types import StructField
+
+    kind = variants_of(node)
+    return None if kind is None else StructField(name, kind)
 
 
 def paths_of(wanted: StructType, whole: StructType) -> list[str]:

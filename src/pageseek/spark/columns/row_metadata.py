@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
+    from pageseek.format.nesting import Node
+
 KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
@@ -43,6 +45,22 @@ def spark_fields(pairs: Mapping[bytes, bytes | None]) -> dict[str, StructField]:
             continue
         made[field.name] = field
     return made
+
+
+def variants_of(node: Node) -> DataType | None:
+    """A type that has the Variants of a column where the file has groups that it calls so; None if it has none."""
+    from pyspark.sql import types as s
+
+    if node.variant:
+        return s.VariantType() if hasattr(s, "VariantType") else None
+    below = [variants_of(child) for child in node.children]
+    if not any(below):
+        return None
+    if node.kind == "struct":
+        named = zip(node.children, below, strict=True)
+        return s.StructType([s.StructField(child.name, kind) for child, kind in named if kind])
+    parts = [kind or s.NullType() for kind in below]
+    return s.MapType(*parts) if node.kind == "map" else s.ArrayType(*parts)
 
 
 def _known(node: Any) -> Any:

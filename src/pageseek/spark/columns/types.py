@@ -18,7 +18,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.format.columns import Column
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
-from pageseek.format.types import INT96, L_ENUM, logical_of
+from pageseek.format.types import L_ENUM, logical_of
 from pageseek.spark.columns.variant import whole_values
 
 if TYPE_CHECKING:
@@ -158,10 +158,8 @@ def _no_type(kind: pa.DataType, name: str, source: str) -> UnsupportedError:
 
 
 def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
-    """The wire type of a leaf. As in Spark's own reader, INT96 is a timestamp with a time zone, and ENUM is text."""
+    """The wire type of a leaf. As in Spark's own reader, ENUM is text."""
     wire = wire_type(kind)
-    if leaf.element.type == INT96:
-        return pa.timestamp("us", "UTC")
     if logical_of(leaf.element)[0] == L_ENUM and wire in (pa.binary(), pa.large_binary()):
         return pa.string() if wire == pa.binary() else pa.large_string()
     if wire is None:

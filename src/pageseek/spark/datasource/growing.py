@@ -35,6 +35,11 @@ class Listed:
     group: int
     source: Source
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the file is still on this machine's disk. Of a file in a store only reading it tells."""
+        return self.source.filesystem is not None or os.path.exists(self.source.path)
+
 
 class Growing:
     """The files of a source that grows."""
@@ -108,7 +113,8 @@ class Growing:
         }
         if not wanted <= self._known.keys():
             self.listed()
-        gone = len(wanted - self._known.keys())
+        there = {mark for mark in wanted & self._known.keys() if self._known[mark].is_there}
+        gone = len(wanted - there)
         if gone:
             raise FileChangedError(
                 f"{self._source}: {gone:,} of {len(wanted):,} files of this batch of the stream are gone: put them back, or "

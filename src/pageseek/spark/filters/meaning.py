@@ -105,8 +105,9 @@ class _Meaning:
         if t.is_date(made):
             return self._each(e, lambda value: self._day(value, e), kind)
         if t.is_timestamp(made):
-            to = self._instant if kind.is_instant else self._local
-            moved = self._each(e, lambda value: to(value, kind, e), kind)
+            moved = self._each(
+                e, self._instant if kind.is_instant else lambda value: self._local(value, e), kind
+            )
             return _by_micros(moved) if kind.has_nanos else moved
         return e
 
@@ -218,8 +219,8 @@ class _Meaning:
             )
         return local
 
-    def _instant(self, value: Any, kind: Kind, e: ex.Expression) -> Any:
-        """The value to compare a column of instants with. INT96 is in UTC, and has no zone in this package."""
+    def _instant(self, value: Any) -> Any:
+        """The value to compare a column of instants with."""
         made = _moment(value)
         if isinstance(value, str) and made is value:
             return value
@@ -229,23 +230,13 @@ class _Meaning:
             made = SessionTime(made)
         if isinstance(made, SessionTime):
             made = self._zone.instant(made.local)
-        if not kind.is_int96:
-            return made
-        if isinstance(made, pa.TimestampScalar) and made.type.tz is not None:
-            return pa.scalar(made.value, pa.timestamp(made.type.unit))
-        if isinstance(made, dt.datetime) and made.tzinfo is not None:
-            return pa.scalar(_micros(made), pa.timestamp("us"))
-        if made is None:
-            return None
-        raise _refused(
-            e, "an INT96 timestamp is an instant to Spark; give a value with a time zone"
-        )
+        return made
 
     def _is_local(self, value: Any) -> bool:
         """Whether a time without a zone is one of the session's zone: in SQL, and as a text."""
         return self._text or isinstance(value, str)
 
-    def _local(self, value: Any, kind: Kind, e: ex.Expression) -> Any:
+    def _local(self, value: Any, e: ex.Expression) -> Any:
         """The value to compare a column of times without a zone with."""
         local: dt.datetime | None
         if isinstance(value, SessionTime):
@@ -281,8 +272,6 @@ class _Meaning:
             elif any(pa.types.is_decimal(leaf_type.storage) for leaf_type in (a, b)):
                 _check_digits(e, _digits_of(a.storage), _digits_of(b.storage))
             return
-        if one.is_int96 != other.is_int96:
-            raise _refused(e, f"an INT96 timestamp is an instant to Spark{_TURN_BACK}")
         if one.has_nanos or other.has_nanos:
             raise _refused(e, f"Spark compares microseconds, and there are nanoseconds{_TURN_BACK}")
 
@@ -324,7 +313,7 @@ def _is_same(kind: pa.DataType, column: Kind) -> bool:
     if pa.types.is_date(made):
         return bool(pa.types.is_date(kind))
     zones = pa.types.is_timestamp(kind) and (kind.tz is None) == (made.tz is None)
-    return bool(zones and not column.has_nanos and not column.is_int96)
+    return bool(zones and not column.has_nanos)
 
 
 # -- numbers ----------------------------------------------------------------------------------

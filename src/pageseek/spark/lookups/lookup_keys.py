@@ -18,7 +18,7 @@ from pageseek.spark.calendar.calendar_marks import first_of, has_calendar
 from pageseek.spark.session.names import Kind
 
 # How the values of a column are written in a condition. NANOSECONDS: only the range of the keys is a condition.
-PLAIN, ENUM, UNSIGNED, INT96_INSTANT, NANOSECONDS, INT96_NANOSECONDS = range(6)
+PLAIN, ENUM, UNSIGNED, NANOSECONDS = range(4)
 _MOST_UNSIGNED = (1 << 64) - 1
 _LAST_MICROSECOND = (1 << 63) - 1  # of a timestamp
 
@@ -27,7 +27,7 @@ def form_of(kind: Kind | None, made: pa.DataType) -> int:
     """How keys are compared with a column of the files. `made`: its type in the scan, which has the values of all files."""
     t = pa.types
     if t.is_timestamp(made) and made.unit == "ns":
-        return INT96_NANOSECONDS if kind is not None and kind.is_int96 else NANOSECONDS
+        return NANOSECONDS
     if t.is_uint64(made):
         return UNSIGNED
     if kind is None:
@@ -36,7 +36,7 @@ def form_of(kind: Kind | None, made: pa.DataType) -> int:
         0
     ] == L_ENUM:
         return ENUM
-    return INT96_INSTANT if kind.is_int96 else PLAIN
+    return PLAIN
 
 
 def condition(name: str, form: int, keys: pa.Array) -> ex.Expression:
@@ -50,9 +50,6 @@ def condition(name: str, form: int, keys: pa.Array) -> ex.Expression:
             keys = keys.filter(pc.greater_equal(keys, early))
         else:
             early = None
-    if form in (INT96_INSTANT, INT96_NANOSECONDS):  # which has no zone in this package
-        keys = keys.view(pa.int64()).view(pa.timestamp("us"))
-        early = None if early is None else pa.scalar(early.value, pa.timestamp("us"))
     test = _among(column, form, keys) if len(keys) else None
     if early is None:
         assert test is not None
@@ -69,10 +66,7 @@ def first_plain(kind: pa.DataType) -> pa.Scalar:
 
 def _among(column: ex.Column, form: int, keys: pa.Array) -> ex.Expression:
     """A condition that is TRUE for every row whose value, as it is stored, is among the keys."""
-    if form in (
-        NANOSECONDS,
-        INT96_NANOSECONDS,
-    ):  # all nanoseconds of a microsecond become that microsecond
+    if form == NANOSECONDS:  # all nanoseconds of a microsecond become that microsecond
         ends = pc.min_max(keys)
         low = ex.Compare(column, ">=", ends["min"])
         if ends["max"].value == _LAST_MICROSECOND:

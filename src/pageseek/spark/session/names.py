@@ -38,14 +38,14 @@ class Kind(NamedTuple):
 
     @property
     def is_int96(self) -> bool:
-        """Whether its type is INT96: an instant in Spark, although Arrow's type has no time zone."""
+        """Whether it is INT96 in the first file that has it."""
         return self.leaf.element.type == INT96
 
     @property
     def is_instant(self) -> bool:
         """Whether it is a TIMESTAMP of Spark, not a TIMESTAMP_NTZ."""
         made = self.leaf_type.storage
-        return self.is_int96 or (pa.types.is_timestamp(made) and made.tz is not None)
+        return bool(pa.types.is_timestamp(made) and made.tz is not None)
 
 
 class Columns:

@@ -56,7 +56,9 @@ def opened(
             made = scan(source, partitioning=given, **{**OPTIONS, **options})
         made = with_names(made, named)
     request = made._request
-    types = _with_untold(request.options._replace(wide_unsigned=True), made, settings)
+    types = _with_untold(
+        request.options._replace(wide_unsigned=True, int96_utc=True), made, settings
+    )
     made = spelled(replace(made, _request=replace(request, options=types)), settings, spelling)
     return overlaid(made, settings)
 

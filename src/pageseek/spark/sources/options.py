@@ -78,7 +78,9 @@ def parsed(given: Mapping[str, str], others: tuple[str, ...] = ()) -> TextOption
             instead = _OF_PARQUET.get(key) or offered(key, known)
             raise UnsupportedError(f"option {name!r} does not exist: {instead}")
     if not sources:
-        raise UnsupportedError("no path: name one in load(...), or as the option `path`")
+        raise UnsupportedError(
+            "no path: name one in load(...), or as the option `path`. Over Connect, tables do not hand theirs on: make a temporary view"
+        )
     return TextOptions(sources[0] if len(sources) == 1 else sources, table, scan, other)
 
 

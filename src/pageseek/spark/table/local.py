@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.spark.columns.row_metadata import as_stored
+from pageseek.spark.columns.types import to_wire
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.table.shim import java_class
 from pageseek.spark.tasks.sizing import size
@@ -59,7 +60,7 @@ def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: S
     told = {name: value for name, value in ((_TIMEZONE, "UTC"), (_LARGE, large)) if name in known}
     exact = pa.schema(to_arrow_schema(as_stored(schema), **told))
     pieces = [
-        batch.slice(start, _BATCH).cast(exact)
+        to_wire(batch.slice(start, _BATCH), exact, "rows of the driver")
         for batch in batches
         for start in range(0, batch.num_rows, _BATCH)
     ]

@@ -12,6 +12,7 @@ from pageseek.spark.table.local import is_small
 from pageseek.spark.table.native import is_native
 from pageseek.spark.table.native_files import files_of
 from pageseek.spark.table.shim import Proxy
+from pageseek.spark.table.table import GONE
 from pageseek.spark.table.wanted import Wanted
 from pageseek.spark.tasks.described import described
 from pageseek.spark.tasks.metrics import Run
@@ -21,6 +22,8 @@ from pageseek.spark.tasks.task import part_reader
 
 class PlannedScan(Proxy):
     """A scan of a table that is planned. It lives as long as Spark keeps its scan."""
+
+    gone = GONE
 
     def __init__(self, wanted: Wanted, confirmed: Confirmed) -> None:
         """`confirmed`: the versions of files that the store has confirmed for this scan."""

@@ -10,7 +10,7 @@ from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups
 from pageseek.spark.table.native import is_native, may_be_native
 from pageseek.spark.table.planned_scan import PlannedScan
 from pageseek.spark.table.shim import Proxy
-from pageseek.spark.table.table import SourceTable
+from pageseek.spark.table.table import GONE, SourceTable
 from pageseek.spark.table.wanted import Wanted
 
 
@@ -33,6 +33,8 @@ class ScanPlanner(Proxy):
     """Plans one scan of a table, with the settings that the session has then. Spark asks several questions about it; a store is
     asked for the version of a file once.
     """
+
+    gone = GONE
 
     def __init__(self, table: SourceTable) -> None:
         self.table, self._confirmed = table, Confirmed()

@@ -57,6 +57,11 @@ class Choices:
             raise ValueError(f"tasks={self.tasks}: at least 1")
 
 
+GONE = (
+    "; it was there when the DataFrame was made: call load again, for the files that are there now"
+)
+
+
 class SourceTable:
     """A source in a session, with what was chosen for it.
 

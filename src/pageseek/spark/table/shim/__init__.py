@@ -37,10 +37,14 @@ class Proxy:
 
         implements = ("java.util.function.BiFunction",)
 
+    gone = ""  # what to do about a file that is not there, as the end of the error
+
     def apply(self, question: str, about: Any) -> Any:
         """Answer by the method of this name. An error of this package is passed on as a text, without Python's stack."""
         try:
             return getattr(self, "on_" + question)(about)
+        except FileNotFoundError as error:
+            return f"{_ERROR}{type(error).__name__}: {error}{self.gone}"
         except (PageseekError, OSError) as error:
             return f"{_ERROR}{type(error).__name__}: {error}"
 
