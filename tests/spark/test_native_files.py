@@ -73,6 +73,33 @@ def test_each_action_compares_the_versions_of_the_files(
         assert sums(function(spark, str(tmp_path)).where("a < 9000")) == list(range(0, 18_000, 2))
 
 
+def test_times_that_a_file_may_have(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write(path)
+    for seconds in (
+        10_413_792_000,
+        9_223_372_036,
+        -1,
+        0,
+    ):  # the first as nanoseconds exceeds 64 bits: Java tells microseconds then
+        os.utime(path, ns=(0, seconds * 10**9 + 123_456_000))
+        found = load(spark, str(tmp_path)).where("a < 9000")
+        assert "leaves to Spark's reader" in found._jdf.queryExecution().toString()
+        assert sums(found) == list(range(0, 18_000, 2)), seconds
+
+
+def test_a_folder_that_became_a_file_is_a_change(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "k=1"
+    folder.mkdir()
+    write(folder / "a.parquet")
+    found = load(spark, str(tmp_path)).where("a < 9000").selectExpr("a + b as c")
+    assert len(found.collect()) == 9000
+    shutil.rmtree(folder)
+    folder.touch()
+    with pytest.raises(Exception, match=r"FileChangedError: .*a\.parquet: the file changed after"):
+        found.collect()
+
+
 def test_a_file_that_changes_while_a_query_is_planned_is_an_error(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +143,19 @@ def test_a_changed_file_beside_cached_rows_is_an_error(
     with pytest.raises(Exception, match=r"FileChangedError: .*a\.parquet: the file changed after"):
         both.collect()
     cached.unpersist()
+
+
+def test_names_are_those_of_the_call_if_case_begins_to_matter(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None]
+) -> None:
+    from pageseek.spark import register
+
+    register(spark)
+    write(tmp_path / "a.parquet")
+    found = spark.read.format("pageseek").schema("A long, B long").load(str(tmp_path))
+    assert "leaves to Spark's reader" in found._jdf.queryExecution().toString()
+    conf("spark.sql.caseSensitive", "true")
+    assert found.where("A >= 9000").count() == ROWS - 9000
 
 
 def test_executors_get_nothing_but_sparks_own_classes(spark: Any, tmp_path: Path) -> None:

@@ -57,6 +57,12 @@ class Columns:
         self.request = scan._request
         self._paths: dict[tuple[Path, bool], Path] = {}
 
+    @property
+    def are_respelled(self) -> bool:
+        """Whether the scan gives names in another case than files, and the session now takes them for others."""
+        schema = self.request.dataset_schema
+        return bool(schema is not None and schema.spelling) and self._settings.case_sensitive
+
     # -- types ------------------------------------------------------------------------------------
 
     def files(self) -> Iterator[tuple[Source, FileMetadata]]:

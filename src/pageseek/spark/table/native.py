@@ -100,6 +100,7 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         or (request.dataset_schema is not None and request.dataset_schema.given is not None)
         or COLUMN in {name.partition(".")[0] for name in folders_of(plan).names}
         or not set(folders_of(plan).types) <= _FOLDER_TYPES
+        or columns.are_respelled
         or not all(_may_name(file.source.path) for file in plan.files)
     ):
         return False

@@ -1,19 +1,23 @@
 package io.pageseek.spark;
 
 import java.io.IOException;
+import java.math.BigInteger;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
+import java.time.Instant;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 
 /** The versions of files that a plan has. The driver compares them with those of now: Spark's reader knows of none. */
 final class NativeVersions {
   private static final boolean HAS_NODES =
       FileSystems.getDefault().supportedFileAttributeViews().contains("unix");
+
+  private static final BigInteger SECOND = BigInteger.valueOf(1_000_000_000);
 
   private final Map<Path, String> planned = new HashMap<>();
 
@@ -48,9 +52,13 @@ final class NativeVersions {
     try {
       Map<String, Object> told =
           Files.readAttributes(path, (HAS_NODES ? "unix:ino," : "") + "size,lastModifiedTime");
-      long time = ((FileTime) told.get("lastModifiedTime")).to(TimeUnit.NANOSECONDS);
+      Instant changed = ((FileTime) told.get("lastModifiedTime")).toInstant();
+      BigInteger seconds = BigInteger.valueOf(changed.getEpochSecond()); // as nanoseconds they may exceed a long
+      BigInteger time = seconds.multiply(SECOND).add(BigInteger.valueOf(changed.getNano()));
       return (HAS_NODES ? told.get("ino") + ":" : "") + told.get("size") + ":" + time;
-    } catch (NoSuchFileException e) {
+    } catch (AccessDeniedException e) {
+      throw new IllegalStateException(path + ": its version cannot be told", e);
+    } catch (FileSystemException e) { // it is gone, or one of its folders is
       return "none";
     } catch (IOException e) {
       throw new IllegalStateException(path + ": its version cannot be told", e);
