@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from pageseek.spark.writing.targets import Target
 from pageseek.spark.writing.write_task import WriteSpec, folder_name, write_partition
 from pageseek.storage.listing import on_disk
 from pageseek.storage.output_folders import OutputFolder, output_folder
+from pageseek.storage.writing import writer
+from support.object_server.server import ObjectServer
 
 
 class Killed(BaseException):
@@ -161,6 +164,154 @@ def test_a_write_that_raises_takes_its_files_back(tmp_path: Path, monkeypatch: p
     staging.close()
     assert keys(folder, tmp_path) == list(range(100, 120))
     assert [name for name in os.listdir(tmp_path) if STAGING in name] == []
+
+
+LONG = "x" * 300
+FOLDERS = [f"p={LONG}", f"p=1/q={LONG}", "p=x\0y", "p=1/q=\0", "taken/p=1"]
+
+
+def named(files: dict[str, str], folder: str) -> dict[str, str]:
+    """The files: one in a folder that can be, the next in one that cannot."""
+    (a, first), (b, second) = files.items()
+    return {a: f"p=0/q=0/{first}", b: f"{folder}/{second}"}
+
+
+def there(path: Path) -> list[str]:
+    """All files and folders."""
+    return sorted(str(one.relative_to(path)) for one in path.rglob("*"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are others there")
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("wrong", FOLDERS)
+def test_a_name_that_cannot_be_does_not_block_the_folder(
+    tmp_path: Path, wrong: str, overwrite: bool
+):
+    folder = output_folder(tmp_path)
+    write_all(folder, 100)
+    (tmp_path / "taken").write_bytes(b"")
+    before = there(tmp_path)
+    staging = begin(folder)
+    files = named(staged(staging, 0), wrong)
+    with pytest.raises((OSError, ValueError)):
+        staging.publish(files, visible(folder) if overwrite else [], overwrite)
+    staging.close()
+    assert there(tmp_path) == before
+    assert keys(folder, [str(path) for path in tmp_path.glob("part-*")]) == list(range(100, 120))
+    write_all(folder, 0, overwrite=True)
+    assert keys(folder, tmp_path) == list(range(20))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are others there")
+@pytest.mark.parametrize("wrong", FOLDERS)
+@pytest.mark.parametrize("moves", [0, 1])
+def test_a_dead_write_to_a_name_that_cannot_be_is_taken_back(
+    tmp_path: Path, wrong: str, moves: int
+):
+    folder = output_folder(tmp_path)
+    (tmp_path / "taken").write_bytes(b"")
+    staging = begin(folder)
+    files = named(staged(staging, 0), wrong)
+    folder.put(f"{staging.name}/{commit.MANIFEST}", manifest(files))
+    folder.move(dict(list(files.items())[:moves]))
+    commit._unlock(staging._lock)
+    recover(folder, stale_after=1e9)
+    assert there(tmp_path) == ["taken"]
+
+
+def test_all_files_are_tried_before_the_error_of_one_is_raised(tmp_path: Path):
+    for name in ("a", "c", "d/e"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "x").write_bytes(b"")
+    with pytest.raises(OSError, match="b'"):
+        output_folder(tmp_path).delete(["none", "a", "b", "c", "d/e"])
+    assert there(tmp_path) == ["b", "b/x"]
+
+
+@pytest.mark.parametrize("wrong", [LONG, "x\0y", "é" * 127])
+def test_a_task_refuses_a_value_that_names_no_folder(tmp_path: Path, wrong: str):
+    staging = begin(output_folder(tmp_path))
+    spec = spec_of(staging, partition_by=("p", "q"))
+
+    def rows(*values: str) -> Iterator[pa.RecordBatch]:
+        for value in values:
+            yield pa.record_batch({"k": pa.array([1]), "p": ["fine"], "q": [value]})
+
+    given = rows("fine", wrong, "more")
+    (row,) = write_partition(spec, 3, given).to_pylist()
+    assert list(given) == []
+    assert (row["staged"], row["name"], row["partition"]) == (None, None, 3)
+    assert re.search(
+        r"column 'q' has the value '(x\S*|é+)'.*cannot name a folder.*partition by a shorter",
+        row["refused"],
+    )
+    assert len(row["refused"]) < 400 + len(str(tmp_path))
+    (row,) = write_partition(spec, 3, rows("é" * 126)).to_pylist()
+    assert row["refused"] is None
+    staging.publish({row["staged"]: row["name"]}, [], False)
+    staging.close()
+    assert keys(output_folder(tmp_path), tmp_path) == [1]
+
+
+def test_files_for_a_table_are_brought_all_or_none(tmp_path: Path):
+    folder = output_folder(tmp_path)
+    staging = begin(folder)
+    files = named(staged(staging, 0), "p=1")
+    os.unlink(folder.source(list(files)[1]).path)
+    with pytest.raises(FileNotFoundError):
+        staging.bring(files)
+    staging.close()
+    assert there(tmp_path) == []
+
+
+def test_keys_that_a_store_does_not_take_block_nothing(object_server: ObjectServer):
+    stores = pytest.importorskip("obstore.store", reason="pip install 'pageseek[obstore]'")
+    object_server.put("bucket/other", b"")
+    store = stores.S3Store(
+        "bucket", endpoint=object_server.endpoint, region="us-east-1", skip_signature=True,
+        client_options={"allow_http": True},
+    )  # fmt: skip
+    folder = output_folder((store, "lake"))
+    assert folder.refused("p=" + 1017 * "x") is None  # with the name of the folder, 1,024
+    assert (
+        folder.refused("p=" + 1018 * "x")
+        == "a name of 1025 bytes in the store, and stores take 1024"
+    )
+    assert folder.refused("p=\0") is not None
+    staging = begin(folder)
+    long = "p=" + 1100 * "x"
+    folder.put(f"{staging.name}/{commit.MANIFEST}", manifest({"a": f"{long}/a", "b": "p=1/b"}))
+    folder.put("p=1/b", b"x")
+    with pytest.raises(PageseekError):
+        folder.put(f"{long}/a", b"x")
+    with pytest.raises(PageseekError):
+        writer(folder.source(long)).delete()
+    recover(folder, stale_after=0)
+    assert folder.names() == []
+
+
+def test_a_store_out_of_reach_is_not_asked_for_each_file():
+    stores = pytest.importorskip("obstore.store", reason="pip install 'pageseek[obstore]'")
+    folder = output_folder((stores.MemoryStore(), "lake"))
+    tried = []
+
+    class Refusing:
+        def __init__(self, name: str) -> None:
+            tried.append(name)
+
+        def delete(self) -> None:
+            raise PageseekError("no")
+
+        def exists(self) -> bool:
+            raise PageseekError("out of reach")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pageseek.storage.output_folders.writer", Refusing)
+        with pytest.raises(PageseekError, match="^no$"):
+            folder.delete([str(i) for i in range(500)])
+    assert 16 <= len(tried) < 64
 
 
 def test_without_locks_the_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -147,8 +147,10 @@ def test_modes(spark: Any, tmp_path: Path):
     assert (done.rows, len(done.files), count()) == (100, 3, 100)
     assert {str(p.relative_to(folder)) for p in data(folder)} == {file.name for file in done.files}
     assert (folder / "_SUCCESS").exists()
-    with pytest.raises(FileExistsError, match='mode="append"'):
-        write(frame, folder)
+    for mode in ({}, {"mode": "error"}, {"mode": "errorifexists"}):
+        with pytest.raises(FileExistsError, match='mode="append"'):
+            write(frame, folder, **mode)
+    write(frame, tmp_path / "other", mode="errorifexists")
     assert write(frame, folder, mode="ignore").files == ()
     assert count() == 100
     write(frame, folder, mode="append")
@@ -203,6 +205,42 @@ def test_a_lookup_reads_one_page_of_one_file(spark: Any, tmp_path: Path):
     absent = ps.scan(str(tmp_path)).filter("h = 'absent'").explain(analyze=True).to_dict()
     assert absent["bytes"]["data"] == 0
     assert {e.kind for e in ps.index.list(str(files[0]))} >= {"bloom", "distinct"}
+
+
+def test_files_without_ranges_get_as_many_rows(spark: Any, tmp_path: Path):
+    frame = spark.range(0, 1000, 1, 7).selectExpr("id", "id % 2 p")
+    write(frame, tmp_path / "a", files=3)
+    counts = [pq.read_metadata(file).num_rows for file in data(tmp_path / "a")]
+    assert len(counts) == 3
+    assert sum(counts) == 1000
+    assert min(counts) > 320
+    write(frame, tmp_path / "b", files=3, partition_by="p")
+    assert len(data(tmp_path / "b")) == 6
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_value_that_names_no_folder_is_refused_and_nothing_is_lost(
+    spark: Any, tmp_path: Path, mode: str
+):
+    write(spark.range(3).selectExpr("id", "'a' p"), tmp_path, partition_by="p")
+    before = sorted(tmp_path.rglob("*"))
+    shown = {
+        "repeat('x', 300)": r"'x{40}'\.\.\. \(of length 300\)",
+        "'x' || chr(0) || 'y'": r"'x\\x00y'",
+        "string(X'ff41')": "not UTF-8",
+    }
+    for value, as_shown in shown.items():
+        frame = spark.range(0, 20_000, 1, 3).selectExpr(
+            "id", f"if(id in (7, 19000), {value}, 'v' || id % 5) p"
+        )
+        with pytest.raises(UnsupportedError, match=f"column 'p' .*{as_shown}.*shorter"):
+            write(frame, tmp_path, mode=mode, partition_by="p")
+        assert sorted(tmp_path.rglob("*")) == before
+    write(spark.range(5).selectExpr("id", "'b' p"), tmp_path, mode="append", partition_by="p")
+    assert spark.read.parquet(str(tmp_path)).groupBy("p").count().orderBy("p").collect() == [
+        ("a", 3),
+        ("b", 5),
+    ]
 
 
 def test_columns_of_indexes_are_named_by_the_rule_of_all_names(
@@ -284,6 +322,9 @@ def test_bad_requests_are_refused_before_a_task_runs(spark: Any, tmp_path: Path)
         write(frame.selectExpr("id", "id"), tmp_path / "x")
     with pytest.raises(UnsupportedError, match="compression"):
         write(frame, tmp_path / "x", compression="lzo")
+    for no_frame in ([1], spark, None):
+        with pytest.raises(TypeError, match=r"a DataFrame of PySpark is wanted, not \w+: make one"):
+            write(no_frame, tmp_path / "x")
     assert not (tmp_path / "x").exists()
     (tmp_path / "t" / "_delta_log").mkdir(parents=True)
     (tmp_path / "t" / "_delta_log" / f"{0:020}.json").write_text("{}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,9 +15,13 @@ from pageseek.storage.atomic_files import settle
 from pageseek.storage.files import Files, Place
 from pageseek.storage.listing import is_hidden
 from pageseek.storage.resolve import Source, place
-from pageseek.storage.writing import writer
+from pageseek.storage.writing import Writer, writer
 
 AT_ONCE = 16  # requests under way
+MOST_FAILURES = 16  # deletions that fail before a store is taken to be out of reach
+LONGEST_KEY = 1024  # bytes of a key in S3 and GCS; Azure takes as many characters
+# what systems say of names that no file can have; not all take the same
+_NO_NAME = frozenset((errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ))
 
 
 class OutputFolder:
@@ -34,6 +39,20 @@ class OutputFolder:
     def source(self, name: str) -> Source:
         """A file in it."""
         return Source(os.path.join(self.path, *name.split("/")))
+
+    def refused(self, name: str) -> str | None:
+        """Why no file in the folder can have a name; None if one can."""
+        inner = (os.path.join(self.path, one) for one in name.split("/"))
+        for path in (*inner, self.source(name).path):
+            try:
+                os.lstat(path)
+            except ValueError:  # NUL, or a sign that the system's encoding lacks
+                return "names of files have no such character"
+            except OSError as error:
+                if error.errno in _NO_NAME:
+                    size = len(os.fsencode(os.path.relpath(path, self.path)))
+                    return f"{os.strerror(error.errno).lower()} ({size} bytes)"
+        return None
 
     def names(self, below: str = "") -> list[str]:
         """All files below the folder, or below one inside, hidden ones too; links to folders are followed where readers do so."""
@@ -112,20 +131,28 @@ class OutputFolder:
         return found
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete files, those that are there, and folders that are empty then."""
-        folders = set()
+        """Delete files, those that are there, and folders that are empty then. The error of one is raised when all were tried."""
+        folders, failed = set(), None
         for name in names:
             path = self.source(name).path
-            with suppress(FileNotFoundError):
+            try:
                 os.unlink(path)
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except (OSError, ValueError) as error:
+                if self.refused(name) is None:
+                    failed = failed or error
             folders.add(os.path.dirname(path))
         for folder in folders:
             while folder != self.path and folder.startswith(self.path):
                 try:
                     os.rmdir(folder)
-                except OSError:  # not empty
-                    break
+                except (OSError, ValueError):
+                    if os.path.lexists(folder):  # not empty
+                        break
                 folder = os.path.dirname(folder)
+        if failed is not None:
+            raise failed
 
     def drop(self, name: str) -> None:
         """Delete a folder inside and all that is in it, as far as that is possible now."""
@@ -153,6 +180,14 @@ class StoreFolder(OutputFolder):
     def source(self, name: str) -> Source:
         path = f"{self.path}/{name}" if self.path else name
         return Source(path, self._files, retry_policy=self._retry_policy)
+
+    def refused(self, name: str) -> str | None:
+        if "\0" in name:  # listings in XML have no such character
+            return "names of files have no such character"
+        size = len(self.source(name).path.strip("/").encode())
+        if size <= LONGEST_KEY:
+            return None
+        return f"a name of {size} bytes in the store, and stores take {LONGEST_KEY}"
 
     def names(self, below: str = "") -> list[str]:
         top = f"{self.path}/{below}".rstrip("/")
@@ -204,12 +239,25 @@ class StoreFolder(OutputFolder):
         Place(self._files, there.path, self._retry_policy).ask(attempt, "to be given its name")
 
     def delete(self, names: Iterable[str]) -> None:
+        failed: list[Exception] = []
+
         def gone(name: str) -> None:
-            with suppress(FileNotFoundError):
-                writer(self.source(name)).delete()
+            if len(failed) >= MOST_FAILURES:
+                return
+            place = writer(self.source(name))
+            try:
+                place.delete()
+            except FileNotFoundError:
+                pass
+            except Exception as error:  # noqa: BLE001 - the other files go on, whatever it is
+                # some stores refuse to delete what can have no such name
+                if self.refused(name) is None and _may_be_there(place):
+                    failed.append(error)
 
         for _ in self._each([partial(gone, name) for name in names]):
             pass
+        if failed:
+            raise failed[0]
 
     def drop(self, name: str) -> None:
         with suppress(Exception):
@@ -218,6 +266,13 @@ class StoreFolder(OutputFolder):
     def _each(self, calls: list[Callable[[], None]]) -> Iterator[None]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             yield from pool.map(lambda call: call(), calls)
+
+
+def _may_be_there(place: Writer) -> bool:
+    try:
+        return place.exists()
+    except Exception:  # noqa: BLE001 - only an answer tells
+        return True
 
 
 def output_folder(path: Any, storage_options: Mapping[str, Any] | None = None) -> OutputFolder:

@@ -20,6 +20,8 @@ class _Refused(Exception):
 def answer(objects: Objects, request: Request) -> Answer:
     """Carry the request out."""
     method, path = request.method, request.path
+    if s3.too_long(path.partition("/")[2]):
+        return Answer.error(400, "KeyTooLongError", "Your key is too long")
     if method == "PROPFIND":
         return s3.properties(objects, path, request.headers.get("depth", "infinity"))
     bucket, _, key = path.partition("/")

@@ -21,6 +21,11 @@ def _time(seconds: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"
 
 
+def too_long(key: str) -> bool:
+    """Whether S3 takes no such key."""
+    return len(key.encode()) > 1024
+
+
 def _document(text: str) -> Answer:
     return Answer.of_bytes(200, (_header + text).encode())
 
@@ -110,9 +115,13 @@ def delete_many(objects: Objects, bucket: str, body: bytes) -> Answer:
         return Answer.error(400, "MalformedXML", str(error))
     space = document.tag.partition("}")[0] + "}" if document.tag.startswith("{") else ""
     keys = [found.text or "" for found in document.iter(f"{space}Key")]
+    rows = ""
     for key in keys:
+        if too_long(key):
+            rows += f"<Error><Key>{escape(key)}</Key><Code>KeyTooLongError</Code><Message>Your key is too long</Message></Error>"
+            continue
         objects.delete(f"{bucket}/{key}")
-    rows = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+        rows += f"<Deleted><Key>{escape(key)}</Key></Deleted>"
     return _document(f"<DeleteResult {_space}>{rows}</DeleteResult>")
 
 

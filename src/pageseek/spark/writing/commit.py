@@ -70,6 +70,15 @@ class Staging:
         folder.put(f"{self.name}/{PUBLISHED}", b"")
         _finish(folder, self.name, manifest)
 
+    def bring(self, files: Mapping[str, str]) -> None:
+        """Give staged files their names, which nobody reads before a commit of a table. All of them, or none."""
+        try:
+            self.folder.move(files, self.moved)
+        except BaseException:
+            with suppress(Exception):
+                self.folder.delete(files.values())
+            raise
+
     def close(self) -> None:
         """Settle what is left of the write, and give up the lock."""
         try:
@@ -136,7 +145,12 @@ def settle_write(folder: OutputFolder, staging: str) -> None:
         if f"{staging}/{PUBLISHED}" in names:
             _finish(folder, staging, manifest)
             return
-        folder.delete(manifest["files"].values())
+        files = manifest["files"]
+        # by a rename on a disk, a file is in one place only: whatever is wrong with the name it did not get, it is taken back
+        unmoved = [] if folder.far else [to for one, to in files.items() if one in names]
+        with suppress(Exception):
+            folder.delete(unmoved)  # for the folders that were made for them
+        folder.delete(set(files.values()).difference(unmoved))
         if manifest["marked"]:
             folder.put(SUCCESS, b"")
     folder.drop(staging)

@@ -131,7 +131,7 @@ class DeltaTarget(Target):
     ) -> int | None:
         self._refuse_nulls(made)
         names = {one.staged or "": one.name for one in made}
-        self.folder.move(names, staging.moved)  # nobody reads them before the log has them
+        staging.bring(names)  # nobody reads them before the log has them
         settled = False
         try:
             removed = self._commit(made, mode, dynamic)

@@ -151,7 +151,7 @@ class IcebergTarget(Target):
                     "of NaN: leave these rows out, or make their values NULL; nothing was written"
                 )
         names = {one.staged or "": one.name for one in made}
-        self.folder.move(names, staging.moved)  # nobody reads them before a snapshot has them
+        staging.bring(names)  # nobody reads them before a snapshot has them
         try:
             return self._commit(made, mode, dynamic)
         except (FileChangedError, FileExistsError, UnsupportedError):

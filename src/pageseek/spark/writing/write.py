@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
     from pyspark.sql.types import StructType
 
-LAYOUTS, MODES = ("lookup", "scan"), ("append", "overwrite", "error", "ignore")
+LAYOUTS = "lookup", "scan"
+MODES = "append", "overwrite", "error", "errorifexists", "ignore"
 GROUP_ROWS = 1 << 20
 ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
 _CODECS = {"uncompressed": "none", "lz4raw": "lz4", "lz4_raw": "lz4"}
@@ -106,7 +107,7 @@ def write(
         Both have page indexes.
     mode : {"error", "append", "overwrite", "ignore"}
         What to do if there are files: raise FileExistsError, add to them, replace them, or do nothing. With "overwrite" the new
-        files appear first, then the old ones go; the DataFrame may read from the same folder.
+        files appear first, then the old ones go; the DataFrame may read from the same folder. "errorifexists" is "error".
     sort_by : str, or sequence of str and (str, "ascending" | "descending"), optional
         The order of rows in each file, as Spark sorts. By default that of `cluster_by`; else rows stay as they come.
     cluster_by : str or sequence of str
@@ -115,7 +116,8 @@ def write(
     partition_by : str or sequence of str
         Columns that become folders, as Spark names them.
     files : int, optional
-        How many ranges `cluster_by` makes; by default as many as the session's shuffles.
+        How many tasks write: by as many ranges of `cluster_by`, by default as many as the session's shuffles make. Without
+        `cluster_by` rows are dealt to them evenly, by a shuffle; by default the DataFrame's own partitions write.
     bloom : sequence of str, or mapping
         Columns that get Bloom filters, as in `pageseek.index.attach`. Whether case matters in names, here and in all options, says
         the session.
@@ -153,10 +155,19 @@ def write(
     UnsupportedError
         A column has a type that Parquet files of Spark do not have, or that has none in common with that of the files that are
         there; or it cannot have an index; or the table has a feature or a column for which nothing
-        can be written here; or the folder is an Iceberg table, or lies inside a table.
+        can be written here; or the folder is an Iceberg table, or lies inside a table; or a value of `partition_by` cannot name a
+        folder.
     PredicateError
         There is no column of a name, or two; or the files that are there lie in folders of other columns.
+    TypeError
+        `df` is no DataFrame of PySpark.
     """
+    if not hasattr(df, "mapInArrow"):
+        raise TypeError(
+            f"write: a DataFrame of PySpark is wanted, not {type(df).__name__}: make one by spark.createDataFrame(...)"
+        )
+    if mode == "errorifexists":
+        mode = "error"
     _check(layout, mode, group_rows, file_rows, files)
     target = target_of(*reached(df.sparkSession, path, storage_options))
     settings = Settings(df.sparkSession)
@@ -215,6 +226,9 @@ def write(
         try_out(spec, beside)
         found = rows.mapInArrow(make_task(spec, python_path), REPORT_DDL).collect()
         reports = [StagedReport(*row) for row in found]
+        for one in reports:
+            if one.refused is not None:
+                raise UnsupportedError(one.refused)
         one_attempt_each([(one.partition, one.attempt) for one in reports])
         made = sorted((one for one in reports if one.staged is not None), key=attrgetter("name"))
         if not made and not partitions and target.wants_a_file:  # so that the schema can be read

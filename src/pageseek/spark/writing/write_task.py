@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pageseek.base.errors import UnsupportedError
 from pageseek.index import attach
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
 from pageseek.spark.writing.file_statistics import stated
@@ -31,16 +32,17 @@ from pageseek.storage.writing import writer
 
 GROUP_BYTES = 128 << 20  # of Arrow, in a row group: they are held in memory until it is written
 LOOKUP_ROWS = 1000  # of a page, in files for lookups
+SHOWN = 40  # characters of a value that errors show
 SCAN_BYTES = 1 << 20  # of a page, in files for scans
 REPORT = pa.schema(
     [
         ("partition", pa.int32()), ("attempt", pa.string()), ("staged", pa.string()), ("name", pa.string()),
-        ("rows", pa.int64()), ("bytes", pa.int64()), ("statistics", pa.string()), ("values", pa.string()),
+        ("rows", pa.int64()), ("bytes", pa.int64()), ("statistics", pa.string()), ("values", pa.string()), ("refused", pa.string()),
     ]
 )  # fmt: skip
 REPORT_DDL = (
     "partition int, attempt string, staged string, name string, rows bigint, bytes bigint, "
-    "statistics string, values string"
+    "statistics string, values string, refused string"
 )
 # what Hive and Spark escape in the name of a folder, beside control characters
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(c) for c in range(1, 32)}
@@ -51,7 +53,7 @@ _HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__ini
 class StagedReport(NamedTuple):
     """What a task says of a file. One that has written none gives one report without names.
 
-    `values`: the texts of its partition, as a list in JSON.
+    `values`: the texts of its partition, as a list in JSON. `refused`: why the task has given up, which the driver is to raise.
     """
 
     partition: int
@@ -62,6 +64,7 @@ class StagedReport(NamedTuple):
     bytes: int
     statistics: str | None
     values: str | None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,11 @@ def write_partition(
         for batch in batches:
             attempt.take(batch)
         return attempt.finished()
+    except UnsupportedError as error:  # which other attempts would raise, too
+        attempt.abandon()
+        for _ in batches:
+            pass
+        return attempt.given_up(str(error))
     except BaseException:
         attempt.abandon()
         raise
@@ -163,13 +171,14 @@ class Attempt:
             return
         values = batch.columns[-count:]
         for start, stop in _runs(values):
-            self._write(tuple(v[start].as_py() for v in values), data[start:stop])
+            self._write(self._texts(values, start), data[start:stop])
 
     def _write(self, partition: Texts, data: pa.RecordBatch) -> None:
         # an empty text and NULL share a folder, and no file: tables tell them apart
         if partition != self._at:
             self._close()
             self._at = partition
+            self._check_name()
         most = self._spec.file_rows
         while data.num_rows:
             if self._file is None:
@@ -182,22 +191,53 @@ class Attempt:
             if self._file.rows == most:
                 self._close()
 
+    def _texts(self, values: Sequence[pa.Array], row: int) -> Texts:
+        """The values of the partition of a row. UnsupportedError: one is no text."""
+        made = []
+        for column, array in zip(self._spec.partition_by, values, strict=True):
+            try:
+                made.append(array[row].as_py())
+            except UnicodeDecodeError as error:
+                raise self._unnamed(column, error.object, "it is not UTF-8") from None
+        return tuple(made)
+
+    def _check_name(self) -> None:
+        """Raise UnsupportedError where the folders of the partition cannot be: before its rows are written."""
+        texts = self._at or ()
+        why = self._spec.folder.refused(self._name()) if texts else None
+        if why is None:
+            return
+        named = list(zip(self._spec.partition_by, texts, strict=True))
+        column, text = max(named, key=lambda one: ("\0" in (one[1] or ""), len(folder_name(*one))))
+        raise self._unnamed(column, text, why)
+
+    def _unnamed(self, column: str, value: Any, why: str) -> UnsupportedError:
+        shown = repr(value)
+        if value is not None and len(value) > SHOWN:
+            shown = f"{value[:SHOWN]!r}... (of length {len(value)})"
+        return UnsupportedError(
+            f"{self._spec.folder.name}: partition_by: column {column!r} has the value {shown}, which cannot name a folder there: {why}; "
+            "nothing was written: partition by a shorter or simpler value, such as a part or a hash of it"
+        )
+
+    def _name(self) -> str:
+        """The last name of the file that is being written."""
+        codec = "" if self._spec.compression == "none" else f".{self._spec.compression}"
+        name = f"part-{self._partition:05}-{self._spec.job}-c{len(self._rows):03}{codec}.parquet"
+        return "/".join([*map(folder_name, self._spec.partition_by, self._at or ()), name])
+
     def _close(self) -> None:
         if self._file is None:
             return
         self._file.close()
         number = len(self._rows)
         staged = f"{self._spec.staging}/{self._attempt}/{number:05}.parquet"
-        codec = "" if self._spec.compression == "none" else f".{self._spec.compression}"
-        name = f"part-{self._partition:05}-{self._spec.job}-c{number:03}{codec}.parquet"
-        partition = self._at or ()
-        folders = map(folder_name, self._spec.partition_by, partition)
         if self._temporary is not None:
             _upload(self._file.path, self._spec.folder, staged)
         self._rows.append(
             (
-                self._partition, self._attempt, staged, "/".join([*folders, name]), self._file.rows,
-                self._file.bytes, self._file.statistics, json.dumps(partition),
+                self._partition, self._attempt, staged, self._name(), self._file.rows,
+                self._file.bytes, self._file.statistics, json.dumps(self._at or ()), None,
             )
         )  # fmt: skip
         self._file = None
@@ -210,7 +250,16 @@ class Attempt:
             settle(self._local)
         else:
             shutil.rmtree(self._temporary, ignore_errors=True)
-        rows = self._rows or [(self._partition, self._attempt, None, None, 0, 0, None, None)]
+        return self._report(self._rows or [self._no_file()])
+
+    def given_up(self, why: str) -> pa.RecordBatch:
+        """The report of an attempt that is not to be made anew."""
+        return self._report([(*self._no_file()[:-1], why)])
+
+    def _no_file(self) -> tuple[Any, ...]:
+        return self._partition, self._attempt, None, None, 0, 0, None, None, None
+
+    def _report(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         columns = [
             pa.array(c, kind) for c, kind in zip(zip(*rows, strict=True), REPORT.types, strict=True)
         ]
