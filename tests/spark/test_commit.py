@@ -309,7 +309,7 @@ def test_a_store_out_of_reach_is_not_asked_for_each_file():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pageseek.storage.output_folders.writer", Refusing)
-        with pytest.raises(PageseekError, match="^no$"):
+        with pytest.raises(PageseekError, match=r"^no$"):
             folder.delete([str(i) for i in range(500)])
     assert 16 <= len(tried) < 64
 

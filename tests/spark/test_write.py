@@ -207,6 +207,28 @@ def test_a_lookup_reads_one_page_of_one_file(spark: Any, tmp_path: Path):
     assert {e.kind for e in ps.index.list(str(files[0]))} >= {"bloom", "distinct"}
 
 
+def test_one_row_costs_little_of_columns_of_any_kind(spark: Any, tmp_path: Path):
+    frame = spark.range(0, 100_000, 1, 1).selectExpr(
+        "id as k",
+        "(id * 7919) % 100000 as n",
+        "md5(cast(id as string)) u",
+        "'category ' || id % 12 c",
+        "md5(cast(id % 3000 as string)) d",
+    )
+    write(frame, tmp_path, sort_by="k")
+    for k in (500, 20_500, 99_500):
+        found = ps.scan(str(tmp_path)).filter(ps.col("k") == k).explain(analyze=True).to_dict()
+        most = {name: leaf["bytes"] >> 10 for name, leaf in found["leaves"].items()}
+        assert all(most[name] < 200 for name in "knud"), (k, most)  # a dictionary, and a page
+        assert most["c"] < 2, (k, most)
+    (file,) = data(tmp_path)
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    sizes = {
+        group.column(i).path_in_schema: group.column(i).total_compressed_size for i in range(5)
+    }
+    assert sizes["d"] < 300_000  # thousands of values keep their dictionary
+
+
 def test_files_without_ranges_get_as_many_rows(spark: Any, tmp_path: Path):
     frame = spark.range(0, 1000, 1, 7).selectExpr("id", "id % 2 p")
     write(frame, tmp_path / "a", files=3)

@@ -32,6 +32,8 @@ from pageseek.storage.writing import writer
 
 GROUP_BYTES = 128 << 20  # of Arrow, in a row group: they are held in memory until it is written
 LOOKUP_ROWS = 1000  # of a page, in files for lookups
+# a lookup reads the dictionary with its page. By less, columns of a few thousand values would be ten times as large
+LOOKUP_DICTIONARY_BYTES = 128 << 10
 SHOWN = 40  # characters of a value that errors show
 SCAN_BYTES = 1 << 20  # of a page, in files for scans
 REPORT = pa.schema(
@@ -302,6 +304,7 @@ class StagedFile:
                 if _HAS_PAGE_ROWS
                 else {"data_page_size": 1, "write_batch_size": LOOKUP_ROWS}
             )
+            pages["dictionary_pagesize_limit"] = LOOKUP_DICTIONARY_BYTES
         first = _first_leaves(schema)
         sorting = [pq.SortingColumn(first[c], down, not down) for c, down in spec.sorting]
         self._writer = pq.ParquetWriter(
