@@ -52,11 +52,11 @@ def _told(
         if same and (dataset_schema is None or dataset_schema.given is None):
             told = spark_fields(file.key_value_metadata)
             for column, name in same:
-                own = told.get(column.name)
-                if own is None and column.node is not None:
-                    own = _of_variants(column.name, column.node)
-                if own is not None:
-                    fields[name] = own
+                field = told.get(column.name)
+                if field is None and column.node is not None:
+                    field = _of_variants(column.name, column.node)
+                if field is not None:
+                    fields[name] = field
     first = sources[0].name if sources else ""
     return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema]), fields
 
