@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,56 @@ def test_tables_and_bytes_are_refused(spark: Any, tmp_path: Path):
         attach_index(spark, b"PAR1")
     with pytest.raises(ValueError, match="tasks"):
         attach_index(spark, tmp_path, tasks=0)
+
+
+def test_names_are_those_of_the_session(spark: Any, tmp_path: Path, conf: Any):
+    """A later file may spell a column otherwise. One that lacks it fails by itself."""
+    for i, (k, s) in enumerate((("k", "s"), ("K", "S"), ("k", "x"))):
+        pq.write_table(pa.table({k: [1, 2], s: [{"a": 1}, {"a": 2}]}), tmp_path / f"{i}.parquet")
+    asked = {"page_index": ["K"], "bloom": {"k": 0.1}, "distinct": "S.A"}
+    with pytest.warns(UserWarning, match=r"1 of 3 files.*2\.parquet: no column 's\.a'"):
+        made = attach_index(spark, tmp_path, **asked)
+    assert made["status"].to_pylist() == ["attached", "attached", "failed"]
+    added = [set(text.split(", ")) for text in made["added"].to_pylist()[:2]]
+    assert added == [
+        {"bloom(k)", "page_index(k)", "distinct(s.a)"},
+        {"bloom(K)", "page_index(K)", "distinct(S.a)"},
+    ]
+    conf("spark.sql.caseSensitive", "true")
+    with pytest.raises(ps.PredicateError, match=r"0\.parquet and 2 more: no column 'S\.A'"):
+        attach_index(spark, tmp_path, **asked)
+    with pytest.warns(UserWarning, match="2 of 3 files"):
+        made = attach_index(spark, tmp_path, page_index=False, distinct="S.a")
+    assert made["status"].to_pylist() == ["failed", "present", "failed"]
+
+
+def test_a_name_of_no_file_and_wrong_arguments_are_errors_at_once(
+    spark: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def no_job(*_: Any) -> Any:
+        raise AssertionError("a job was started")
+
+    monkeypatch.setattr(type(spark), "range", no_job)
+    for asked, error, said in (
+        ({"bloom": ["q"]}, ps.PredicateError, "0.parquet and 5 more: no column 'q'; there are"),
+        ({"bloom": "p"}, ps.PredicateError, "no column 'p'"),  # of folders
+        ({"distinct": ["s.x"]}, ps.PredicateError, "no column 's.x'"),
+        ({"page_index": "q"}, ps.PredicateError, "no column 'q'"),
+        ({"indexes": {"distinct": "q"}}, ps.PredicateError, "no column 'q'"),
+        ({"indexes": {"trie": "s"}}, ValueError, "kind 'trie' is not registered"),
+        ({"distinct_index": ["s"]}, TypeError, "the name of one column"),
+        ({"bloom": [1]}, TypeError, "bloom: 1 is no name of a column"),
+    ):
+        with pytest.raises(error, match=re.escape(said)):
+            attach_index(spark, folder, **asked)
+    both = folder / "both.parquet"
+    pq.write_table(pa.table({"id": [1], "Id": [2]}), both)
+    with pytest.raises(ps.PredicateError, match="'ID' is ambiguous: 'Id', 'id'"):
+        attach_index(spark, both, bloom=["ID"])
+
+
+def test_a_name_stands_for_a_list_of_one(spark: Any, folder: Path):
+    made = attach_index(spark, folder, page_index="k", bloom="s", distinct="C")
+    assert {frozenset(text.split(", ")) for text in made["added"].to_pylist()} == {
+        frozenset({"bloom(s)", "distinct(c)", "page_index(k)"})
+    }

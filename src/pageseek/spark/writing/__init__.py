@@ -12,4 +12,5 @@
 | `lake_columns`, `file_statistics` | what a table wants of columns and of files |
 | `partition_values` | values of partitions, to be compared with those of a table |
 | `attach` | `attach_index`: indexes for many files, by tasks |
+| `asked_indexes` | which indexes that are, by the names of columns |
 """

@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pageseek.base.errors import FileChangedError, PageseekError, UnsupportedError
+from pageseek.base.errors import FileChangedError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
 from pageseek.dataset.sources import files_of
-from pageseek.index import attach
+from pageseek.index import Attached, attach
 from pageseek.index import verify as verified
 from pageseek.spark.session.progress import progress_of
+from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.tasks.shipping import check_version, shipped
 from pageseek.spark.tasks.sizing import parallelism_of
+from pageseek.spark.writing.asked_indexes import AT_ONCE, AskedIndexes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pageseek.storage import Source
 
-AT_ONCE = 16  # files whose sizes are asked for
 TASKS_PER_CORE = 4  # so that a core that is done early gets more
 REPORT = pa.schema(
     [
@@ -43,11 +44,11 @@ def attach_index(
     spark: SparkSession,
     source: Any,
     *,
-    page_index: bool | Sequence[str] = True,
-    bloom: Sequence[str] | Mapping[str, float] = (),
-    distinct: Sequence[str] = (),
+    page_index: bool | str | Sequence[str] = True,
+    bloom: str | Sequence[str] | Mapping[str, float] = (),
+    distinct: str | Sequence[str] = (),
     distinct_index: str | None = None,
-    indexes: Mapping[str, Sequence[str]] | None = None,
+    indexes: Mapping[str, str | Sequence[str]] | None = None,
     replace: bool = False,
     verify: bool = False,
     tasks: int | None = None,
@@ -58,7 +59,8 @@ def attach_index(
     """Add indexes to all files of a source in place, by tasks, as `pageseek.index.attach` does to one.
 
     Each file is replaced in one step, when its indexes are complete, and a file that has what is asked for is left. So a run
-    that died can be started again, and builds what is missing. A file that fails stays as it was, and the others go on.
+    that died can be started again, and builds what is missing. A file that fails stays as it was, and the others go on: so
+    does one that lacks a column which others have.
 
     Parameters
     ----------
@@ -67,7 +69,8 @@ def attach_index(
     source : str, path, sequence of them, or (filesystem, path)
         As in `pageseek.scan`. Every executor must see the files under the same names.
     page_index, bloom, distinct, distinct_index, indexes, replace
-        What to build, as in `pageseek.index.attach`.
+        What to build, as in `pageseek.index.attach`. Whether case matters in names says the session; one name may stand for a
+        list of one.
     verify : bool
         Compare the indexes that a file has with its data, and build them again if they are wrong. All pages are read for that.
     tasks : int, optional
@@ -88,6 +91,8 @@ def attach_index(
 
     Raises
     ------
+    PredicateError
+        No file has a column of a name.
     UnsupportedError
         The source is a table of Delta Lake or Iceberg, whose files change by commits only; or bytes in memory.
 
@@ -110,14 +115,13 @@ def attach_index(
         )
     if not named.files:
         return REPORT.empty_table()
-    how = {
-        "page_index": page_index, "bloom": bloom, "distinct": distinct, "distinct_index": distinct_index,
-        "indexes": indexes, "replace": replace,
-    }  # fmt: skip
+    fold = not Settings(spark).case_sensitive
+    asked = AskedIndexes.of(page_index, bloom, distinct, distinct_index, indexes)
+    asked = asked.spelled_as(named.files, fold)
     most, shown = tasks or TASKS_PER_CORE * parallelism_of(spark), progress_of(spark, progress)
     with counted("files", len(named.files), shown, Report()) as step:
         parts = _packed(named.files, most, step)
-    packed = tuple(pickle.dumps((part, how, verify)) for part in parts)
+    packed = tuple(pickle.dumps((part, asked, fold, replace, verify)) for part in parts)
     task = shipped("pageseek.spark.writing.attach", "run", python_path, packed)
     rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, REPORT_DDL).collect()
     made = pa.Table.from_pylist([row.asDict() for row in rows], REPORT).sort_by("file")
@@ -164,22 +168,22 @@ def run(
     """Attach indexes to the files of the parts whose numbers come in, and report each."""
     check_version(version)
     for at in [at for batch in batches for at in batch.column(0).to_pylist()]:
-        files, how, verify = pickle.loads(parts[at])
+        files, *how = pickle.loads(parts[at])
         for file in files:
-            yield pa.RecordBatch.from_pylist([_attached(file, how, verify)], REPORT)
+            yield pa.RecordBatch.from_pylist([_attached(file, *how)], REPORT)
 
 
-def _attached(file: Source, how: Mapping[str, Any], verify: bool) -> dict[str, Any]:
+def _attached(
+    file: Source, asked: AskedIndexes, fold: bool, replace: bool, verify: bool
+) -> dict[str, Any]:
     begun = time.monotonic()
     row: dict[str, Any] = {"file": file.name}
     try:
         wrong = verify and not verified(file).ok
         try:
-            done = attach(
-                file, in_place=True, threads=1, **{**how, "replace": how["replace"] or wrong}
-            )
+            done = _with_indexes(file, asked, fold, replace or wrong)
         except FileChangedError:  # another attempt of this task has been quicker
-            done = attach(file, in_place=True, threads=1, **how)
+            done = _with_indexes(file, asked, fold, replace)
     except Exception as error:  # noqa: BLE001 - the other files go on, whatever it is
         said = f"{type(error).__name__}: {error}"
         row |= {"status": "failed", "error": said if file.name in said else f"{file.name}: {said}"}
@@ -190,3 +194,27 @@ def _attached(file: Source, how: Mapping[str, Any], verify: bool) -> dict[str, A
             "bytes_after": done.bytes_after,
         }  # fmt: skip
     return row | {"seconds": time.monotonic() - begun}
+
+
+def _with_indexes(file: Source, asked: AskedIndexes, fold: bool, replace: bool) -> Attached:
+    try:
+        return _attach(file, asked, replace)
+    except PredicateError:
+        # the other files may spell a name otherwise
+        own = asked.spelled_as([file], fold) if fold else asked
+        if own == asked:
+            raise
+        return _attach(file, own, replace)
+
+
+def _attach(file: Source, asked: AskedIndexes, replace: bool) -> Attached:
+    pages = asked.page_index
+    return attach(
+        file,
+        page_index=pages if isinstance(pages, bool) else list(pages),
+        bloom=asked.bloom,
+        indexes=asked.embedded,
+        in_place=True,
+        replace=replace,
+        threads=1,
+    )

@@ -1,0 +1,144 @@
+"""The indexes that a caller wants for many files: their columns, as the session compares names, and as files spell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import pairwise
+from typing import NamedTuple
+
+from pageseek.base.errors import NoColumnError, PageseekError, PredicateError
+from pageseek.base.report import Report
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.index.bloom_builder import RATE
+from pageseek.index.index_specs import embedded_columns
+from pageseek.storage import Source
+
+AT_ONCE = 16  # files that are opened side by side
+
+
+class AskedIndexes(NamedTuple):
+    """What to build. `page_index`: of all columns, of none, or of these. `bloom`: rates by column. `embedded`: columns by kind."""
+
+    page_index: bool | tuple[str, ...]
+    bloom: Mapping[str, float]
+    embedded: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(
+        cls,
+        page_index: bool | str | Sequence[str],
+        bloom: str | Sequence[str] | Mapping[str, float],
+        distinct: str | Sequence[str],
+        distinct_index: str | None,
+        indexes: Mapping[str, str | Sequence[str]] | None,
+    ) -> AskedIndexes:
+        """Of the parameters of `attach_index`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            They are none.
+        """
+        if not isinstance(distinct_index, str | None):
+            raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
+        kinds = {kind: _listed(f"indexes[{kind!r}]", of) for kind, of in (indexes or {}).items()}
+        embedded = embedded_columns(_listed("distinct", distinct), distinct_index, kinds)
+        if not isinstance(bloom, Mapping):
+            bloom = dict.fromkeys(_listed("bloom", bloom), RATE)
+        _listed("bloom", list(bloom))
+        return cls(
+            page_index
+            if isinstance(page_index, bool)
+            else tuple(_listed("page_index", page_index)),
+            bloom,
+            {kind: tuple(names) for kind, names in embedded.items()},
+        )
+
+    def spelled_as(self, files: Sequence[Source], fold: bool) -> AskedIndexes:
+        """The same with names as the first file that has each spells it. `fold`: case does not matter.
+
+        Raises
+        ------
+        PredicateError
+            None of the files has a column of a name, or a file has several.
+        """
+        missing = dict.fromkeys(self._names())
+        spelled: dict[str, str] = {}
+        first: FileMetadata | None = None
+        for file in _opened(files) if missing else ():
+            first = first or file
+            spelled |= _spelled(file, [name for name in missing if name not in spelled], fold)
+            if len(spelled) == len(missing):
+                break
+        else:
+            if first is not None:
+                name = next(name for name in missing if name not in spelled)
+                where = first.name if len(files) == 1 else f"{first.name} and {len(files) - 1} more"
+                raise NoColumnError(f"{where}: no column {name!r}", first.schema_tree.offer(name))
+        return self._renamed(spelled)
+
+    def _names(self) -> Iterator[str]:
+        if not isinstance(self.page_index, bool):
+            yield from self.page_index
+        yield from self.bloom
+        for names in self.embedded.values():
+            yield from names
+
+    def _renamed(self, spelled: Mapping[str, str]) -> AskedIndexes:
+        def own(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys(spelled.get(name, name) for name in names))
+
+        return AskedIndexes(
+            self.page_index if isinstance(self.page_index, bool) else own(self.page_index),
+            {spelled.get(name, name): rate for name, rate in self.bloom.items()},
+            {kind: own(names) for kind, names in self.embedded.items()},
+        )
+
+
+def _listed(what: str, names: str | Sequence[str]) -> list[str]:
+    made = [names] if isinstance(names, str) else list(names)
+    for name in made:
+        if not isinstance(name, str):
+            raise TypeError(f"{what}: {name!r} is no name of a column")
+    return made
+
+
+def _opened(files: Sequence[Source]) -> Iterator[FileMetadata]:
+    """The files that can be opened, in their order; the others are for whoever reads them."""
+    ends = [
+        0,
+        1,
+        *range(1 + AT_ONCE, len(files), AT_ONCE),
+        len(files),
+    ]  # most often the first has all
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for start, stop in pairwise(ends):
+            yield from (one for one in pool.map(_open, files[start:stop]) if one is not None)
+
+
+def _open(file: Source) -> FileMetadata | None:
+    try:
+        with closing(FileMetadata(file, file.open(), Report())) as opened:
+            return opened
+    except (OSError, PageseekError):
+        return None
+
+
+def _spelled(file: FileMetadata, names: Iterable[str], fold: bool) -> dict[str, str]:
+    """Those of the names that a file has, as it spells them: of columns, and dotted ones of leaves."""
+    tree = file.schema_tree
+    own = {tree.field(i).name for i in range(tree.num_fields)} | {leaf.name for leaf in file.leaves}
+    made = {}
+    for name in names:
+        fits = [name] if name in own else []
+        if fold and not fits:
+            fits = sorted(one for one in own if one.lower() == name.lower())
+        if len(fits) == 1:
+            made[name] = fits[0]
+        elif fits:
+            raise PredicateError(
+                f"{file.name}: {name!r} is ambiguous: {', '.join(map(repr, fits))}; write the name as the file does"
+            )
+    return made
