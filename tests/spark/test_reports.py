@@ -190,3 +190,10 @@ def test_waves_of_lanes_are_those_of_the_longest() -> None:
         made.join(second, 1)
         made.join(first, 0)
         assert made.waves == 2 + 6
+
+
+@pytest.mark.parametrize("ask", [report, reports, input_files])
+@pytest.mark.parametrize("given", ["x", None])
+def test_what_is_no_dataframe_is_refused(ask: Any, given: Any) -> None:
+    with pytest.raises(TypeError, match=f"a DataFrame of Spark.*not {type(given).__name__}"):
+        ask(given)

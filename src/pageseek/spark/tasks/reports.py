@@ -90,6 +90,7 @@ def reports(frame: DataFrame) -> dict[str, Report]:
     UnsupportedError
         As in `report`.
     """
+    _check(frame, "report")
     made: dict[str, Report] = {}
     for run in _runs_of(frame):
         name, number = run.source, 1
@@ -118,6 +119,7 @@ def input_files(frame: DataFrame) -> list[str]:
     UnsupportedError
         As in `report`.
     """
+    _check(frame, "input_files")
     if not hasattr(frame, "_jdf"):
         runs: list[Run | None] = list(_runs_of(frame))
         if not runs:
@@ -132,6 +134,13 @@ def input_files(frame: DataFrame) -> list[str]:
     if not runs and not _has_table(query.analyzed()):
         raise _no_scan(frame, "input_files")
     return _addresses(runs)
+
+
+def _check(frame: Any, name: str) -> None:
+    if not hasattr(frame, "mapInArrow"):
+        raise TypeError(
+            f"{name}: a DataFrame of Spark, as load, read and lookup return it, not {type(frame).__name__}"
+        )
 
 
 def _addresses(runs: Iterable[Run | None]) -> list[str]:
