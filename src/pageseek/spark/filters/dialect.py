@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pageseek.base.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate import sql
@@ -21,6 +22,8 @@ from pageseek.spark.session.settings import Settings
 from pageseek.spark.session.zone import SessionTime
 
 MAX_DIGITS = 38  # of a decimal, and of a number without an exponent
+# Where this grammar is asked, Spark does not apply a filter.
+_FOR_SPARK = "; if Spark's SQL has it, filter the DataFrame instead: load(...).where(...), or what lookup returns"
 _SINGLE, _DOUBLE = r"'(?:[^'\\]|\\.|'')*'", r'"(?:[^"\\]|\\.|"")*"'
 _ESCAPE = re.compile(
     r"(?P<twice>''|\"\")|\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL
@@ -111,6 +114,9 @@ class _Parser(sql.Parser):
             return made.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError as error:
             raise self._error(token.at, "this text has half a character") from error
+
+    def _error(self, at: int, words: str) -> PredicateError:
+        return super()._error(at, f"{words}{_FOR_SPARK}")
 
     def _settings_say_raw(self, text: str) -> bool:
         marked = "\\" in text or "''" in text or '""' in text
