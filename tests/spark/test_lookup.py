@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -320,6 +322,140 @@ def test_numbers_of_lists_get_the_type_of_the_files(spark: Any, tmp_path: Path) 
             lookup(spark, path, keys, name)
     with pytest.raises(ps.UnsupportedError, match="'l' is array<bigint>, by which lookup does not"):
         lookup(spark, path, [1], "l")
+
+
+def test_large_numbers_of_lists_get_the_type_of_the_files(spark: Any, tmp_path: Path) -> None:
+    """Python's integers have no size, and the type that Arrow gives a list may have too few digits for them."""
+    columns = {
+        "u": pa.array([1, 2**63, 2**64 - 1, None], pa.uint64()),
+        "wide": pa.array([Decimal(2**70), Decimal(3), Decimal(0), None], pa.decimal128(38, 10)),
+        "d": pa.array([2.0**64, 1.5, 0.0, None], pa.float64()),
+        "id": pa.array([1, 2, 3, 4]),
+        "k": [0, 1, 2, 3],
+    }
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table(columns), path)
+    for name, keys, rows in (
+        ("u", [2**63, -1, 2**64, None], [1]),
+        ("u", pa.array([2**63], pa.uint64()), [1]),
+        ("u", pd.DataFrame({"u": pd.Series([2**64 - 1, 10**19, 2**65, None], dtype=object)}), [2]),
+        ("wide", [2**70, 0], [0, 2]),
+        ("wide", [2**70, Decimal("3.5"), 0], [0, 2]),
+        ("d", [2**64, 1.5], [0, 1]),
+        ("id", [np.int64(1), np.uint64(3)], [0, 2]),
+    ):
+        found = lookup(spark, path, keys, name, ["k"], "semi")
+        assert sorted(row.k for row in found.collect()) == rows, (name, keys)
+    shuffled = lookup(spark, path, [2**63, 2**64], "u", ["k"], broadcast_limit=0)
+    assert [tuple(row) for row in shuffled.collect()] == [(Decimal(2**63), 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "value"),
+    [
+        ("u", [10**20], r"decimal\(20,0\).*100000000000000000000"),
+        ("id", [1, 2**64], "bigint.*18446744073709551616"),
+        ("id", [1.5], r"bigint.*1\.5"),
+        ("id", pa.array([1, 2**63], pa.uint64()), "bigint.*9223372036854775808"),
+        ("n", [Decimal("1.25"), Decimal("1.251")], r"decimal\(10,2\).*1\.251"),
+        ("n", [10**8], r"decimal\(10,2\).*100000000"),
+        ("n", [10**30], r"decimal\(10,2\).* 10{30}"),
+        ("n", [Decimal("NaN")], r"decimal\(10,2\).*NaN"),
+        ("n", [Decimal("1." + "1" * 90)], r"decimal\(10,2\).*1\.1111.*\.\.\."),
+        ("d", [2**53 + 1], "double.*9007199254740993"),
+        ("d", [10**5000], "double.*an integer of 16610 bits"),
+    ],
+)
+def test_a_number_that_the_type_of_the_files_has_not_is_named(
+    spark: Any, tmp_path: Path, name: str, keys: Any, value: str
+) -> None:
+    columns = {
+        "u": pa.array([1], pa.uint64()),
+        "id": [1],
+        "n": pa.array([Decimal("1.25")], pa.decimal128(10, 2)),
+        "d": [1.5],
+    }
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table(columns), path)
+    said = rf"a\.parquet: column '{name}' is {value}: leave such keys out, .*read\(\.\.\.\)\.join"
+    with pytest.raises(ps.PredicateError, match=said):
+        lookup(spark, path, keys, name)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [1, "x"],
+        ["x", 1],
+        np.array([1, "x"], dtype=object),
+        pd.DataFrame({"k": [1, "x"]}),
+        [1, True],
+        [object()],
+        np.array([1j]),
+        np.array([[1]]),
+    ],
+    ids=[
+        "int, str",
+        "str, int",
+        "numpy",
+        "pandas",
+        "int, bool",
+        "object",
+        "complex",
+        "two dimensions",
+    ],
+)
+def test_values_of_several_types_are_no_keys(spark: Any, lake: Path, keys: Any) -> None:
+    with pytest.raises(TypeError, match=r"^keys: ") as caught:
+        lookup(spark, lake, keys, "k")
+    assert not isinstance(caught.value, pa.ArrowException)
+    if np.ndim(keys) == 1 and len(keys) == 2:
+        assert re.search(
+            r"column 'k' has .+ and .+ no common type: give .*pa\.int64\(\)", str(caught.value)
+        )
+
+
+def test_fields_of_structs_are_no_columns_of_on(spark: Any, tmp_path: Path, conf: Any) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"s": [{"x": 1}], "k": [1], "a.b": [7]}), path)
+    for sensitive in ("false", "true"):
+        conf("spark.sql.caseSensitive", sensitive)
+        for columns in (None, ["k"], ["s"]):
+            with pytest.raises(ps.PredicateError, match=r"'s\.x' is a field of a struct.*join"):
+                lookup(spark, path, [1], "s.x", columns)
+        with pytest.raises(ps.PredicateError, match=r"'s\.x' is a field of a struct"):
+            lookup(spark, path, [1], "k", ["s.x"])
+        with pytest.raises(ps.PredicateError, match=r"no column|nothing at that path|no field"):
+            lookup(spark, path, [1], "s.y")
+        assert lookup(spark, path, [7], "a.b", ["k"]).collect() == [(7, 1)]
+        with pytest.raises(ps.PredicateError, match=r"did you mean 'a\.b'"):
+            lookup(spark, path, [7], "`a.b`")
+
+
+def test_no_type_is_advised_by_which_lookup_does_not_join(spark: Any, tmp_path: Path) -> None:
+    made = spark.sql("select interval '1' day d, interval '1' month m, 'a' collate UTF8_LCASE c")
+    made.coalesce(1).write.parquet(str(tmp_path / "a"))
+    for name, keys in (("d", [dt.timedelta(1)]), ("m", [1]), ("c", ["A"]), ("c", [1])):
+        with pytest.raises(ps.UnsupportedError, match=rf"{name!r} is .*does not join: use read\("):
+            lookup(spark, tmp_path / "a", keys, name)
+
+
+def test_no_cast_is_advised_that_finds_other_rows_than_a_join(spark: Any, lake: Path) -> None:
+    keys = spark.createDataFrame([(3.5,)], "k double")
+    with pytest.raises(
+        ps.PredicateError, match=r"is double: use read\(\.\.\.\)\.join.* if that changes none"
+    ):
+        lookup(spark, lake, keys, "k")
+
+
+@pytest.mark.parametrize("condition", ["upper(s) = '001'", "k + 1 = 4"])
+def test_a_filter_that_only_spark_knows_says_what_to_write(
+    spark: Any, lake: Path, condition: str
+) -> None:
+    with pytest.raises(
+        ps.PredicateError, match=r"load\(\.\.\.\)\.where\(\.\.\.\), or what lookup returns"
+    ):
+        lookup(spark, lake, [3], "k", filter=condition)
 
 
 def test_no_key_equals_a_folder_that_has_only_nulls(spark: Any, tmp_path: Path) -> None:

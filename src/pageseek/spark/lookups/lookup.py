@@ -13,8 +13,9 @@ from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.dataset.confirmed import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame
 from pageseek.spark.columns.types import OF_SPARK, spark_schema, wire_field, wire_type
+from pageseek.spark.lookups.listed_keys import Wanted, is_number, misfit, table_of
 from pageseek.spark.lookups.lookup_files import Files
-from pageseek.spark.lookups.lookup_keys import cast_exactly, spelled_type, table_of, without_nulls
+from pageseek.spark.lookups.lookup_keys import cast_exactly, spelled_values, without_nulls
 from pageseek.spark.lookups.lookup_ranges import key_ranges, partition_ids
 from pageseek.spark.lookups.lookup_task import Probe, pack, pack_keys
 from pageseek.spark.session.settings import Settings
@@ -177,7 +178,7 @@ class _Keys(NamedTuple):
     @classmethod
     def of(cls, spark: SparkSession, keys: Any, on: Sequence[str], files: Files) -> _Keys:
         """The keys that a caller gives, checked."""
-        table = table_of(keys, on)
+        table = table_of(keys, on, [_wanted(files, name) for name in files.on])
         names = list(keys.columns if table is None else table.column_names)
         places = [_place(name, names, files.settings) for name in on]
         if table is None:
@@ -191,7 +192,7 @@ class _Keys(NamedTuple):
             if pa.types.is_null(files.wire.field(name).type):  # which no key equals
                 kinds.append(pa.null())
                 continue
-            _check(keys, names[i], kind, name, files)
+            _check(names[i], None if table is None else table.column(i), kind, name, files)
             kinds.append(_key_type(kind, names[i]))
         return cls(spark, keys, names, places, kinds, types)
 
@@ -263,6 +264,12 @@ def _place(name: str, names: Sequence[str], settings: Settings) -> int:
     raise PredicateError(f"keys: {why} {name!r} among {', '.join(map(repr, names))}; see on=")
 
 
+def _wanted(files: Files, name: str) -> Wanted:
+    """What keys have to equal: a column of the files."""
+    kind = files.schema[files.wire.get_field_index(name)].dataType.simpleString()
+    return Wanted(files.wire.field(name).type, f"{files.name}: column {name!r} is {kind}")
+
+
 def _settled(table: pa.Table, places: Sequence[int], files: Files) -> pa.Table:
     """A table whose columns of keys have wire types: the files' type where that changes no value, and for nulls of no type."""
     for i, name in zip(places, files.on, strict=True):
@@ -279,41 +286,66 @@ def _settled(table: pa.Table, places: Sequence[int], files: Files) -> pa.Table:
         try:
             column = table.column(i) if kind is None else table.column(i).cast(kind)
         except pa.ArrowInvalid as error:
-            raise PredicateError(f"keys: column {field.name!r}: {error}") from error
+            value = None
+            if is_number(field.type) and is_number(wanted):
+                value = misfit(table.column(i).to_pylist(), wanted)
+            if value is not None:
+                raise _wanted(files, name).lacks(field.name, value) from error
+            raise PredicateError(
+                f"keys: column {field.name!r}: {error}: make them as {spelled_values(kind)}"
+            ) from error
         column = cast_exactly(column, wanted)
         table = table.set_column(i, pa.field(field.name, column.type), column)
     return table
 
 
-def _check(keys: Any, key: str, kind: SparkType, name: str, files: Files) -> None:
-    """Refuse keys of another type than the column of the files."""
+def _check(
+    key: str, values: pa.ChunkedArray | None, kind: SparkType, name: str, files: Files
+) -> None:
+    """Refuse keys of another type than the column of the files. `values`: the keys, if they are no DataFrame."""
+    wire = files.wire.field(name).type
     wanted = files.schema[files.wire.get_field_index(name)].dataType
-    if pa.types.is_nested(files.wire.field(name).type):
+    if pa.types.is_nested(wire) or not _joins(wanted):
         raise UnsupportedError(
             f"{files.name}: column {name!r} is {wanted.simpleString()}, by which lookup does not join: use read(...).join(...)"
         )
     integers = ("ByteType", "ShortType", "IntegerType", "LongType")
-    if kind != wanted and not all(type(one).__name__ in integers for one in (kind, wanted)):
-        wide = wanted.simpleString()
-        if isinstance(keys, pa.Table):
-            how = f"make them as pa.array([...], {spelled_type(files.wire.field(name).type)})"
-        else:
-            how = f"cast the keys, as in keys.withColumn({key!r}, col({key!r}).cast({wide!r}))"
-        raise PredicateError(
-            f"{files.name}: column {name!r} is {wide}, and the keys' {key!r} is {kind.simpleString()}: {how}"
+    if kind == wanted or all(type(one).__name__ in integers for one in (kind, wanted)):
+        return
+    wide, t = wanted.simpleString(), pa.types
+    if values is None:
+        how = (
+            f"use read(...).join(...); or cast the keys if that changes none of them, as in "
+            f"keys.withColumn({key!r}, col({key!r}).cast({wide!r}))"
         )
+    else:
+        how = f"make them as {spelled_values(wire)}"
+        real = t.is_floating(values.type)
+        if is_number(values.type) and is_number(wire) and not (real and t.is_decimal(wire)):
+            value = misfit(values.to_pylist(), wire)
+            if value is not None and not (real and t.is_floating(wire)):
+                raise _wanted(files, name).lacks(key, value)
+            how += "" if value is None else f", which rounds {value}, or use read(...).join(...)"
+    raise PredicateError(
+        f"{files.name}: column {name!r} is {wide}, and the keys' {key!r} is {kind.simpleString()}: {how}"
+    )
+
+
+def _joins(kind: SparkType) -> bool:
+    """Whether lookup joins by a type of Spark."""
+    known = type(kind).__name__ in ("DecimalType", *_KEY_TYPES)
+    return known and getattr(kind, "collation", "UTF8_BINARY") == "UTF8_BINARY"
 
 
 def _key_type(kind: SparkType, name: str) -> pa.DataType:
     """The Arrow type of keys of a type of Spark."""
-    if type(kind).__name__ == "DecimalType":
-        return pa.decimal128(kind.precision, kind.scale)
-    found = _KEY_TYPES.get(type(kind).__name__)
-    if found is None or getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY":
+    if not _joins(kind):
         raise UnsupportedError(
             f"keys: column {name!r} is {kind.simpleString()}, by which lookup does not join: use read(...).join(...)"
         )
-    return found
+    if type(kind).__name__ == "DecimalType":
+        return pa.decimal128(kind.precision, kind.scale)
+    return _KEY_TYPES[type(kind).__name__]
 
 
 # -- the rows that are found ----------------------------------------------------------------------

@@ -89,6 +89,14 @@ class Files:
             known = Binding(spark, every).columns
             columns = whole.schema.names
         pairs = [(known.output(name), name) for name in columns]
+        for one in dict.fromkeys((*own, *(pair[0] for pair in pairs))):
+            if (
+                "." in one
+                and one not in all_columns(known.respelled(every).select(one))[1].schema.names
+            ):
+                raise PredicateError(
+                    f"{one!r} is a field of a struct: name columns of the top level, or use read(...).join(...)"
+                )
         if not with_on:
             pairs = [pair for pair in pairs if pair[0] not in own]
         output = tuple(pair[0] for pair in pairs)
@@ -100,11 +108,6 @@ class Files:
             fields = [whole.schema.field(name) for name in dict.fromkeys((*own, *output))]
             found = replace(whole, request=selected._request, schema=pa.schema(fields))
         wire, schema = schema_of(found, selected, spark)
-        for one in (*own, *output):
-            if one not in wire.names:
-                raise PredicateError(
-                    f"{one!r} is a field of a struct: name columns of the top level"
-                )
         forms = [
             form_of(kind, found.schema.field(one).type)
             for kind, one in zip(kinds, own, strict=True)

@@ -5,9 +5,6 @@ Keys are equal as in a join of Spark: a null equals nothing, NaN equals NaN, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -152,35 +149,7 @@ def spelled_type(kind: pa.DataType) -> str:
     return f"pa.{names.get(str(kind), str(kind))}()"
 
 
-def table_of(keys: Any, names: Sequence[str]) -> pa.Table | None:
-    """Keys that are no DataFrame of Spark, as a table of the columns `names`; None for a DataFrame.
-
-    Raises
-    ------
-    TypeError
-        They are in no form that is known.
-    """
-    if isinstance(keys, pa.Table):
-        return keys
-    if isinstance(keys, pa.RecordBatch):
-        return pa.Table.from_batches([keys])
-    if isinstance(keys, (pa.Array, pa.ChunkedArray, np.ndarray)) and len(names) == 1:
-        return pa.table({names[0]: keys})
-    if type(keys).__module__.split(".")[0] == "pandas":
-        frame = keys.to_frame(names[0]) if hasattr(keys, "to_frame") else keys
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    if isinstance(keys, (list, tuple, set, frozenset, range)):
-        rows = list(keys)
-        if len(names) == 1:
-            rows = [row if isinstance(row, tuple) else (row,) for row in rows]
-        for row in rows:
-            if not isinstance(row, tuple) or len(row) != len(names):
-                raise TypeError(
-                    f"keys: {row!r} is no tuple of {len(names)} values, one for each of {', '.join(names)}"
-                )
-        return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
-    if hasattr(keys, "mapInArrow"):
-        return None
-    raise TypeError(
-        f"keys: a DataFrame of Spark, a table of pyarrow or pandas, or a list of values, not {type(keys).__name__}"
-    )
+def spelled_values(kind: pa.DataType) -> str:
+    """Values of a type as Python makes an array of them."""
+    values = "[Decimal('...'), ...]" if pa.types.is_decimal(kind) else "[...]"
+    return f"pa.array({values}, {spelled_type(kind)})"
