@@ -125,6 +125,25 @@ def test_rows_that_spark_has_cached_need_no_file(spark: Any, tmp_path: Path) -> 
     cached.unpersist()
 
 
+def test_rows_of_which_spark_has_cached_a_part_are_not_mixed_with_those_of_other_files(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None]
+) -> None:
+    """A task of several partitions finds some in the cache, and reads the files of others."""
+    conf("spark.sql.files.maxPartitionBytes", "100000")
+    conf("spark.sql.files.openCostInBytes", "100000")
+    for name in "abcd":
+        write(tmp_path / f"{name}.parquet")
+    cached = load(spark, str(tmp_path)).where("a < 9000").cache()
+    together = cached.coalesce(1)._jdf.javaRDD()
+    assert together.rdd().getNumPartitions() == 1
+    together.take(1)  # of the first file alone
+    for name in "abcd":
+        rewrite(tmp_path / f"{name}.parquet")
+    with pytest.raises(Exception, match=r"FileChangedError: .*\.parquet: the file changed after"):
+        together.collect()
+    cached.unpersist()
+
+
 @pytest.mark.parametrize("how", ["product", "union"])
 def test_a_changed_file_beside_cached_rows_is_an_error(
     spark: Any, tmp_path: Path, conf: Any, how: str
@@ -150,7 +169,7 @@ def test_names_are_those_of_the_call_if_case_begins_to_matter(
 ) -> None:
     from pageseek.spark import register
 
-    register(spark)
+    register(spark, catalog=None)  # sessions send their settings to executors
     write(tmp_path / "a.parquet")
     found = spark.read.format("pageseek").schema("A long, B long").load(str(tmp_path))
     assert "leaves to Spark's reader" in found._jdf.queryExecution().toString()

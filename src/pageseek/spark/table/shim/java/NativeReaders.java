@@ -1,10 +1,11 @@
 package io.pageseek.spark;
 
 import java.util.ArrayDeque;
-import java.util.Collection;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Set;
 import org.apache.spark.Dependency;
 import org.apache.spark.ShuffleDependency;
@@ -58,11 +59,25 @@ final class NativeReaders implements PartitionReaderFactory {
     return readers;
   }
 
-  /** Whether rows that these have read are cached. Then the files may be of no use any more: partitions know. */
+  /** Whether all rows that these have read are cached, so that the files are of no use any more. */
   private boolean isCached() throws ReflectiveOperationException {
-    Collection<RDD<?>> cached =
-        CollectionConverters.asJava(SparkContext.getOrCreate().getPersistentRDDs()).values();
-    Deque<RDD<?>> left = new ArrayDeque<>(cached);
+    SparkContext context = SparkContext.getOrCreate();
+    for (RDD<?> cached : CollectionConverters.asJava(context.getPersistentRDDs()).values()) {
+      if (isReadBy(cached) && isWhole(context, cached.id())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean isWhole(SparkContext context, int rdd) {
+    return Arrays.stream(context.getRDDStorageInfo())
+        .anyMatch(info -> info.id() == rdd && info.numCachedPartitions() == info.numPartitions());
+  }
+
+  /** Whether an RDD has rows of these readers, without a shuffle between. */
+  private boolean isReadBy(RDD<?> made) throws ReflectiveOperationException {
+    Deque<RDD<?>> left = new ArrayDeque<>(List.of(made));
     Set<RDD<?>> seen = Collections.newSetFromMap(new IdentityHashMap<>());
     while (!left.isEmpty()) {
       RDD<?> one = left.pop();
