@@ -269,6 +269,7 @@ def test_dictionary_pages_and_their_bytes_are_counted(
 
 def test_a_report_given_to_execute_is_counted_page_by_page(flat: str) -> None:
     report = ps.Report(analyzed=True)
+    assert repr(report) == str(report)
     plan = ps.scan(flat, filter=ps.col("k") == 40_000).plan()
     assert sum(batch.num_rows for batch in plan.execute(report)) == 1
     counts = report.to_dict()

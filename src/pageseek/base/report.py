@@ -424,6 +424,8 @@ class Report:
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    __repr__ = __str__  # notebooks and consoles show it as it is meant to be read
+
     def _lines(self) -> Iterator[str]:
         verb = "was read" if self.analyzed else "would be read"
         wanted = f" where {self.filter}" if self.filter else ", no filter"
