@@ -12,7 +12,7 @@ import pytest
 
 from pageseek.spark import load, read, register
 from support.sql_doors import ORACLE, settings
-from support.writer import INT32, Column, integer, write
+from support.writer import INT32, Column, Struct, integer, write
 
 pytestmark = pytest.mark.spark
 NARROW = pa.schema(
@@ -164,3 +164,55 @@ def test_settings_choose_the_types_that_parquet_leaves_open(
         ):
             one, other = (f.where(condition).selectExpr("k", "t", "hex(b)") for f in (ours, own))
             assert sorted(map(str, one.collect())) == sorted(map(str, other.collect())), condition
+
+
+def test_columns_of_nulls_alone_have_the_types_of_sparks_reader(
+    spark: Any, tmp_path: Path, conf: Any
+) -> None:
+    from pageseek.spark import aggregate, lookup
+
+    unknown = Struct({11: Struct({})})
+    physical = {"b": 0, "i": 1, "l": 2, "t": 3, "f": 4, "d": 5, "s": 6}
+    columns = [
+        Column(name, number, [None] * 4, logical=unknown, optional=True)
+        for name, number in physical.items()
+    ]
+    columns.append(Column("id", INT32, [1, 2, 3, 4], optional=False))
+    (tmp_path / "a.parquet").write_bytes(write(columns))
+    path = str(tmp_path)
+    theirs = spark.read.parquet(path)
+    for ours in (load(spark, path), load(spark, path, local=False), read(spark, path)):
+        assert ours.schema == theirs.schema
+        for condition in (
+            "true",
+            "i = 3",
+            "l is null and id > 2",
+            "i <=> null",
+            "s = X'00' or d > 1",
+            "t < current_timestamp()",
+        ):
+            assert sorted(ours.where(condition).collect()) == sorted(
+                theirs.where(condition).collect()
+            ), condition
+        for query in (
+            lambda f: f.groupBy("i", "s").agg({"l": "sum", "d": "max", "id": "count"}),
+            lambda f: f.groupBy().agg({"i": "min", "t": "max", "b": "count"}),
+        ):
+            assert query(ours).collect() == query(theirs).collect()
+    assert aggregate(spark, path, ["count", ("i", "min"), ("l", "sum")]).collect() == [
+        (4, None, None)
+    ]
+    assert lookup(spark, path, [3], on="id", columns=["i", "t"]).collect() == [(3, None, None)]
+    assert lookup(spark, path, [3], on="i").collect() == []
+    pq.write_table(pa.table({"i": [7], "id": pa.array([5], pa.int32())}), tmp_path / "b.parquet")
+    assert load(spark, path).where("i = 7").select("id").collect() == [(5,)]
+    assert load(spark, path).schema["i"].dataType.simpleString() == "bigint"
+    nested = pa.table(
+        {"n": pa.array([{"x": None, "y": 1}], pa.struct([("x", pa.null()), ("y", pa.int64())]))}
+    )
+    other = tmp_path / "nested"
+    other.mkdir()
+    pq.write_table(nested, other / "n.parquet")
+    mine, own = load(spark, str(other)), spark.read.parquet(str(other))
+    assert mine.schema == own.schema
+    assert mine.collect() == own.collect()

@@ -18,7 +18,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.format.columns import Column
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
-from pageseek.format.types import L_ENUM, logical_of
+from pageseek.format.types import L_ENUM, PHYSICAL_NAMES, logical_of
 from pageseek.spark.columns.variant import whole_values
 
 if TYPE_CHECKING:
@@ -59,6 +59,13 @@ _SPARK_TYPES = {
 OF_SPARK = {name: kind for kind, name in reversed(_SPARK_TYPES.items())}
 OF_SPARK["TimeType"] = pa.time64("ns")
 MAX_PRECISION = 38
+_UNKNOWN = {
+    PHYSICAL_NAMES.index(name): kind
+    for name, kind in {
+        "BOOLEAN": pa.bool_(), "INT32": pa.int32(), "INT64": pa.int64(), "INT96": pa.timestamp("us", "UTC"), "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(), "BYTE_ARRAY": pa.binary(), "FIXED_LEN_BYTE_ARRAY": pa.binary(),
+    }.items()
+}  # fmt: skip
 # a Variant, as Spark recognizes it
 VARIANT = pa.struct(
     [
@@ -158,8 +165,10 @@ def _no_type(kind: pa.DataType, name: str, source: str) -> UnsupportedError:
 
 
 def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
-    """The wire type of a leaf. As in Spark's own reader, ENUM is text."""
-    wire = wire_type(kind)
+    """The wire type of a leaf. As in Spark's own reader, ENUM is text, and a leaf of which the file says only that all its values
+    are null (UNKNOWN) has the type of its physical type.
+    """
+    wire = _UNKNOWN[leaf.element.type] if pa.types.is_null(kind) else wire_type(kind)
     if logical_of(leaf.element)[0] == L_ENUM and wire in (pa.binary(), pa.large_binary()):
         return pa.string() if wire == pa.binary() else pa.large_string()
     if wire is None:
@@ -249,6 +258,8 @@ def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBat
 
 
 def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
     if pa.types.is_nested(target):
         if target == VARIANT:
             return _variant(array)
