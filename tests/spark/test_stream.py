@@ -104,6 +104,17 @@ def test_options_are_checked(age: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(("name", "value"), [("maxFilesPerTrigger", "0"), ("maxFileAge", "soon")])
+def test_wrong_options_are_found_before_a_stream_starts(
+    spark: Any, tmp_path: Path, name: str, value: str
+) -> None:
+    register(spark)
+    pq.write_table(pa.table({"k": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(Exception, match=f"option '{name}' cannot be '{value}'"):
+        spark.readStream.format("pageseek").option(name, value).load(str(tmp_path))
+
+
+@pytest.mark.spark
 def test_a_batch_of_many_files_is_read_by_several_tasks(spark: Any, tmp_path: Path) -> None:
     register(spark)
     (tmp_path / "in").mkdir()

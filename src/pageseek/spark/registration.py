@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.spark.datasource.growing import OPTIONS
+from pageseek.spark.datasource.growing import OPTIONS, Growing
 from pageseek.spark.datasource.source import register_source, source_class, told
 from pageseek.spark.loader import table
 from pageseek.spark.sources.options import parsed
@@ -67,6 +67,7 @@ class Factory(Proxy):
 
         asked, spark = json.loads(about[0]), self._session(about[1])
         wanted = parsed(asked["options"], OPTIONS)
+        Growing.of(wanted.source, None, wanted.other)  # a stream has begun with a table, too
         schema = None
         if asked["schema"] is not None:
             schema = StructType.fromJson(json.loads(asked["schema"]))

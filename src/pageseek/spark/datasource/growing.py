@@ -58,6 +58,14 @@ class Growing:
         self._age = _nanoseconds(age)
         self._known: dict[bytes, Listed] = {}
 
+    @classmethod
+    def of(
+        cls, source: Any, storage_options: Mapping[str, Any] | None, options: Mapping[str, str]
+    ) -> Growing:
+        """With the OPTIONS of a stream. UnsupportedError: one has a value that it cannot have."""
+        most, age = (options.get(name) for name in OPTIONS)
+        return cls(source, storage_options, most=most, age="7d" if age is None else age)
+
     def listed(self) -> dict[bytes, Listed]:
         """The files that are there now, by what stands for their names."""
         try:

@@ -70,6 +70,7 @@ class Planning:
 
     def schema(self) -> StructType:
         """The columns that the options and files say."""
+        self.growing()  # raises what is wrong with the options of a stream before it starts
         scan, columns = all_columns(self.scan())
         made = schema_of(columns, scan, self.session)[1]
         if not made.names:
@@ -100,9 +101,7 @@ class Planning:
 
     def growing(self) -> Growing:
         """The files of a stream."""
-        other = self.wanted.other
-        return Growing(
-            *reached(self.session, self.wanted.source, self.wanted.scan.get("storage_options")),
-            most=other.get("maxfilespertrigger"),
-            age=other.get("maxfileage", "7d"),
+        source, storage_options = reached(
+            self.session, self.wanted.source, self.wanted.scan.get("storage_options")
         )
+        return Growing.of(source, storage_options, self.wanted.other)
