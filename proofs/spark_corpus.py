@@ -30,7 +30,8 @@ def shown(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [shown(one) for one in value]
     if isinstance(value, dict):
-        return {key: shown(one) for key, one in value.items()}
+        # entries of maps whose keys are binary come in no order of their own
+        return sorted(((repr(key), shown(one)) for key, one in value.items()), key=repr)
     return value
 
 

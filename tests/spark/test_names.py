@@ -137,3 +137,25 @@ def test_an_empty_frame_has_any_number_of_columns_and_no_task(spark: Any, tmp_pa
     assert made.schema == schema
     assert made.collect() == []
     assert "LocalRelation <empty>" in made._jdf.queryExecution().optimizedPlan().toString()
+
+
+@pytest.mark.parametrize("case", ["false", "true"])
+def test_a_column_may_have_the_name_of_a_path_into_another(
+    spark: Any, tmp_path: Path, conf: Any, case: str
+) -> None:
+    conf("spark.sql.caseSensitive", case)
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a": [{"b": 1, "c": 2}], "a.b": [7], "x": [1], "x.y": [3]}), path)
+    for columns, wanted in (
+        (["a", "a.b"], (((1, 2), 7))),
+        (["x.y", "x"], (3, 1)),
+        (["a", "a.c", "x.y"], ((1, 2), 3)),  # a field of a column that is there
+        (["a.b"], (7,)),
+    ):
+        for ours in (
+            read(spark, path, columns),
+            read(spark, path, columns, "x = 1"),
+            read(spark, path, columns, "upper(string(x)) = '1'"),
+            load(spark, path, columns=columns),
+        ):
+            assert ours.collect() == [wanted], columns

@@ -137,6 +137,10 @@ class Columns:
         """A name of `columns` as the files spell it: a top-level column, or a dotted path."""
         return ".".join(self.resolved((name,)))
 
+    def is_column(self, name: str) -> bool:
+        """Whether a name as the files spell it is that of a top-level column, dots included."""
+        return name in self._first or name in self._everything.names
+
     def _found(self, path: Path, exact: bool, everywhere: bool) -> Path | None:
         """The only path that fits, among the columns of the first file, or `everywhere`; None if there is none."""
         every = self._everything.names if everywhere and not self._given else self._first

@@ -59,7 +59,7 @@ class Asked(NamedTuple):
             outer = [
                 (ours, name)
                 for ours, name in zip(asked, columns, strict=True)
-                if not _inside(ours, asked)
+                if not _inside(ours, asked) or binding.columns.is_column(ours)
             ]
             asked, columns = [ours for ours, _ in outer], [name for _, name in outer]
         first, behind = None, None
