@@ -124,7 +124,7 @@ def test_types_that_sparks_own_reader_refuses_or_changes(spark: Any, tmp_path: P
     given = {
         "half": (pa.array([1.5, None], pa.float16()), s.FloatType(), [1.5, None]),
         "id": (ids, s.BinaryType(), [b"x" * 16, None]),
-        "nothing": (pa.nulls(2), s.NullType(), [None, None]),
+        "nothing": (pa.nulls(2), s.IntegerType(), [None, None]),
         "local_ns": (
             pa.array([-1, 1999], pa.timestamp("ns")),
             s.TimestampNTZType(),
