@@ -105,7 +105,7 @@ class FooterBatches:
         groups, counts = sum(sums[1::3]), sum(sums[2::3])
         return PrunedFiles(stop - start, size, groups, counts, by)
 
-    def alike(self, at: int) -> int:
+    def similar(self, at: int) -> int:
         """How many files from a position on need not be opened, since their columns are those of files that were."""
         self._look(at)
         if not self._begin <= at < self._stop:

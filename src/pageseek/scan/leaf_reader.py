@@ -27,7 +27,6 @@ from pageseek.scan.steps import IndexMismatch, PageTask, Read, ScanContext, Step
 
 # a dictionary code of these is tested faster than a value
 CODED_KINDS = BYTES_KINDS | {K_FIXED, K_D128, K_D256}
-SEGMENT_BYTES = 1  # of fetched pages that are worth a thread of their own
 
 _NO_ROWS = rows.RowRanges.empty()
 

@@ -197,13 +197,13 @@ class Planner:
         report, at = self._report, 0
         report.files.total = len(self._sources)
         while at < len(self._sources):
-            alike = 0 if self._batches is None else self._batches.alike(at)
-            if not alike:
-                alike, source = 1, self._sources[at]
+            similar = 0 if self._batches is None else self._batches.similar(at)
+            if not similar:
+                similar, source = 1, self._sources[at]
                 if self._is_wanted(source):
                     self._open(source, at)
-            at += alike
-            report.step(alike)
+            at += similar
+            report.step(similar)
         if self._batches is not None:
             self._batches.close()
         schema = self.columns.schema()
