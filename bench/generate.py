@@ -9,7 +9,9 @@
 `wide_file`
     Thousands of columns and many row groups of few rows: the footer is nearly all of it.
 `lineitem_file`
-    The table lineitem of TPC-H, made by tpchgen-cli.
+    The table lineitem of TPC-H, made by tpchgen-cli; `lineitem_large_groups` has it in few row groups, with a page index.
+`events_file`
+    Rows in the order of `id`, with a unique string that has a Bloom filter and a wide payload.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,14 @@ PAGE_BYTES = 160_000  # 20,000 values of 8 bytes
 CUSTOMERS = 1_000_000
 LOOKUP_COLUMNS = ("key", "customer", "price", "quantity", "note", "city", "at", "amount")
 SEED = 20_240_131
+EVENT_GROUP, EVENT_PAGE = 1_000_000, 20_000  # rows
+EVENT_KEYS = 1_000_000  # `k` is below
+EVENT_CATEGORIES = [f"category-{i:02d}" for i in range(12)]
+EVENT_WRITER: dict[str, Any] = {
+    "write_page_index": True,
+    "max_rows_per_page": EVENT_PAGE,
+    "use_dictionary": ["dev", "category"],
+}
 
 
 def default_folder() -> Path:
@@ -79,6 +90,58 @@ def lineitem_file(folder: Path, scale: float = 0.1) -> Path:
     """
     path = folder / f"lineitem-{scale:g}.parquet"
     return _once(path, lambda at: _write_lineitem(at, scale))
+
+
+def lineitem_large_groups(folder: Path, scale: float = 0.1) -> Path:
+    """The rows of `lineitem_file` in about four row groups, by zstd, with a page index."""
+    path = folder / f"lineitem-{scale:g}-large.parquet"
+
+    def write(at: Path) -> None:
+        table = pq.read_table(lineitem_file(folder, scale))
+        rows = -(-table.num_rows // 4)
+        pq.write_table(table, at, row_group_size=rows, compression="zstd", write_page_index=True)
+
+    return _once(path, write)
+
+
+def events_file(
+    folder: Path, rows: int = 10_000_000, compression: str = "zstd", seed: int = 0
+) -> Path:
+    """A file of `event_table` in row groups of EVENT_GROUP rows and pages of EVENT_PAGE, with a Bloom filter of `uid`."""
+
+    def write(at: Path) -> None:
+        bloom = {"bloom_filter_options": {"uid": {"ndv": min(rows, EVENT_GROUP), "fpp": 0.01}}}
+        schema = event_table(0, 1).schema
+        options = EVENT_WRITER | {"compression": compression}
+        with pq.ParquetWriter(at, schema, **options, **bloom) as out:
+            for start in range(0, rows, EVENT_GROUP):
+                out.write_table(event_table(start, min(EVENT_GROUP, rows - start), seed))
+
+    return _once(folder / f"events-{rows}-{compression}-{seed}.parquet", write)
+
+
+def event_table(first: int, rows: int, seed: int = 0) -> pa.Table:
+    """Rows of a wide table: `id` ascends; `k`, `uid` and `payload` are in no order."""
+    rng = np.random.default_rng((seed, first) if seed else first)
+    ids = np.arange(first, first + rows)
+    uids = [str(uuid.UUID(bytes=rng.bytes(16), version=4)) for _ in range(rows)]
+    head = np.char.add(
+        '{"event": "', np.char.add(rng.integers(0, 10**9, rows).astype(str), '", "text": "')
+    )
+    words = np.array([" ".join(rng.choice(EVENT_CATEGORIES, 22)) for _ in range(97)])
+    payload = np.char.add(np.char.add(head, words[rng.integers(0, 97, rows)]), '"}')
+    return pa.table(
+        {
+            "id": ids,
+            "ts": pa.array(1_700_000_000_000_000 + ids * 1000, pa.timestamp("us", "UTC")),
+            "dev": pa.array(rng.integers(0, 5000, rows), pa.int32()),
+            "k": pa.array(rng.integers(0, EVENT_KEYS, rows), pa.int32()),
+            "value": rng.normal(size=rows),
+            "category": pa.array(np.array(EVENT_CATEGORIES)[rng.integers(0, 12, rows)]),
+            "uid": uids,
+            "payload": payload,
+        }
+    )
 
 
 def _once(path: Path, write: Callable[[Path], None]) -> Path:

@@ -18,7 +18,6 @@ import os
 import statistics
 import sys
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,64 +26,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pageseek.bench import generate
 from pageseek.bench.first_query import CONDITIONS, SETTINGS, compared, way_of
 from pageseek.bench.slow_files import FarFolder, far
 
-GROUP, PAGE = 1_000_000, 20_000  # rows
 MANY_FILES, IN_EACH = 500, 20_000
-WORDS = [f"category-{i:02d}" for i in range(12)]
 Case = Callable[[Any, dict[str, Any]], Any]
-
-
-def table(first: int, rows: int, every: int) -> pa.Table:
-    """Rows of a wide table: `id` ascends; `k`, `uid` and `payload` are in no order."""
-    rng = np.random.default_rng(first)
-    ids = np.arange(first, first + rows)
-    uids = [str(uuid.UUID(bytes=rng.bytes(16), version=4)) for _ in range(rows)]
-    head = np.char.add(
-        '{"event": "', np.char.add(rng.integers(0, 10**9, rows).astype(str), '", "text": "')
-    )
-    words = np.array([" ".join(rng.choice(WORDS, 22)) for _ in range(97)])
-    payload = np.char.add(np.char.add(head, words[rng.integers(0, 97, rows)]), '"}')
-    return pa.table(
-        {
-            "id": ids,
-            "ts": pa.array(1_700_000_000_000_000 + ids * 1000, pa.timestamp("us", "UTC")),
-            "dev": pa.array(rng.integers(0, 5000, rows), pa.int32()),
-            "k": pa.array(rng.integers(0, every, rows), pa.int32()),
-            "value": rng.normal(size=rows),
-            "category": pa.array(np.array(WORDS)[rng.integers(0, 12, rows)]),
-            "uid": uids,
-            "payload": payload,
-        }
-    )
 
 
 def make(folder: Path, rows: int) -> dict[str, Any]:
     """The files, made once, and values that are in them."""
-    one, many = folder / f"wide-{rows}.parquet", folder / f"many-{MANY_FILES}"
-    options = {"write_page_index": True, "max_rows_per_page": PAGE, "compression": "zstd"}
-    options["use_dictionary"] = ["dev", "category"]
-    if not one.exists():
-        made = one.with_suffix(".tmp")
-        first = table(0, 1, 1_000_000)
-        bloom = {"bloom_filter_options": {"uid": {"ndv": min(rows, GROUP), "fpp": 0.01}}}
-        with pq.ParquetWriter(made, first.schema, **options, **bloom) as out:
-            for start in range(0, rows, GROUP):
-                out.write_table(table(start, min(GROUP, rows - start), 1_000_000))
-        made.rename(one)
+    one, many = generate.events_file(folder, rows), folder / f"many-{MANY_FILES}"
     if not many.exists():
         made = many.with_suffix(".tmp")
         made.mkdir(parents=True, exist_ok=True)
         for i in range(MANY_FILES):
-            part = table(i * IN_EACH, IN_EACH, 1_000_000).drop(["payload"])
-            words = pa.array([WORDS[i % 12]] * IN_EACH)
+            part = generate.event_table(i * IN_EACH, IN_EACH).drop(["payload"])
+            words = pa.array([generate.EVENT_CATEGORIES[i % 12]] * IN_EACH)
             part = part.set_column(5, "category", words)
+            options = generate.EVENT_WRITER | {"compression": "zstd"}
             pq.write_table(part, made / f"{i:03d}.parquet", **options)
         made.rename(many)
     file = pq.ParquetFile(one)
     taken = file.read_row_group(file.num_row_groups // 2, columns=["uid"]).column("uid")
-    ks = np.random.default_rng(5).integers(0, 1_000_000, 100).tolist()
+    ks = np.random.default_rng(5).integers(0, generate.EVENT_KEYS, 100).tolist()
     return {"one": str(one), "many": str(many), "rows": rows, "uid": taken[777].as_py(), "ks": ks}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -217,3 +218,51 @@ def test_what_is_asked_for_is_not_ahead(budget: int, together: int) -> None:
     with WorkerPool(4, 4, budget) as pool:
         assert sum(pool.in_order(Job(work, 10) for _ in range(8))) == 8
     assert most[0] == together
+
+
+@pytest.mark.parametrize(("budget", "together"), [(0, 1), (9, 1), (10, 2), (30, 4)])
+def test_what_a_job_learns_late_counts(budget: int, together: int) -> None:
+    """Jobs that learn as they run that they take 10 bytes: the one that is due, and as many others as the budget allows."""
+    running, most, lock = [0], [0], threading.Lock()
+
+    def work() -> int:
+        pool.reserve(10)
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        time.sleep(0.05)
+        with lock:
+            running[0] -= 1
+        return 1
+
+    with WorkerPool(4, 4, budget) as pool:
+        assert sum(pool.in_order(Job(work) for _ in range(8))) == 8
+    assert most[0] == together
+
+
+def test_jobs_that_wait_for_memory_end_with_their_scan() -> None:
+    ended = []
+
+    def work(n: int) -> int:
+        try:
+            pool.reserve(10)
+        except StoppedError:
+            ended.append(n)
+            raise
+        return n
+
+    with WorkerPool(2, 3, 0) as pool:
+        results = pool.in_order(Job(partial(work, n)) for n in range(9))
+        assert next(results) == 0  # which the caller uses; all others wait
+        time.sleep(0.05)
+        results.close()  # type: ignore[attr-defined]
+    assert settled(lambda: len(ended) >= 2)
+    assert settled(lambda: idle(pool))
+
+
+def test_who_takes_results_does_not_wait_for_memory() -> None:
+    with WorkerPool(1, 1, 0) as pool:
+        results = pool.in_order(Job(partial(int, n)) for n in range(3))
+        assert next(results) == 0
+        pool.reserve(10)  # this thread has no job
+        assert list(results) == [1, 2]

@@ -150,11 +150,11 @@ def test_a_hint_that_lies_is_no_large_allocation() -> None:
     fetched = sum(data.nbytes for data in reader._buffers)
     for size in (1 << 40, (1 << 63) - 1):
         for nulls in (0, -(1 << 63), (1 << 63) - 1):
-            reader._chunk = reader._chunk._replace(
+            reader.chunk = reader._chunk._replace(
                 total_uncompressed_size=size, statistics_null_count=nulls
             )
             assert hint_of(reader) == 16 * fetched
-    reader._chunk = reader._chunk._replace(total_uncompressed_size=-5)
+    reader.chunk = reader._chunk._replace(total_uncompressed_size=-5)
     assert hint_of(reader) == 0
     with pytest.raises(StopIteration) as done:  # nothing is left to be fetched
         next(reader.decode())

@@ -22,7 +22,8 @@ CONDITIONS = [
     (ps.col("value") > 1 << 39) & (ps.col("text") > "text 5"),
     ps.col("inside.a") > 5_000,
 ]
-RANGE = 1  # a condition that takes several whole pages of each column
+RANGE = 1
+ALL_ROWS_AND_RANGE = 0, RANGE  # these take several whole pages of each column
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def made(**how: Any) -> bytes:
+def made(index: bool = True, **how: Any) -> bytes:
     rng = np.random.default_rng(3)
     nulls = rng.random(ROWS) < 0.3
     table = pa.table(
@@ -56,7 +57,7 @@ def made(**how: Any) -> bytes:
     )
     out = pa.BufferOutputStream()
     pq.write_table(
-        table, out, use_dictionary=["city", "late"], max_rows_per_page=500, write_page_index=True,
+        table, out, use_dictionary=["city", "late"], max_rows_per_page=500, write_page_index=index,
         write_batch_size=250, dictionary_pagesize_limit=20_000, write_page_checksum=True, **how,
     )  # fmt: skip
     return bytes(out.getvalue().to_pybytes())
@@ -70,12 +71,14 @@ def report(data: bytes, condition: Any, threads: int) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("index", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "lz4"])
 def test_rows_and_reports_are_those_of_one_thread(
-    tasks: list[int], compression: str, version: str
+    tasks: list[int], compression: str, version: str, index: bool
 ) -> None:
-    data = made(compression=compression, data_page_version=version)
+    """Without an index, and where all rows are read, page headers tell where pages are."""
+    data = made(index, compression=compression, data_page_version=version)
     for i, condition in enumerate(CONDITIONS):
         tasks.clear()
         wanted, told = ps.read_table(data, filter=condition, threads=1), report(data, condition, 1)
@@ -85,7 +88,7 @@ def test_rows_and_reports_are_those_of_one_thread(
             found = ps.read_table(data, filter=condition, threads=threads)
             found.validate(full=True)
             assert found.equals(wanted)
-            assert max(tasks) > leaves or i != RANGE
+            assert max(tasks) > leaves or i not in ALL_ROWS_AND_RANGE
             assert report(data, condition, threads) == told
 
 
@@ -103,6 +106,23 @@ def test_a_page_with_a_fault_is_named_as_by_one_thread(tasks: list[int]) -> None
         errors.append(str(caught.value))
     assert errors[0] == errors[1]
     assert max(tasks) == 3  # segments of that leaf
+
+
+def test_a_page_of_a_whole_chunk_with_a_fault_is_named_as_by_one_thread(tasks: list[int]) -> None:
+    data = bytearray(made(compression="zstd"))
+    index = ps.open(bytes(data)).offset_index(0, "value")
+    assert index is not None
+    for place in (9, int(index.compressed_size[13]) - 2):  # in its body, in its header
+        broken = bytearray(data)
+        broken[int(index.offset[13] + index.compressed_size[13]) - place] ^= 0x55
+        errors = []
+        for threads in (1, 3):
+            with pytest.raises(
+                ps.CorruptFileError, match=r"column 'value', .*page 13 at byte"
+            ) as caught:
+                ps.read_table(bytes(broken), ["value"], threads=threads)
+            errors.append(str(caught.value))
+        assert errors[0] == errors[1]
 
 
 @pytest.mark.parametrize(

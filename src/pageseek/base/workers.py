@@ -36,10 +36,42 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[T]):
-    """A piece of work. `cost`: about the bytes of memory that it takes until its result is taken."""
+    """A piece of work. `cost`: about the bytes of memory that it takes until its result is taken, as far as that is known before
+    it runs. It calls `WorkerPool.reserve` for what it learns later.
+    """
 
     run: Callable[[], T]
     cost: int = 0
+
+
+class _Ledger:
+    """The bytes of memory of jobs whose results come in order. Those of one job are free: its result is the next, or the caller
+    uses it.
+    """
+
+    __slots__ = ("_budget", "_changed", "_costs", "_free")
+
+    def __init__(self, budget: int, changed: threading.Condition) -> None:
+        self._budget, self._changed = budget, changed
+        self._costs: dict[int, int] = {}  # by the number of the job
+        self._free = 0  # the number of a job
+
+    def take(self, number: int, cost: int) -> bool:
+        """Give a job so many bytes, if there is room."""
+        with self._changed:
+            if number != self._free:
+                held = sum(self._costs.values()) - self._costs.get(self._free, 0)
+                if held + cost > self._budget:
+                    return False
+            self._costs[number] = self._costs.get(number, 0) + cost
+            return True
+
+    def end(self) -> None:
+        """The caller has used a result: the bytes of the next one are free."""
+        with self._changed:
+            self._costs.pop(self._free, None)
+            self._free += 1
+            self._changed.notify_all()
 
 
 class WorkerPool:
@@ -60,7 +92,10 @@ class WorkerPool:
         self.stopped = False
         self._ahead, self._budget = max(ahead, 1), budget
         self._tokens = threading.Semaphore(threads)
-        self._holds = threading.local()  # whether a thread holds a token
+        self._holds = (
+            threading.local()
+        )  # whether a thread holds a token; the ledger and the number of its job
+        self._changed = threading.Condition()  # of a ledger, or `stopped`
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         self.asker = threading.current_thread()  # the last thread that took results
@@ -80,30 +115,27 @@ class WorkerPool:
         """
         rest = iter(jobs)
         job = next(rest, None)
-        under_way: deque[tuple[Future[T], int]] = deque()
-        held = 0
+        under_way: deque[Future[T]] = deque()
+        ledger, number = _Ledger(self._budget, self._changed), 0
         ready: list[T] = []
         try:
             while True:
                 self.asker = threading.current_thread()
                 while job is not None and len(under_way) < self._ahead:
-                    due = 0  # the cost of the job whose result is next: it is not ahead
-                    if not ready:
-                        due = under_way[0][1] if under_way else job.cost
-                    if held + job.cost - due > self._budget:
+                    if not ledger.take(number, job.cost):
                         break
-                    under_way.append((self._submit(partial(self._run, job.run)), job.cost))
-                    held += job.cost
+                    under_way.append(self._submit(partial(self._run, job.run, ledger, number)))
+                    number += 1
                     job = next(rest, None)
                 if ready:  # while the caller uses it, the jobs that were just begun go on
                     yield ready.pop()
+                    ledger.end()
                     continue
                 if not under_way:
                     return
-                future, cost = under_way.popleft()
+                future = under_way.popleft()
                 ready.append(future.result())
                 del future  # it would keep the result while the caller uses it
-                held -= cost
         finally:
             if stops and (under_way or job is not None):
                 self.stop()
@@ -192,6 +224,21 @@ class WorkerPool:
             self._tokens.acquire()
             self._holds.token = True
 
+    def reserve(self, nbytes: int) -> None:
+        """Count so many bytes more for the job that calls. It waits, without a core, until the budget has room for them or its
+        result is the next.
+        """
+        ledger, number = getattr(self._holds, "job", None) or (None, 0)
+        if ledger is None or ledger.take(number, nbytes):
+            return
+        if (
+            threading.current_thread() is self.asker
+        ):  # which takes the results, and cannot wait for itself
+            return
+        with self.waiting(), self._changed:
+            self._changed.wait_for(lambda: self.stopped or ledger.take(number, nbytes))
+        self.go_on()
+
     def go_on(self) -> None:
         """Raise StoppedError where the scan has ended."""
         if self.stopped:
@@ -199,18 +246,22 @@ class WorkerPool:
 
     def stop(self) -> None:
         """Begin nothing more. Jobs that run end at their next request or page, and are not waited for."""
-        self.stopped = True
+        with self._changed:
+            self.stopped = True
+            self._changed.notify_all()
         with self._lock:
             executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, job: Callable[[], T]) -> T:
+    def _run(self, job: Callable[[], T], ledger: _Ledger | None = None, number: int = 0) -> T:
         with self.working(), asked(self.go_on):
             self.go_on()
+            self._holds.job = ledger, number
             try:
                 return job()
             finally:
+                self._holds.job = None
                 keep_warm()
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:

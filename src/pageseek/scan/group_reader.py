@@ -14,9 +14,11 @@ from pageseek.scan.decoded_columns import DecodedColumns, Key
 from pageseek.scan.leaf_places import places_wanted
 from pageseek.scan.leaf_reader import LeafReader
 from pageseek.scan.leaf_use import LeafUse
+from pageseek.scan.output_size import likely_memory
 from pageseek.scan.page_batch import decode_pages
-from pageseek.scan.steps import Decode, Held, Read, ScanContext, Steps
+from pageseek.scan.steps import Decode, Held, Read, Reserve, ScanContext, Steps
 
+LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
 CODED_ROWS = 4096  # with fewer rows, values are tested rather than dictionary codes
 
 
@@ -98,11 +100,12 @@ class GroupReader:
             readers.append(reader)
             wanted.append(reader.want(ranges))
         if self.reuses:
-            size = yield from self._fetch(readers, wanted)
+            size = yield from self._fetch(readers, wanted, ranges.num_rows)
         else:
             places: list[tuple[int, int]] = []
             for some in wanted:
                 places += some
+            yield from self._reserve(readers, places, ranges.num_rows)
             buffers = yield Read(places, "data")
             at = size = 0
             for reader, some in zip(readers, wanted, strict=True):
@@ -131,14 +134,30 @@ class GroupReader:
                     reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
                 )
 
+    def _reserve(
+        self, readers: Sequence[LeafReader], places: Sequence[tuple[int, int]], num_rows: int
+    ) -> Steps[None]:
+        """Wait until there is memory for bytes that will be fetched, and for the rows that are decoded."""
+        size = 0
+        for _, length in places:
+            size += length
+        if size >= LEAST_RESERVED:
+            total = self._file.group_rows[self._row_group]
+            for reader in readers:
+                size += likely_memory(reader.chunk, num_rows, total)
+            yield Reserve(size)
+
     def _fetch(
-        self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]]
+        self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]], num_rows: int
     ) -> Steps[int]:
-        """Give the readers their bytes. Bytes that are not in memory are fetched in one wave. Returns the bytes of all readers."""
+        """Give the readers the bytes for so many rows. Bytes that are not in memory are fetched in one wave. Returns the bytes of
+        all readers.
+        """
         size = sum([length for places in wanted for _, length in places])
         different = dict.fromkeys(at for places in wanted for at in places)
         held = {at: data for at in different if (data := self._at_hand(at)) is not None}
         missing = [at for at in different if at not in held]
+        yield from self._reserve(readers, missing, num_rows)
         new = dict(zip(missing, (yield Read(missing, "data")), strict=True))
         lengths = {at: at[1] for at in missing}
         payload = self._use.payload

@@ -15,7 +15,7 @@ from pageseek.base.workers import WorkerPool
 from pageseek.io.fetch import Fetcher
 from pageseek.io.version_checks import UnconfirmedVersions, confirm
 from pageseek.scan.file_scan import FileScan
-from pageseek.scan.steps import Decode, DecodePages, Read, ScanContext, Step, Steps
+from pageseek.scan.steps import Decode, DecodePages, Read, Reserve, ScanContext, Step, Steps
 from pageseek.storage.store import wait_bytes
 
 T = TypeVar("T")
@@ -72,6 +72,8 @@ class Lane:
                         answer = read(step, "index")
                     elif type(step) is DecodePages:
                         answer = self._decode_pages(step)
+                    elif type(step) is Reserve:
+                        answer = self._reserve(step.nbytes)
                     else:
                         answer = self._decode(step)
                 except BaseException as error:  # noqa: BLE001 - the generator adds the place, or recovers
@@ -85,6 +87,10 @@ class Lane:
     def confirm(self) -> None:
         """Raise FileChangedError if the file has another version now."""
         confirm(self.fetcher.store, self.context.report)
+
+    def _reserve(self, nbytes: int) -> None:
+        if self.fetcher.pool is not None:
+            self.fetcher.pool.reserve(nbytes)
 
     def _decode(self, step: Step) -> list[Any]:
         """Run jobs, side by side if they are large enough."""

@@ -18,11 +18,11 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, Decoded
 from pageseek.format.page_index import Page
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
-from pageseek.scan.chunk_headers import count_values, headers_tell_rows
+from pageseek.scan.chunk_headers import count_values, headers_tell_rows, pages_of_chunk
 from pageseek.scan.dictionary_codes import CodesDecoder
 from pageseek.scan.leaf_places import pages_wanted
 from pageseek.scan.output_size import likely_bytes, likely_rows, likely_slots
-from pageseek.scan.segments import segments_of
+from pageseek.scan.segments import PageBytes, Segment, count_segments, segments_of
 from pageseek.scan.steps import IndexMismatch, PageTask, Read, ScanContext, Steps
 
 # a dictionary code of these is tested faster than a value
@@ -52,7 +52,6 @@ class LeafReader:
         "_at",
         "_base",
         "_buffers",
-        "_chunk",
         "_codec_settings",
         "_codes",
         "_context",
@@ -70,6 +69,7 @@ class LeafReader:
         "_offsets",
         "_page_number",
         "_pages",
+        "_pages_seen",
         "_ranges",
         "_report",
         "_row_group",
@@ -79,6 +79,7 @@ class LeafReader:
         "_stop",
         "_trust_header_counts",
         "arrays",
+        "chunk",
         "decoded",
         "entries",
         "leaf",
@@ -115,8 +116,8 @@ class LeafReader:
         self._row_group = row_group
         self._context = context
         self._offsets = offsets = file.offset_indexes.get((row_group, leaf.index))
-        self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
-        chunk = self._chunk
+        self.chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
+        chunk = self.chunk
         self._all_coded = chunk.encoding_stats == 1 and chunk.other_data_pages == 0
         self._num_rows = file.group_rows[row_group]
         # A run of a few bytes can stand for any number of levels. Only num_values bounds them if the leaf repeats.
@@ -134,6 +135,7 @@ class LeafReader:
         self._at = 0  # byte in the file of the page at hand, for errors
         self._base = 0  # byte in the file of the buffer that holds it
         self._skipped = 0  # bytes at the start of the chunk that were not fetched with the rest
+        self._pages_seen = 0  # of a chunk, by its headers
         self._page_number: int | None = None  # None: the dictionary page
         self._trust_header_counts = True  # of rows, in headers of version 2
         self._made: tuple[Any, ...] | int | None = None  # what `read_pages` made
@@ -224,7 +226,7 @@ class LeafReader:
 
     def _first_data_page(self) -> int:
         """The offset of the first data page if it lies behind a dictionary, else 0."""
-        chunk = self._chunk
+        chunk = self.chunk
         first: int = chunk.data_page_offset
         return first if self._start < first < self._stop else 0
 
@@ -241,18 +243,40 @@ class LeafReader:
 
     def tasks(self) -> list[PageTask]:
         """The arguments of the core's `read_pages`: one task, or one for each of several segments of the pages."""
-        leaf, segments = self.leaf, []
-        if self._pages is not None and leaf.flat and not leaf.group and not self._nesting_levels:
-            threads = self._context.threads
-            segments = segments_of(self._pages, self._buffers, self._ranges, threads)
-        if len(segments) < 2:
+        segments: list[Segment] = []
+        threads = self._context.threads
+        if (
+            threads > 1
+            and self.leaf.flat
+            and not (self.leaf.group or self._nesting_levels)
+            and count_segments(self.nbytes, threads) > 1
+        ):
+            pages, dictionary = self._page_bytes()
+            segments = segments_of(pages, self._ranges, threads)
+        if not segments:
             return [self._task()]
         self._segments = [self._new_decoder() for _ in segments]
         made: list[PageTask] = []
         for decoder, (places, buffers, ranges) in zip(self._segments, segments, strict=True):
             hint = self._hint(ranges, buffers)
-            made.append((decoder, places, ranges.buffers, hint, self._dictionary_data, False))
+            made.append((decoder, places, ranges.buffers, hint, dictionary, False))
         return made
+
+    def _page_bytes(self) -> tuple[list[PageBytes], memoryview | None]:
+        """The pages that are read, and the dictionary page; no pages if the headers of a chunk do not add up."""
+        pages = self._pages
+        if pages is None:
+            (data,) = self._buffers
+            found = pages_of_chunk(self._decoder, data, self._num_rows, self._ranges)
+            if found is None:
+                return [], None
+            self._pages_seen = found.seen
+            return found.pages, found.dictionary
+        made = [
+            (data, first, count)
+            for data, (*_, first, count) in zip(self._buffers, pages, strict=True)
+        ]
+        return made, self._dictionary_data
 
     def _task(self) -> PageTask:
         pages = self._pages
@@ -261,10 +285,7 @@ class LeafReader:
         if pages is None:
             places = [(self._buffers[0], 0, self._num_rows)]
         else:
-            places = [
-                (data, first, count)
-                for data, (_, _, _, first, count) in zip(self._buffers, pages, strict=True)
-            ]
+            places, _ = self._page_bytes()
         ranges = self._ranges.buffers
         return self._decoder, places, ranges, hint, self._dictionary_data, pages is None
 
@@ -317,6 +338,8 @@ class LeafReader:
         finally:
             self._buffers, self._dictionary_data = [], None
         counts = self._counts
+        if self._pages is None and self._offsets is None:
+            counts.pages_total += self._pages_seen
         counts.pages_read += sum([decoder.pages_read for decoder in decoders])
         self._report.dictionary_pages += any(decoder.has_dictionary for decoder in decoders)
         counts.rows_decoded += self._ranges.num_rows
@@ -363,7 +386,7 @@ class LeafReader:
     def _fetched_all(self) -> bool:
         """Whether the fetched pages have all values of the chunk. Its first data page may lie elsewhere than the footer says."""
         (data,) = self._buffers
-        return bool(count_values(self._decoder, data) == self._chunk.num_values)
+        return bool(count_values(self._decoder, data) == self.chunk.num_values)
 
     def _fetch_whole(self) -> Steps[None]:
         length, self._skipped = self._stop - self._start, 0
@@ -459,7 +482,7 @@ class LeafReader:
 
     def _hint(self, ranges: rows.RowRanges, buffers: Sequence[memoryview]) -> int:
         """The size that a decoder allocates at once: slots of a nested leaf, bytes of strings of a flat one."""
-        chunk, chosen, n = self._chunk, ranges.num_rows, self._num_rows
+        chunk, chosen, n = self.chunk, ranges.num_rows, self._num_rows
         if self._nesting_levels:
             return likely_slots(chunk, chosen, n)
         if self.leaf_type.kind not in BYTES_KINDS:
@@ -579,7 +602,7 @@ class LeafReader:
                         f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
                     )
                 row, page = row + count, page + 1
-                if self._file.writer.understates_chunks and values >= self._chunk.num_values:
+                if self._file.writer.understates_chunks and values >= self.chunk.num_values:
                     return  # behind it may lie another chunk
             at = stop_at
 

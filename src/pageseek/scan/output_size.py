@@ -24,6 +24,11 @@ def likely_bytes(chunk: Any, optional: bool, chosen: int, num_rows: int, fetched
     return max(min(size, MAX_RATIO * fetched), 0)
 
 
+def likely_memory(chunk: Any, chosen: int, num_rows: int) -> int:
+    """About the bytes of memory of the chosen rows of a chunk."""
+    return max(chunk.total_uncompressed_size, 0) * chosen // max(num_rows, 1)
+
+
 def likely_slots(chunk: Any, chosen: int, num_rows: int) -> int:
     """About the number of values in the chosen rows of a nested leaf."""
     declared: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)

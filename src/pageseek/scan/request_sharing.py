@@ -12,6 +12,7 @@ from pageseek.format.schema import Leaf
 from pageseek.io.coalesce import PARALLEL, SENDING
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.leaf_places import places_wanted
+from pageseek.scan.output_size import likely_memory
 from pageseek.scan.plan import GroupPlan
 from pageseek.scan.steps import Held, Read, Steps
 from pageseek.storage.store import wait_bytes
@@ -21,10 +22,10 @@ FEWEST_RUNS = 4  # requests of a file below which row groups share one only if t
 
 
 class Run(NamedTuple):
-    """Row groups that are read together. `weight`: about the bytes of memory that they take."""
+    """Row groups that are read together. `nbytes`: of the request that several share."""
 
     groups: Sequence[GroupPlan]
-    weight: int
+    nbytes: int
 
 
 def weight(scan: FileScan, group: GroupPlan) -> int:
@@ -35,8 +36,8 @@ def weight(scan: FileScan, group: GroupPlan) -> int:
         chunks = [file.chunk(number, leaf) for leaf in leaves]
     except PageseekError:  # raised again when it is read
         return UNKNOWN_BYTES
-    size: int = sum([max(chunk.total_uncompressed_size, 0) for chunk in chunks])
-    return 2 * size * group.ranges.num_rows // max(file.group_rows[number], 1)
+    chosen, total = group.ranges.num_rows, file.group_rows[number]
+    return 2 * sum([likely_memory(chunk, chosen, total) for chunk in chunks])
 
 
 def runs(scan: FileScan, budget: int) -> Iterator[Run]:
@@ -63,14 +64,14 @@ def runs(scan: FileScan, budget: int) -> Iterator[Run]:
             and last - start <= wait
             and total + heavy + last - start <= budget
         ):
-            yield Run(run, total + (stop - start if len(run) > 1 else 0))
+            yield Run(run, stop - start if len(run) > 1 else 0)
             run, total = [], 0
         start = start if run else first
         stop = last if places else store.size  # without places no other row group joins it
         run.append(group)
         total += heavy
     if run:
-        yield Run(run, total + (stop - start if len(run) > 1 else 0))
+        yield Run(run, stop - start if len(run) > 1 else 0)
 
 
 def fetch(scan: FileScan, groups: Sequence[GroupPlan], report: Report) -> Steps[Sequence[Held]]:

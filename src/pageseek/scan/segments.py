@@ -5,39 +5,40 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pageseek._core import rows
-from pageseek.format.page_index import Page
 
 SEGMENT_BYTES = 1 << 20  # of fetched pages that are worth a thread of their own
+PageBytes: TypeAlias = tuple[memoryview, int, int]  # a page, its first row, its rows
 
 
 class Segment(NamedTuple):
-    """Pages as (bytes, first row, rows), these bytes, and the selected rows in them."""
+    """Pages, their bytes, and the selected rows in them."""
 
-    places: list[tuple[memoryview, int, int]]
+    pages: list[PageBytes]
     buffers: Sequence[memoryview]
     ranges: rows.RowRanges
 
 
-def segments_of(
-    pages: Sequence[Page], buffers: Sequence[memoryview], ranges: rows.RowRanges, threads: int
-) -> list[Segment]:
-    """The pages in segments of about equal size; none where one thread does as well. `buffers`: the bytes of each page."""
+def count_segments(nbytes: int, threads: int) -> int:
+    """How many segments pages of so many bytes are worth."""
+    return min(threads, nbytes // SEGMENT_BYTES)
+
+
+def segments_of(pages: Sequence[PageBytes], ranges: rows.RowRanges, threads: int) -> list[Segment]:
+    """The pages in segments of about equal size; none where one thread does as well."""
+    buffers = [data for data, _, _ in pages]
     sizes = [data.nbytes for data in buffers]
-    n = min(threads, sum(sizes) // SEGMENT_BYTES, len(pages))
+    n = min(count_segments(sum(sizes), threads), len(pages))
     if n < 2:
         return []
     made: list[Segment] = []
     start = 0
     for stop in stops_of(sizes, n):
-        places = [
-            (data, first, count)
-            for data, (*_, first, count) in zip(buffers[start:stop], pages[start:stop], strict=True)
-        ]
-        (_, first, _), (_, last, count) = places[0], places[-1]
-        made.append(Segment(places, buffers[start:stop], ranges.slice(first, last + count)))
+        some = list(pages[start:stop])
+        (_, first, _), (_, last, count) = some[0], some[-1]
+        made.append(Segment(some, buffers[start:stop], ranges.slice(first, last + count)))
         start = stop
     return made
 

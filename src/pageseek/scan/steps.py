@@ -122,6 +122,12 @@ class Decode(NamedTuple):
     nbytes: int
 
 
+class Reserve(NamedTuple):
+    """Bytes of memory that the scan will take beyond those that it was begun with."""
+
+    nbytes: int
+
+
 # a list of ranges, as pruners yield it, reads bytes of indexes
-Step: TypeAlias = Wanted | Read | DecodePages | Decode
+Step: TypeAlias = Wanted | Read | DecodePages | Decode | Reserve
 Steps: TypeAlias = Generator[Step, Any, T]

@@ -171,7 +171,7 @@ class TableReader:
             self._report.files.read += 1
             opened = OpenedFile(scan, self._schema, self._scheduler, len(scan.plan.groups))
             for run in runs(scan, budget):
-                yield Job(partial(self._piece, opened, run.groups), run.weight)
+                yield Job(partial(self._piece, opened, run.groups), run.nbytes)
 
     def _piece(self, opened: OpenedFile, groups: Sequence[GroupPlan]) -> Piece:
         scheduler, part = self._scheduler, self._report.part()
