@@ -77,6 +77,10 @@ cdef extern from "pageseek.h" nogil:
         size_t pages_read, pages_seen
         ps_column column
     void ps_page_tasks(ps_page_task *, size_t, size_t)
+    ctypedef struct ps_page_work:
+        pass
+    ps_page_work *ps_page_work_begin(ps_page_task *, size_t, size_t)
+    bint ps_page_work_end(ps_page_work *, bint)
     enum: PS_TASK_THREADS
 
 
@@ -116,3 +120,6 @@ cdef class LeafBuffers(PageReader):
     cdef list finished_nesting_levels(self)
 
 cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil
+cdef ps_page_work *begin_page_work(ps_page_task *tasks, size_t n, size_t helpers) noexcept nogil
+cdef bint end_page_work(ps_page_work *work, bint abandon) noexcept nogil
+cdef void drop_columns(ps_page_task *tasks, Py_ssize_t n) noexcept

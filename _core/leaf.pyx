@@ -9,8 +9,8 @@ import os
 from pageseek._core.codecs cimport PS_CODEC_NONE, CodecSettings, codec_of
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport (
-    PS_INVALID, PS_LIMIT, PS_OK, ps_error, ps_leaf_spec, ps_nesting_level, ps_range, ps_selection, ps_shared,
-    ps_shared_use, ps_status,
+    PS_INVALID, PS_LIMIT, PS_OK, ps_buffer_free, ps_error, ps_leaf_spec, ps_nesting_level, ps_range, ps_selection,
+    ps_shared, ps_shared_use, ps_status,
 )
 from pageseek._core.memory cimport shared, wrap
 from pageseek._core.pages cimport PageReader
@@ -286,3 +286,26 @@ cdef class LeafBuffers(PageReader):
 
 cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil:
     ps_page_tasks(tasks, n, threads)
+
+
+cdef ps_page_work *begin_page_work(ps_page_task *tasks, size_t n, size_t helpers) noexcept nogil:
+    return ps_page_work_begin(tasks, n, helpers)
+
+
+cdef void drop_columns(ps_page_task *tasks, Py_ssize_t n) noexcept:
+    """Free the output of tasks that nobody takes."""
+    cdef ps_column *made
+    cdef Py_ssize_t i
+    for i in range(n):
+        if tasks[i].state == PS_TASK_DONE:
+            made = &tasks[i].column
+            if made.validity != NULL:
+                ps_buffer_free(made.validity, made.validity_capacity)
+            if made.offsets != NULL:
+                ps_buffer_free(made.offsets, made.offsets_capacity)
+            if made.values != NULL:
+                ps_buffer_free(made.values, made.values_capacity)
+
+
+cdef bint end_page_work(ps_page_work *work, bint abandon) noexcept nogil:
+    return ps_page_work_end(work, abandon)

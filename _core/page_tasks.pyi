@@ -2,14 +2,19 @@ from typing import Any, Final, TypeAlias
 
 from pageseek._core.decode import LeafDecoder
 from pageseek._core.memory import Block
+from typing_extensions import disjoint_base
 
+_Wanted: TypeAlias = list[
+    tuple[LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool]
+]
 _Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
 
 PARALLEL: Final[bool]
 
-def read_pages(
-    wanted: list[
-        tuple[LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool]
-    ],
-    threads: int = 1,
-) -> list[_Made | int | None]: ...
+def read_pages(wanted: _Wanted, threads: int = 1) -> list[_Made | int | None]: ...
+
+@disjoint_base
+class PageWork:
+    def __init__(self, wanted: _Wanted) -> None: ...
+    def begin(self, helpers: int) -> None: ...
+    def results(self) -> list[_Made | int | None]: ...

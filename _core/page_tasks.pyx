@@ -1,13 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Pages of several leaves, read by one call on several threads."""
 from pageseek._core.leaf cimport (
-    DICTIONARY_WANTED, PS_TASK_DICTIONARY, PS_TASK_DONE, PS_TASK_THREADS, LeafBuffers, ps_page_task, ps_task_page,
-    run_page_tasks,
+    DICTIONARY_WANTED, PS_TASK_AGAIN, PS_TASK_DICTIONARY, PS_TASK_DONE, PS_TASK_THREADS, LeafBuffers, begin_page_work,
+    drop_columns, end_page_work, ps_page_task, ps_page_work, ps_task_page, run_page_tasks,
 )
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport uint8_t
+
+cimport cython
 
 PARALLEL = bool(PS_TASK_THREADS)  # whether `read_pages` can use several threads
 
@@ -31,48 +33,70 @@ def read_pages(list wanted not None, size_t threads=1):
         For each decoder what `finish` gives, TAKE_DICTIONARY, or None. None: the core does not know the codec, the output
         takes several arrays, or a page has a fault, which a second read page by page names.
     """
-    cdef tuple items = tuple(wanted)
-    cdef Py_ssize_t n = len(items), i, n_pages = 0, at = 0
-    cdef LeafBuffers decoder
-    cdef ps_page_task *task
-    cdef ps_task_page *page
-    cdef list out = [], entered = []
-    for item in items:
-        n_pages += len(item[1])
-    cdef ps_page_task *tasks = <ps_page_task *>PyMem_Calloc(<size_t>n + 1, sizeof(ps_page_task))
-    cdef ps_task_page *pages = <ps_task_page *>PyMem_Calloc(<size_t>n_pages + 1, sizeof(ps_task_page))
-    cdef Py_buffer *views = <Py_buffer *>PyMem_Calloc(<size_t>(n + n_pages) + 1, sizeof(Py_buffer))
-    if tasks == NULL or pages == NULL or views == NULL:
-        PyMem_Free(tasks)
-        PyMem_Free(pages)
-        PyMem_Free(views)
-        raise MemoryError
-    try:
+    cdef PageWork work = PageWork(wanted)
+    with nogil:
+        run_page_tasks(work.tasks, <size_t>work.n, threads)
+    return work.taken()
+
+
+@cython.no_gc  # buffers and decoders do not refer back, and threads of the core use them until the work has ended
+cdef class PageWork:
+    """Pages of several leaves that threads of the core read while the caller does something else.
+
+    `wanted` is as for `read_pages`. Where the work is given up, pages that no thread has begun are not read.
+    """
+
+    cdef tuple items
+    cdef list entered
+    cdef Py_ssize_t n, n_views
+    cdef ps_page_task *tasks
+    cdef ps_task_page *pages
+    cdef Py_buffer *views
+    cdef ps_page_work *work
+    cdef bint ready  # for results
+
+    def __init__(self, list wanted not None):
+        if self.items is not None:
+            raise ValueError("work begins once")
+        cdef tuple items = tuple(wanted)
+        cdef Py_ssize_t n = len(items), i, n_pages = 0, at = 0
+        cdef LeafBuffers decoder
+        cdef ps_page_task *task
+        cdef ps_task_page *page
+        self.items, self.entered, self.n = items, [], n
+        for item in items:
+            n_pages += len(item[1])
+        self.tasks = <ps_page_task *>PyMem_Calloc(<size_t>n + 1, sizeof(ps_page_task))
+        self.pages = <ps_task_page *>PyMem_Calloc(<size_t>n_pages + 1, sizeof(ps_task_page))
+        self.views = <Py_buffer *>PyMem_Calloc(<size_t>(n + n_pages) + 1, sizeof(Py_buffer))
+        if self.tasks == NULL or self.pages == NULL or self.views == NULL:
+            raise MemoryError
+        self.n_views = n + n_pages
         for i in range(n):
             one, places, ranges, hint, dictionary, whole = items[i]
             if not isinstance(one, LeafBuffers):
                 raise TypeError(f"a LeafDecoder is wanted, not {type(one).__name__}")
             decoder = one
             decoder.enter()  # which fails if the decoder occurs twice
-            entered.append(decoder)
+            self.entered.append(decoder)
             decoder.let_go()
             decoder.drop_dictionary()
-            task = &tasks[i]
+            task = &self.tasks[i]
             decoder.hold_rows(ranges, &task.selection)
-            task.pages = &pages[at]
+            task.pages = &self.pages[at]
             for data, first_row, rows in places:
                 if at == n_pages:
                     raise ValueError("pages were added meanwhile")
-                PyObject_GetBuffer(data, &views[n + at], PyBUF_SIMPLE)
-                page = &pages[at]
-                page.data, page.length = <const uint8_t *>views[n + at].buf, <size_t>views[n + at].len
+                PyObject_GetBuffer(data, &self.views[n + at], PyBUF_SIMPLE)
+                page = &self.pages[at]
+                page.data, page.length = <const uint8_t *>self.views[n + at].buf, <size_t>self.views[n + at].len
                 page.first_row, page.rows = first_row, rows
                 at += 1
                 task.n_pages += 1
             if dictionary is not None:
-                PyObject_GetBuffer(dictionary, &views[i], PyBUF_SIMPLE)
-                task.dictionary = <const uint8_t *>views[i].buf
-                task.dictionary_length = <size_t>views[i].len
+                PyObject_GetBuffer(dictionary, &self.views[i], PyBUF_SIMPLE)
+                task.dictionary = <const uint8_t *>self.views[i].buf
+                task.dictionary_length = <size_t>self.views[i].len
             task.leaf, task.hint = decoder.leaf, hint
             task.codec, task.step = decoder.codec, decoder.step
             task.max_page, task.max_values = decoder.max_page, decoder.max_values
@@ -81,24 +105,74 @@ def read_pages(list wanted not None, size_t threads=1):
             task.codes_only, task.chunk = decoder.codes_only, whole
             if whole and task.n_pages != 1:
                 raise ValueError("a chunk is one buffer")
+        self.ready = True
+
+    def begin(self, size_t helpers):
+        """Have so many threads begin, at most. Without one, `results` does the work."""
+        if self.work != NULL or not self.ready:
+            raise ValueError("work begins once")
         with nogil:
-            run_page_tasks(tasks, <size_t>n, threads)
-        for i in range(n):
-            decoder, task = entered[i], &tasks[i]
-            decoder.dictionary_used = task.dictionary_used
-            decoder.pages_read, decoder.pages_seen = task.pages_read, task.pages_seen
-            if task.state == PS_TASK_DONE:
-                out.append(decoder.made(&task.column))
-            elif task.state == PS_TASK_DICTIONARY:
-                out.append(DICTIONARY_WANTED)
+            self.work = begin_page_work(self.tasks, <size_t>self.n, helpers)
+
+    def results(self):
+        """The results, as those of `read_pages`, once. The thread that calls helps until all pages are read."""
+        cdef Py_ssize_t i
+        cdef ps_page_work *work = self.work
+        cdef bint known = True
+        if not self.ready:
+            raise ValueError("the results were taken")
+        self.work, self.ready = NULL, False
+        with nogil:
+            if work == NULL:
+                run_page_tasks(self.tasks, <size_t>self.n, 1)
             else:
-                out.append(None)
-    finally:
-        for i in range(n + n_pages):
-            PyBuffer_Release(&views[i])
-        PyMem_Free(tasks)
-        PyMem_Free(pages)
-        PyMem_Free(views)
-        for decoder in entered:
+                known = end_page_work(work, False)
+        if not known:  # after a fork
+            for i in range(self.n):
+                self.tasks[i].state = PS_TASK_AGAIN
+        return self.taken()
+
+    cdef list taken(self):
+        cdef LeafBuffers decoder
+        cdef ps_page_task *task
+        cdef list out = []
+        cdef Py_ssize_t i = 0
+        try:
+            for i in range(self.n):
+                decoder, task = self.entered[i], &self.tasks[i]
+                decoder.dictionary_used = task.dictionary_used
+                decoder.pages_read, decoder.pages_seen = task.pages_read, task.pages_seen
+                if task.state == PS_TASK_DONE:
+                    task.state = PS_TASK_AGAIN  # its output is the caller's
+                    out.append(decoder.made(&task.column))
+                elif task.state == PS_TASK_DICTIONARY:
+                    out.append(DICTIONARY_WANTED)
+                else:
+                    out.append(None)
+        finally:
+            self.end()
+        return out
+
+    cdef void end(self):
+        cdef Py_ssize_t i
+        cdef LeafBuffers decoder
+        for i in range(self.n_views):
+            PyBuffer_Release(&self.views[i])
+        PyMem_Free(self.tasks)
+        PyMem_Free(self.pages)
+        PyMem_Free(self.views)
+        self.tasks, self.pages, self.views, self.n_views = NULL, NULL, NULL, 0
+        for decoder in self.entered:
             decoder.leave()
-    return out
+        self.entered = []
+
+    def __dealloc__(self):
+        cdef ps_page_work *work = self.work
+        cdef bint known = True
+        if work != NULL:
+            with nogil:
+                known = end_page_work(work, True)
+        if known and self.tasks != NULL:
+            drop_columns(self.tasks, self.n)
+        if self.entered is not None:
+            self.end()

@@ -336,4 +336,13 @@ typedef struct ps_page_task {
  * and no dictionary. */
 void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads);
 
+/* Tasks that helpers do while the caller does something else. */
+typedef struct ps_page_work ps_page_work;
+/* Begins tasks on `helpers` threads, or fewer where no more can be started. NULL if memory is short. The tasks are borrowed
+ * until ps_page_work_end. */
+ps_page_work *ps_page_work_begin(ps_page_task *tasks, size_t n, size_t helpers);
+/* Waits until the tasks are done, and helps; if `abandon`, tasks that have not begun are left out. Frees the work. False in
+ * a process that was forked after the beginning: it has no helpers, and what became of the tasks is not known. */
+bool ps_page_work_end(ps_page_work *work, bool abandon);
+
 #endif

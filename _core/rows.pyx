@@ -398,6 +398,7 @@ cdef class RowRanges:
             need(view.len >= bitmap_bytes(self.count),
                  f"mask of {view.len} bytes for {self.count} rows")
             bits = <const uint8_t *> view.buf
+            chosen.ranges, chosen.n_ranges = NULL, 0  # an empty buffer has no address, so that `bitmap` is NULL
             chosen.bitmap, chosen.base, chosen.length = bits, 0, self.count
             with nogil:
                 n = ps_selection_runs(&chosen)

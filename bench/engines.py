@@ -127,12 +127,18 @@ def race(case: Case, engines: dict[tuple[str, int], Engine], rounds: int) -> dic
     """Median seconds by (engine, threads). The first round warms up, and shows the number of rows."""
     seconds: dict[tuple[str, int], list[float]] = {}
     counts: dict[tuple[str, int], int] = {}
+    unable: set[str] = set()
     for turn in range(rounds + 1):
         for key, engine in engines.items():
-            if key[0] in case.engines:
+            if key[0] in case.engines and key[0] not in unable:
                 answer = engine.ask(case)
                 if "error" in answer:
-                    raise RuntimeError(f"{case.name}, {key[0]}: {answer['error']}")
+                    text = f"{case.name}, {key[0]}: {answer['error']}"
+                    if key[0] == "pageseek":
+                        raise RuntimeError(text)
+                    unable.add(key[0])
+                    print(text, file=sys.stderr)
+                    continue
                 counts[key] = answer["count"]
                 if turn:
                     seconds.setdefault(key, []).append(answer["seconds"])

@@ -5,6 +5,8 @@
 #define _POSIX_C_SOURCE 200112L /* pthread_sigmask under -std=c11 */
 #endif
 
+#include <stdlib.h>
+
 #include "../pageseek.h"
 #include "base.h"
 
@@ -12,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 #endif
 
 /* a capacity of scratch memory is the least, doubled some times, or larger than the most */
@@ -293,18 +296,21 @@ static void run(ps_page_task *t, scratch_memory *scratch) {
     if (t->state != PS_TASK_DONE) ps_leaf_clear(t->leaf); /* other tasks may take long */
 }
 
-typedef struct shared_work {
+struct ps_page_work {
     ps_page_task *tasks;
     size_t n;
 #if !defined(_WIN32)
     _Atomic size_t next;
+    pthread_t helpers[MOST_HELPERS];
+    size_t helping;
+    pid_t process;
 #else
     size_t next;
 #endif
-} shared_work;
+};
 
 static void *work(void *given) {
-    shared_work *share = given;
+    ps_page_work *share = given;
     scratch_memory scratch = {0};
     for (size_t i; (i = share->next++) < share->n;) run(&share->tasks[i], &scratch);
     const memory_block left[] = {scratch.page.block, scratch.dictionary.block};
@@ -313,23 +319,57 @@ static void *work(void *given) {
     return NULL;
 }
 
-void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads) {
-    shared_work share = {.tasks = tasks, .n = n};
+static void begin_work(ps_page_work *w, size_t helpers) {
 #if !defined(_WIN32)
-    pthread_t helpers[MOST_HELPERS];
-    size_t helping = 0, wanted = threads < n ? threads : n;
     sigset_t all, before; /* signals are for the threads that were there */
+    if (helpers > MOST_HELPERS) helpers = MOST_HELPERS;
+    if (!helpers) return;
     sigfillset(&all);
-    if (wanted > 1) pthread_sigmask(SIG_SETMASK, &all, &before);
-    /* where no helper can be started, this thread does all tasks */
-    while (helping + 1 < wanted && helping < MOST_HELPERS &&
-           pthread_create(&helpers[helping], NULL, work, &share) == 0)
-        helping++;
-    if (wanted > 1) pthread_sigmask(SIG_SETMASK, &before, NULL);
-    work(&share);
-    while (helping) pthread_join(helpers[--helping], NULL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (w->helping < helpers && pthread_create(&w->helpers[w->helping], NULL, work, w) == 0)
+        w->helping++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 #else
-    (void)threads;
-    work(&share);
+    (void)w;
+    (void)helpers;
 #endif
+}
+
+static void end_work(ps_page_work *w) {
+    work(w); /* where no helper could be started, this thread does all tasks */
+#if !defined(_WIN32)
+    while (w->helping) pthread_join(w->helpers[--w->helping], NULL);
+#endif
+}
+
+void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads) {
+    ps_page_work w = {.tasks = tasks, .n = n};
+    const size_t wanted = threads < n ? threads : n;
+    begin_work(&w, wanted ? wanted - 1 : 0);
+    end_work(&w);
+}
+
+ps_page_work *ps_page_work_begin(ps_page_task *tasks, size_t n, size_t helpers) {
+    ps_page_work *w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    w->tasks = tasks;
+    w->n = n;
+#if !defined(_WIN32)
+    w->process = getpid();
+#endif
+    begin_work(w, helpers < n ? helpers : n);
+    return w;
+}
+
+bool ps_page_work_end(ps_page_work *w, bool abandon) {
+#if !defined(_WIN32)
+    if (w->process != getpid()) { /* helpers are not forked, and cannot be joined */
+        free(w);
+        return false;
+    }
+#endif
+    if (abandon) w->next = w->n;
+    end_work(w);
+    free(w);
+    return true;
 }

@@ -126,6 +126,34 @@ static void test_many_leaves_by_several_threads(void) {
     }
 }
 
+/* Tasks that helpers begin; `abandon` leaves some out. */
+static void test_work_that_goes_on_meanwhile(void) {
+    for (size_t helpers = 0; helpers < 4; helpers++)
+        for (int abandon = 0; abandon < 2; abandon++) {
+            static bytes pages[LEAVES];
+            ps_page_task tasks[LEAVES];
+            ps_task_page places[LEAVES];
+            for (int i = 0; i < LEAVES; i++) {
+                int32_t values[ROWS];
+                for (int k = 0; k < ROWS; k++) values[k] = 100 * i + k;
+                pages[i].length = 0;
+                page(&pages[i], DATA, PLAIN, ROWS, values, sizeof values);
+                places[i] = page_of(&pages[i], 0);
+                tasks[i] = task_of(leaf_of(), &places[i], 1, NULL);
+            }
+            ps_page_work *work = ps_page_work_begin(tasks, LEAVES, helpers);
+            CHECK(work != NULL);
+            CHECK(ps_page_work_end(work, abandon));
+            for (int i = 0; i < LEAVES; i++) {
+                if (!abandon)
+                    check_rows(&tasks[i], 100 * i);
+                else if (tasks[i].state == PS_TASK_DONE)
+                    drop(&tasks[i].column);
+                ps_leaf_free(tasks[i].leaf);
+            }
+        }
+}
+
 static void test_what_is_not_as_it_should_be_gives_nothing(void) {
     int32_t values[ROWS] = {0};
     bytes plain = {.length = 0}, codes = {.length = 0}, dictionary = {.length = 0};
@@ -269,6 +297,7 @@ static void test_every_cut_and_every_byte_altered(void) {
 
 int main(void) {
     test_many_leaves_by_several_threads();
+    test_work_that_goes_on_meanwhile();
     test_what_is_not_as_it_should_be_gives_nothing();
     test_several_pages();
     test_every_cut_and_every_byte_altered();

@@ -236,6 +236,7 @@ def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
+    monkeypatch.setattr(tables, "WAVE_ROWS", 0)
     monkeypatch.setattr(scheduler, "WorkerPool", pool)
     monkeypatch.setattr(scheduler, "cores", lambda: 2)
     path = str(files.path("lookup"))

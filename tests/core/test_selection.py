@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pageseek._core import rows
+from pageseek._core import memory, rows
 from pageseek._core.rows import CoreError, RowRanges
 
 SPAN = 200
@@ -266,3 +266,11 @@ def test_bad_arguments_are_refused() -> None:
         rows.pages_touched(RowRanges.all(9), b"\0")
     with pytest.raises(TypeError):
         RowRanges.all(9) & {1}
+
+
+def test_a_mask_without_memory_refines_nothing() -> None:
+    empty = memory.Block.__new__(memory.Block)
+    for some in (rows.RowRanges(), rows.RowRanges.from_rows([])):
+        assert some.refine(empty).num_rows == 0
+    with pytest.raises(CoreError, match="mask of 0 bytes for 3 rows"):
+        rows.RowRanges.all(3).refine(empty)

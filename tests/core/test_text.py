@@ -150,11 +150,11 @@ def test_a_hint_that_lies_is_no_large_allocation() -> None:
     fetched = sum(data.nbytes for data in reader._buffers)
     for size in (1 << 40, (1 << 63) - 1):
         for nulls in (0, -(1 << 63), (1 << 63) - 1):
-            reader.chunk = reader._chunk._replace(
+            reader.chunk = reader.chunk._replace(
                 total_uncompressed_size=size, statistics_null_count=nulls
             )
             assert hint_of(reader) == 16 * fetched
-    reader.chunk = reader._chunk._replace(total_uncompressed_size=-5)
+    reader.chunk = reader.chunk._replace(total_uncompressed_size=-5)
     assert hint_of(reader) == 0
     with pytest.raises(StopIteration) as done:  # nothing is left to be fetched
         next(reader.decode())
@@ -162,7 +162,12 @@ def test_a_hint_that_lies_is_no_large_allocation() -> None:
     assert found.to_pylist() == ["text"] * N
 
 
-def test_what_a_row_group_frees_waits_for_the_next_until_the_scan_ends() -> None:
+def test_what_a_row_group_frees_waits_for_the_next_until_the_scan_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "_until", 0.0)  # threads of a scan before may have kept some
+    blocks.keep(0, 0)
+    blocks.rest(memory.REST)
     assert blocks.trim(3600) <= memory.REST
     with memory.kept():
         with memory.kept():

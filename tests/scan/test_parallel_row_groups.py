@@ -53,11 +53,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made)
 
 
-@pytest.fixture(autouse=True)
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["threads", "waves"])
+def always(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the work is, it is shared."""
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
+    if request.param == "threads":
+        monkeypatch.setattr(tables, "WAVE_ROWS", 0)
     monkeypatch.setattr(lane, "WORTH_A_CORE", 1)
 
 

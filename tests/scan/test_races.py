@@ -32,6 +32,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are given what is too small to be worth one, too."""
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
+    monkeypatch.setattr(tables, "WAVE_ROWS", 0)
     monkeypatch.setattr(lane, "WORTH_A_CORE", 1)
 
 
@@ -204,7 +205,7 @@ import pageseek as ps
 from pageseek.scan import lane, tables
 
 lane.WORTH_A_CORE = 1
-tables.FEW_VALUES = tables.GROUP_VALUES = 0
+tables.FEW_VALUES = tables.GROUP_VALUES = tables.WAVE_ROWS = 0
 
 def count(**options):
     return ps.read_table(sys.argv[1], ["row", "share", "odd"], threads=2, **options).num_rows

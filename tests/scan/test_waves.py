@@ -1,116 +1,215 @@
-"""On a remote store, pages that are needed and pages that may be needed are requested together if another round trip would cost more."""
+"""Small row groups that advance together: rows, reports and errors are those of one thread that reads them one after the other."""
 
 from __future__ import annotations
 
+import gc
+import os
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core.page_tasks import PARALLEL, PageWork
 
 import pageseek as ps
-from pageseek.format.footer import TAIL_BYTES
-from pageseek.storage.local import LocalStore
-from support.store_log import Log
+from pageseek.scan import lane, tables
+from pageseek.scan import waves as waves_module
 
-GROUPS, ROWS = 4, 20_000
-FILTERS = [
-    ps.col("id") == 31_234,
-    (ps.col("v") < 500) & (ps.col("w") > 900_000),
-    (ps.col("v") < 500) & ps.col("s.a").is_null() & (ps.col("text") > "5"),
-    ps.col("s").is_null() & (ps.col("v") < 9_000),
-    (ps.col("v") < 300) | (ps.col("w") < 300),
-    ps.col("tags").any() == "t7",
-    ps.col("w").is_null(),
+pytestmark = pytest.mark.skipif(not PARALLEL, reason="the core has no threads on this system")
+ROWS, GROUP = 9_000, 300
+CONDITIONS = [
+    None,
+    ps.col("key").between(1_000, 5_000),
+    ps.col("value") < 100,
+    ps.col("text") == "text 4000",
+    (ps.col("value") < 300) & ps.col("city").isin(["city 3", "city 4"]),
+    ps.col("text").like("%77%"),
+    ps.col("inside.a").is_null(),
+    ps.col("city") == "nowhere",
 ]
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    random = np.random.default_rng(5)
-    n = GROUPS * ROWS
-    numbers = random.integers(0, 1_000_000, (2, n))
-    table = pa.table(
-        {
-            "id": np.arange(n),
-            "v": numbers[0],
-            "w": pa.array(numbers[1], mask=random.random(n) < 0.01),
-            "text": np.char.mod("%09d", random.integers(0, 1 << 30, n)),
-            "s": pa.array([None if i % 11 == 0 else {"a": None if i % 7 == 0 else i} for i in range(n)]),
-            "tags": pa.array([[f"t{i % 13}"] * (i % 3) for i in range(n)]),
-        }
-    )  # fmt: skip
-    made = tmp_path_factory.mktemp("waves") / "a.parquet"
-    pq.write_table(
-        table, made, row_group_size=ROWS, max_rows_per_page=1_000, write_page_index=True,
-        write_batch_size=100,
-    )  # fmt: skip
-    return str(made)
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waves are worth it for the fewest rows, and a helper for each page."""
+    monkeypatch.setattr(tables, "FEW_VALUES", 0)
+    monkeypatch.setattr(waves_module, "WORTH_A_CORE", 1)
 
 
 @pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    monkeypatch.setattr(LocalStore, "latency", 0.02)
-    monkeypatch.setattr(LocalStore, "bandwidth", request.param)
-    ps.clear_cache()
+def waves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of tasks each time that pages are decoded for a wave."""
+    counts: list[int] = []
+
+    class Counted(PageWork):
+        def __init__(self, wanted: Any) -> None:
+            super().__init__(wanted)
+            counts.append(len(wanted))
+
+    monkeypatch.setattr(waves_module, "PageWork", Counted)
+    return counts
 
 
-def report(path: str, **how: Any) -> dict[str, Any]:
-    found: dict[str, Any] = ps.scan(path, **how).explain(analyze=True).to_dict()
+def table(first: int = 0, rows: int = ROWS) -> pa.Table:
+    rng = np.random.default_rng(first + 3)
+    nulls = rng.random(rows) < 0.3
+    ids = np.arange(first, first + rows)
+    return pa.table(
+        {
+            "key": ids,
+            "value": pa.array(rng.integers(0, 9_000, rows), mask=nulls),
+            "text": pa.array([f"text {i}" for i in ids], mask=nulls),
+            "city": pa.array([f"city {i % 90}" for i in ids]),
+            "inside": pa.array([None if i % 7 == 0 else {"a": i} for i in ids.tolist()]),
+            "list": pa.array([list(range(i % 4)) for i in ids.tolist()]),
+        }
+    )
+
+
+def folder(place: Path, compression: str = "zstd") -> Path:
+    """Files of several row groups each, the last one without a page index."""
+    for i in range(4):
+        pq.write_table(
+            table(i * ROWS // 4, ROWS // 4), place / f"{i}.parquet", row_group_size=GROUP,
+            compression=compression, write_page_index=i < 3, use_dictionary=["city"],
+        )  # fmt: skip
+    return place
+
+
+def report(source: Any, condition: Any, threads: int) -> dict[str, Any]:
+    found: dict[str, Any] = (
+        ps.scan(source, filter=condition, threads=threads).explain(analyze=True).to_dict()
+    )
+    del found["seconds"]
     return found
 
 
-@pytest.mark.parametrize("far", [1e9, 5e6, 50.0], indirect=True)
-@pytest.mark.parametrize("columns", [None, ["id"], ["v", "s"], []], ids=str)
-@pytest.mark.parametrize("condition", FILTERS, ids=str)
-def test_answers_and_counts_are_the_same(
-    far: None, path: str, columns: Any, condition: Any, log: Log
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "brotli"])
+def test_rows_and_reports_are_those_of_one_thread(
+    tmp_path: Path, waves: list[int], compression: str
 ) -> None:
-    for limit in (None, 5):
-        ps.clear_cache()
-        expected = ps.read_table(path, columns, condition, limit, prune=False, threads=1)
-        log.clear()
-        for threads in (1, 3):
-            assert ps.read_table(path, columns, condition, limit, threads=threads) == expected
-        log.clear()
-        found = report(path, columns=columns, filter=condition, limit=limit)
-        read = sum(length for _, length in log.ranges)
-        assert found["rows"]["out"] == expected.num_rows
-        wanted = sum(leaf["bytes"] for leaf in found["leaves"].values())
-        data = found["bytes"]["data"]
-        assert wanted - TAIL_BYTES <= data <= read  # some came with the footer
-        if LocalStore.bandwidth == 50:  # no gap is worth its bytes
-            assert data <= wanted
+    source = folder(tmp_path, compression)
+    for condition in CONDITIONS:
+        wanted, told = (
+            ps.read_table(source, filter=condition, threads=1),
+            report(source, condition, 1),
+        )
+        assert not waves
+        for threads in (2, 3, 16):
+            found = ps.read_table(source, filter=condition, threads=threads)
+            found.validate(full=True)
+            assert found.equals(wanted)
+            assert report(source, condition, threads) == told
+            batches = list(ps.scan(source, filter=condition, threads=threads).to_batches())
+            assert pa.Table.from_batches(batches, wanted.schema).equals(wanted)
+        assert waves or compression not in ("none", "snappy", "zstd") or not wanted.num_rows
+        waves.clear()
 
 
-def data_waves(path: str, **how: Any) -> int:
-    ps.read_table(path, **how)  # metadata and index are then at hand
-    waves: int = report(path, threads=1, **how)["waves"]
-    return waves
+def test_waves_hold_no_more_than_their_memory(
+    tmp_path: Path, waves: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = folder(tmp_path)
+    ps.read_table(source, ["key"], threads=2)
+    assert max(waves) == tables.WAVE_GROUPS * 2
+    waves.clear()
+    monkeypatch.setattr(tables, "WAVE_BYTES", 1)
+    ps.read_table(source, ["key"], threads=2)
+    assert max(waves) == 1
+    waves.clear()
+    ps.read_table(source, ["key"], threads=2, max_ahead_bytes=0)  # nothing may be ahead
+    assert not waves
 
 
-POINT = (ps.col("id") == 31_234) & (ps.col("v") >= 0)
+def test_a_fault_is_raised_after_the_rows_before_it(tmp_path: Path, waves: list[int]) -> None:
+    source = folder(tmp_path)
+    path = source / "1.parquet"
+    index = ps.open(path).offset_index(5, "text")
+    assert index is not None
+    data = bytearray(path.read_bytes())
+    data[int(index.offset[0] + index.compressed_size[0]) - 5] ^= 0x55
+    path.write_bytes(data)
+    told = []
+    for threads in (1, 2):
+        batches, seen = ps.scan(source, threads=threads).to_batches(), []
+        with pytest.raises(
+            ps.CorruptFileError, match=r"1\.parquet.*column 'text', row group 5"
+        ) as caught:
+            seen.extend(batch.num_rows for batch in batches)
+        told.append((sum(seen), str(caught.value)))
+    assert told[0] == told[1]
+    assert told[0][0] == ROWS // 4 + 5 * GROUP
+    assert waves
 
 
-@pytest.mark.parametrize("far", [1e9], indirect=True)
-def test_a_warm_lookup_is_one_wave_where_bytes_are_cheap(far: None, path: str) -> None:
-    assert data_waves(path, filter=POINT) == 1
+def test_a_file_that_is_gone_is_named_after_the_rows_before_it(tmp_path: Path) -> None:
+    source = folder(tmp_path)
+    plan = ps.scan(source, threads=2).plan()
+    (source / "2.parquet").unlink()
+    batches, seen = plan.execute(), []
+    with pytest.raises(OSError, match=r"2\.parquet"):
+        seen.extend(batch.num_rows for batch in batches)
+    assert sum(seen) == ROWS // 2
 
 
-@pytest.mark.parametrize("far", [50.0], indirect=True)
-def test_what_may_not_be_needed_waits_where_bytes_are_dear(far: None, path: str) -> None:
-    assert data_waves(path, filter=POINT) == 3
-    assert data_waves(path, filter=POINT & (ps.col("v") < 0)) == 0
+def test_a_scan_that_is_given_up_leaves_nothing_behind(tmp_path: Path, waves: list[int]) -> None:
+    source = folder(tmp_path)
+    before = pa.total_allocated_bytes()
+    for _ in range(20):
+        batches = ps.scan(source, threads=3).to_batches()
+        next(batches)
+        batches.close()  # type: ignore[attr-defined]
+        del batches
+    gc.collect()
+    assert waves
+    assert pa.total_allocated_bytes() == before
+    shutil.rmtree(source)
 
 
-@pytest.mark.parametrize("far", [1e9], indirect=True)
-def test_row_groups_wait_together(far: None, path: str) -> None:
-    everywhere = ps.col("v") < 900_000
-    ps.read_table(path, filter=everywhere)
-    waves = []
-    for _ in range(4):  # a busy machine may answer one request before it sends the next
-        found = report(path, filter=everywhere, threads=1)
-        assert found["row_groups"]["read"] == GROUPS
-        waves.append(found["waves"])
-    assert min(waves) < GROUPS
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="warns of threads that a fork leaves behind"
+)
+def test_a_child_goes_on_with_a_scan(tmp_path: Path, waves: list[int]) -> None:
+    """The threads that decode are not forked. The child reads their pages again."""
+    source = folder(tmp_path)
+    wanted = ps.read_table(source, threads=1)
+    batches = ps.scan(source, threads=2).to_batches()
+    parts = [next(batches)]
+    child = os.fork()
+    if child == 0:
+        try:
+            found = pa.Table.from_batches([*parts, *batches])
+            os._exit(0 if found.equals(wanted) else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    parts += batches
+    assert pa.Table.from_batches(parts).equals(wanted)
+
+
+def test_work_is_begun_and_taken_once() -> None:
+    work = PageWork([])
+    assert work.results() == []
+    with pytest.raises(ValueError, match="were taken"):
+        work.results()
+    with pytest.raises(ValueError, match="begins once"):
+        work.begin(1)
+    with pytest.raises(TypeError, match="a LeafDecoder is wanted"):
+        PageWork([(None, [], b"", 0, None, False)])
+
+
+def test_pages_are_decoded_by_one_call_for_several_row_groups(
+    tmp_path: Path, waves: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> None:
+        raise AssertionError("a row group was decoded by itself")
+
+    monkeypatch.setattr(lane, "read_pages", none)
+    found = ps.read_table(folder(tmp_path), ["key", "value"], CONDITIONS[2], threads=2)
+    assert found.num_rows
+    assert max(waves) > 4

@@ -21,6 +21,7 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `prepare` | plans for others, and plans that are executed at once |
 | `division` | large row groups in pieces: for little memory, and for several tasks |
 | `tables`, `planned_files`, `opened_file` | the rows of a plan, a table for each row group, in order; its files, opened in order; one of them |
+| `waves` | small row groups that advance together in one thread while the core decodes their pages |
 | `request_sharing`, `limit_steps` | row groups that share a request; how many are pruned at a time where there is a limit |
 | `row_group` | one row group: filter columns first, then the payload of the rows that passed |
 | `group_filter`, `group_reader` | the conditions of the filter, one after the other; leaves, fetched in waves and decoded |

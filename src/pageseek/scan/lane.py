@@ -61,28 +61,31 @@ class Lane:
 
     def run(self, steps: Steps[T]) -> T:
         """Run steps to their end."""
-        read = self.fetcher.read
         try:
             step = next(steps)
             while True:
-                try:
-                    if type(step) is Read:
-                        answer: Any = read(*step)
-                    elif type(step) is list:
-                        answer = read(step, "index")
-                    elif type(step) is DecodePages:
-                        answer = self._decode_pages(step)
-                    elif type(step) is Reserve:
-                        answer = self._reserve(step.nbytes)
-                    else:
-                        answer = self._decode(step)
-                except BaseException as error:  # noqa: BLE001 - the generator adds the place, or recovers
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
+                step = self.next(steps, step)
         except StopIteration as done:
             found: T = done.value
             return found
+
+    def next(self, steps: Steps[Any], step: Step) -> Step:
+        """The step after this one, which is answered. StopIteration at the end."""
+        try:
+            if type(step) is Read:
+                answer: Any = self.fetcher.read(*step)
+            elif type(step) is list:
+                answer = self.fetcher.read(step, "index")
+            elif type(step) is DecodePages:
+                answer = self._decode_pages(step)
+            elif type(step) is Reserve:
+                answer = None
+                self._reserve(step.nbytes)
+            else:
+                answer = self._decode(step)
+        except BaseException as error:  # noqa: BLE001 - the generator adds the place, or recovers
+            return steps.throw(error)
+        return steps.send(answer)
 
     def confirm(self) -> None:
         """Raise FileChangedError if the file has another version now."""

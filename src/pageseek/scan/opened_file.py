@@ -52,12 +52,16 @@ class OpenedFile:
         self, group: GroupPlan, left: int | None, lane: Lane, held: Sequence[Held] = ()
     ) -> pa.Table | None:
         """The rows of a row group that pass, at most `left` of them; None if there are none."""
-        store = self.scan.file.store
         try:
             read = self._scheduler.read(self.scan, group, left, lane, held)
         except Exception as error:
             self.scan.plan.name_in(error)
             raise
+        return self.table(group, read, lane)
+
+    def table(self, group: GroupPlan, read: Rows, lane: Lane) -> pa.Table | None:
+        """The rows that were read of a row group as a table; None if there are none."""
+        store = self.scan.file.store
         self.unconfirmed = not store.version.strong
         if not self.unconfirmed:  # the store tells without a request
             store.check()

@@ -26,7 +26,8 @@ def likely_bytes(chunk: Any, optional: bool, chosen: int, num_rows: int, fetched
 
 def likely_memory(chunk: Any, chosen: int, num_rows: int) -> int:
     """About the bytes of memory of the chosen rows of a chunk."""
-    return max(chunk.total_uncompressed_size, 0) * chosen // max(num_rows, 1)
+    size: int = chunk.total_uncompressed_size
+    return max(size, 0) * chosen // max(num_rows, 1)
 
 
 def likely_slots(chunk: Any, chosen: int, num_rows: int) -> int:

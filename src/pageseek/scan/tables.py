@@ -6,30 +6,38 @@ Row groups are read one after the other, or several at a time. Tables are handed
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from pageseek._core.page_tasks import PARALLEL
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.workers import Job
 from pageseek.scan.accounting import last_proof
-from pageseek.scan.file_scan import FileScan
+from pageseek.scan.file_scan import FileScan, Rows
 from pageseek.scan.lane import Lane
 from pageseek.scan.limit_steps import LimitSteps
 from pageseek.scan.opened_file import OpenedFile
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.planned_files import PlannedFiles
-from pageseek.scan.request_sharing import FEWEST_RUNS, fetch, runs
+from pageseek.scan.request_sharing import FEWEST_RUNS, fetch, runs, weight
 from pageseek.scan.scheduler import Scheduler
+from pageseek.scan.waves import UNDER_WAY, Member, in_waves
 
 FEW_VALUES = 1 << 18  # one thread reads these before a second one has started
 # In smaller row groups threads wait for the interpreter's lock. With two threads, files of 5,000 rows and 4 columns took
 # 1.8 times as long, 20,000 rows and 12 columns 1.2 times as long, 20,000 rows and 16 columns as long as with one.
 GROUP_VALUES = 1 << 18
 GROUP_BYTES = 1 << 20  # a row group of so many bytes is worth a thread, even with fewer values
+WAVE_ROWS = 1 << 18  # of a row group, on average: larger ones keep a thread of Python busy
+WAVE_BYTES = 8 << 20  # of memory of the row groups that advance together, about, for each thread
+WAVE_GROUPS = (
+    4  # their number for each thread, at most: each may be in a file of its own, which stays open
+)
 
 
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
@@ -73,6 +81,8 @@ class TableReader:
         self._scheduler, self._report = scheduler, scheduler.report
         self._files = PlannedFiles(files, scans, scheduler, divides)
         self._left, self._narrow, self._divides = scheduler.request.limit, narrow, divides
+        self._wave_bytes = WAVE_BYTES * scheduler.threads
+        self._failed: Exception | None = None  # of the first file that could not be opened
 
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order."""
@@ -89,14 +99,33 @@ class TableReader:
             nbytes += file.version.size
             for group in file.groups:
                 num_rows += group.ranges.num_rows
-        if self._narrow is None and (waits or self._is_heavy(row_groups, num_rows, nbytes)):
-            scheduler.start(waits)
         several = row_groups > 1 or self._divides
-        beside = self._left is None and several and scheduler.pool is not None
+        in_turn = self._left is not None or self._narrow is not None or not several
+        waves = not (in_turn or waits) and self._wants_waves(row_groups, num_rows)
+        if self._narrow is None and (
+            waits or (not waves and self._is_heavy(row_groups, num_rows, nbytes))
+        ):
+            scheduler.start(waits)
         try:
-            yield from self._beside() if beside else self._in_turn()
+            if waves:
+                yield from self._in_waves()
+            elif in_turn or scheduler.pool is None:
+                yield from self._in_turn()
+            else:
+                yield from self._beside()
         finally:
             scheduler.stop()
+
+    def _wants_waves(self, row_groups: int, num_rows: int) -> bool:
+        """Whether small row groups are read in waves. Threads of Python are better where Arrow evaluates a part of the filter."""
+        request = self._scheduler.request
+        return (
+            PARALLEL
+            and self._scheduler.threads > 1
+            and self._wave_bytes <= request.max_ahead_bytes // UNDER_WAY
+            and num_rows * max(len(self._schema), 1) >= FEW_VALUES
+            and num_rows < WAVE_ROWS * row_groups
+        )
 
     def _is_heavy(self, row_groups: int, num_rows: int, nbytes: int) -> bool:
         """Whether several threads are quicker than one. `nbytes`: of the files."""
@@ -148,7 +177,52 @@ class TableReader:
             if self._left == 0:
                 return
 
-    # -- row groups, several at a time ----------------------------------------------------------
+    # -- small row groups, several at a time in this thread ---------------------------------------
+
+    def _in_waves(self) -> Iterator[tuple[FilePlan, pa.Table]]:
+        order: deque[tuple[OpenedFile, Lane, GroupPlan]] = deque()  # of the members
+        for members in in_waves(self._waves(order), self._scheduler.threads):
+            for member in members:
+                opened, lane, group = order.popleft()
+                try:
+                    table = opened.table(group, member.take(), lane)
+                except Exception as error:
+                    opened.scan.plan.name_in(error)
+                    raise
+                if opened.done(1) and opened.unconfirmed:
+                    lane.confirm()
+                self._report.step()
+                if table is not None:
+                    yield opened.scan.plan, table
+                del table  # before the next one is made
+        if self._failed is not None:
+            raise self._failed
+
+    def _waves(
+        self, order: deque[tuple[OpenedFile, Lane, GroupPlan]]
+    ) -> Iterator[list[Member[Rows]]]:
+        """The row groups of all files, several at a time. `order` learns which they are."""
+        scheduler, report = self._scheduler, self._report
+        members: list[Member[Rows]] = []
+        size = 0
+        for scan in self._files.ready(ahead=True):
+            if isinstance(scan, Exception):
+                self._failed = scan  # after the rows of the files before
+                break
+            report.files.read += 1
+            opened = OpenedFile(scan, self._schema, scheduler, len(scan.plan.groups))
+            lane = scheduler.lane(scan, report)
+            for group in scan.plan.groups:
+                size += weight(scan, group)
+                order.append((opened, lane, group))
+                members.append(Member(lane, scan.read(group, None, lane.context)))
+                if size >= self._wave_bytes or len(members) == WAVE_GROUPS * scheduler.threads:
+                    yield members
+                    members, size = [], 0
+        if members:
+            yield members
+
+    # -- row groups, several at a time in threads -------------------------------------------------
 
     def _beside(self) -> Iterator[tuple[FilePlan, pa.Table]]:
         pool = self._scheduler.pool
