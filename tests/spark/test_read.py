@@ -164,6 +164,7 @@ def test_times_of_day_need_sparks_time_type(spark: Any, tmp_path: Path):
             assert [tuple(row) for row in frame.where("ns is not null").collect()] == [
                 (dt.time(microsecond=1000), dt.time(microsecond=1))
             ]
+            assert frame.schema["ms"].dataType == s.TimeType()
             assert read(spark, path, filter=col("ms") > dt.time(1)).schema == frame.schema
         finally:
             spark.conf.set(setting, "false")

@@ -51,7 +51,6 @@ CONVERSIONS = [
     (pa.date64(), pa.date32(), [dt.date(1969, 12, 31)] * 2, [dt.date(1969, 12, 31)] * 2),
     (pa.time32("ms"), pa.time64("ns"), [1, 86_399_999], [1_000_000, 86_399_999_000_000]),
     (pa.time64("us"), pa.time64("ns"), [1, 2], [1000, 2000]),
-    (pa.time64("ns"), pa.time64("ns"), [1, 1999], [0, 1000]),
     (pa.timestamp("ms"), pa.timestamp("us"), [-1, 1], [-1000, 1000]),
     (pa.timestamp("ns"), pa.timestamp("us"), [-1, 1999], [-1, 1]),
     (pa.timestamp("ns", "Europe/Paris"), pa.timestamp("us", "UTC"), [-1001, -1000], [-2, -1]),
@@ -87,6 +86,17 @@ def test_dictionaries_and_extensions_give_their_values():
     assert wire.types == [pa.string(), pa.binary()]
     out = to_wire(pa.RecordBatch.from_arrays([words, ids], ["w", "u"]), wire, "f")
     assert out.to_pydict() == {"w": ["a", "b", "a", None], "u": [b"x" * 16] * 4}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_nanoseconds_of_a_day_are_kept_where_spark_has_them(kept, monkeypatch):
+    monkeypatch.setattr("pageseek.spark.columns.types.has_nanos", lambda: kept)
+    times = pa.array([1, 1999, None], pa.time64("ns"))
+    inside = pa.StructArray.from_arrays([times], ["t"])
+    batch = pa.RecordBatch.from_arrays([times, inside], ["t", "s"])
+    out = to_wire(batch, batch.schema, "f")
+    wanted = [1, 1999, None] if kept else [0, 1000, None]
+    assert plain(out.column("t")) == plain(out.column("s").field("t")) == wanted
 
 
 def test_instants_before_the_earliest_nanoseconds_stay_right():

@@ -13,7 +13,7 @@ from pageseek.dataset.file_cache import cache
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.row_metadata import refined, spark_fields, variants_of
-from pageseek.spark.columns.types import spark_schema, wire_field, wire_schema
+from pageseek.spark.columns.types import has_nanos, nanos_of, spark_schema, wire_field, wire_schema
 from pageseek.storage import Source
 from pageseek.storage.redact import shown_path
 
@@ -136,9 +136,24 @@ def schema_of(
 ) -> tuple[pa.Schema, StructType]:
     """The wire types of a plan's columns, and the schema of its DataFrame."""
     wire, told = _told(plan, scan.sources)
-    source = name_of(scan)
-    schema, wire = refined(spark_schema(wire, source, spark), wire, told)
+    schema = spark_schema(wire, name_of(scan), spark)
+    finer = _nanos(plan)
+    if finer:
+        schema, wire = refined(schema, wire, finer)
+    schema, wire = refined(schema, wire, told)
     return wire, schema
+
+
+def _nanos(plan: ScanPlan | AllColumns) -> dict[str, StructField]:
+    """The columns of files with times of day in nanoseconds. Those of folders have microseconds, as for Spark."""
+    from pyspark.sql.types import StructField
+
+    if not has_nanos():
+        return {}
+    dataset_schema = plan.request.dataset_schema
+    folders = [] if dataset_schema is None else dataset_schema.folders.names
+    made = ((f.name, nanos_of(f.type)) for f in plan.schema if f.name not in folders)
+    return {name: StructField(name, kind) for name, kind in made if kind is not None}
 
 
 def name_of(scan: Scan) -> str:

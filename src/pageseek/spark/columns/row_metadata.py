@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pageseek.spark.columns.types import VARIANT
+from pageseek.spark.columns.types import VARIANT, is_nanos
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -140,14 +140,16 @@ def _refined(kind: DataType, wire: pa.DataType, told: DataType) -> tuple[DataTyp
         key, key_sent = _refined(kind.keyType, wire.key_type, told.keyType)
         item, item_sent = _refined(kind.valueType, wire.item_type, told.valueType)
         return s.MapType(key, item, True), pa.map_(key_sent, item_sent)
-    return (told if type(told) is type(kind) and _is_said_more_exactly(told) else kind), wire
+    return (told if type(told) is type(kind) and _is_said_more_exactly(told, kind) else kind), wire
 
 
-def _is_said_more_exactly(told: DataType) -> bool:
-    """Whether a type has what Parquet does not tell: a collation, or digits of a time of day."""
+def _is_said_more_exactly(told: DataType, kind: DataType) -> bool:
+    """Whether a type has what Parquet does not tell: a collation, or digits of a time of day that hold those of `kind`."""
     from pyspark.sql import types as s
 
-    return isinstance(told, (s.StringType, getattr(s, "TimeType", s.StringType)))
+    if isinstance(told, getattr(s, "TimeType", ())):
+        return is_nanos(told) or not is_nanos(kind)
+    return isinstance(told, s.StringType)
 
 
 def _variant(kind: DataType, wire: pa.DataType, told: DataType) -> tuple[DataType, pa.DataType]:

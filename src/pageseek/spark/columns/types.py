@@ -7,6 +7,7 @@ from the wire type alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from pageseek.spark.columns.variant import whole_values
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType as SparkType
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 _WIDER = {
     pa.uint8(): pa.int16(),
@@ -81,6 +82,20 @@ _LISTS = (
     pa.LargeListViewType,
 )
 TIME_SETTING = "spark.sql.timeType.enabled"
+_MICROS, _NANOS = 6, 9  # digits of the seconds of a time of day
+
+
+@cache
+def has_nanos() -> bool:
+    """Whether this release of Spark, 4.3 or later, has times of day in nanoseconds."""
+    import pyspark
+
+    return tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
+
+
+def is_nanos(kind: SparkType) -> bool:
+    """Whether a time of day of Spark is in nanoseconds in files."""
+    return getattr(kind, "precision", _MICROS) > _MICROS
 
 
 def wire_type(kind: pa.DataType) -> pa.DataType | None:
@@ -216,21 +231,72 @@ def _spark_type(wire: pa.DataType, name: str, source: str, spark: SparkSession) 
     )
 
 
-def arrow_type(kind: SparkType, name: str) -> pa.DataType:
-    """The Arrow type that Spark itself has for one of its types. `name`: of the column, for errors."""
+def nanos_of(kind: pa.DataType) -> SparkType | None:
+    """A type of Spark with the times of day that are nanoseconds in a type of a scan; None if it has none."""
+    import pyspark.sql.types as s
+
+    if kind == pa.time64("ns"):
+        return s.TimeType(_NANOS)
+    if pa.types.is_struct(kind):
+        below = [(field.name, nanos_of(field.type)) for field in kind]
+        fields = [s.StructField(name, made) for name, made in below if made is not None]
+        return s.StructType(fields) if fields else None
+    if pa.types.is_map(kind):
+        key, item = nanos_of(kind.key_type), nanos_of(kind.item_type)
+        return s.MapType(key or s.NullType(), item or s.NullType()) if key or item else None
+    if isinstance(kind, _LISTS):
+        element = nanos_of(kind.value_type)
+        return None if element is None else s.ArrayType(element)
+    return None
+
+
+def stored_type(kind: SparkType, name: str) -> pa.DataType:
+    """As `arrow_type`, with times of day in the unit that files have for their digits.
+
+    Raises
+    ------
+    UnsupportedError
+        Times have other digits than those of a unit, or there is no such type.
+    """
+    return arrow_type(kind, name, _stored_time)
+
+
+def _stored_time(kind: SparkType, name: str) -> pa.DataType:
+    if kind.simpleString() not in (f"time({_MICROS})", f"time({_NANOS})"):
+        raise UnsupportedError(
+            f"column {name!r}: values of the type {kind.simpleString()} would be cut: give it the type time({_MICROS}) or "
+            f"time({_NANOS}), as files have them, and cast it in the query"
+        )
+    return pa.time64("ns" if is_nanos(kind) else "us")
+
+
+def _sent_time(kind: SparkType, name: str) -> pa.DataType:
+    return pa.time64("ns")
+
+
+def arrow_type(
+    kind: SparkType, name: str, time: Callable[[SparkType, str], pa.DataType] = _sent_time
+) -> pa.DataType:
+    """The Arrow type that Spark itself has for one of its types. `name`: of the column, for errors.
+
+    `time`: gives the type of times of day.
+    """
     import pyspark.sql.types as s
 
     if isinstance(kind, s.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, s.StructType):
-        return pa.struct([_arrow_field(f.name, f.dataType, f.nullable, name) for f in kind])
+        return pa.struct([_arrow_field(f, name, time) for f in kind])
     if isinstance(kind, s.ArrayType):
-        return pa.list_(_arrow_field("element", kind.elementType, kind.containsNull, name))
+        element = s.StructField("element", kind.elementType, kind.containsNull)
+        return pa.list_(_arrow_field(element, name, time))
     if isinstance(kind, s.MapType):
-        value = _arrow_field("value", kind.valueType, kind.valueContainsNull, name)
-        return pa.map_(arrow_type(kind.keyType, name), value)
+        value = s.StructField("value", kind.valueType, kind.valueContainsNull)
+        return pa.map_(arrow_type(kind.keyType, name, time), _arrow_field(value, name, time))
     if isinstance(kind, getattr(s, "VariantType", ())):
         return VARIANT
+    if type(kind).__name__ == "TimeType":
+        return time(kind, name)
     made = OF_SPARK.get(type(kind).__name__)
     if made is None or kind.simpleString().startswith("string "):  # with a collation
         raise UnsupportedError(
@@ -240,8 +306,10 @@ def arrow_type(kind: SparkType, name: str) -> pa.DataType:
     return made
 
 
-def _arrow_field(name: str, kind: SparkType, nullable: bool, column: str) -> pa.Field:
-    return pa.field(name, arrow_type(kind, column), nullable)
+def _arrow_field(
+    field: StructField, column: str, time: Callable[[SparkType, str], pa.DataType]
+) -> pa.Field:
+    return pa.field(field.name, arrow_type(field.dataType, column, time), field.nullable)
 
 
 def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBatch:
@@ -263,12 +331,13 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_nested(target):
         if target == VARIANT:
             return _variant(array)
-        return array if array.type == target else _convert_nested(array, target)
+        same = array.type == target and (has_nanos() or nanos_of(target) is None)
+        return array if same else _convert_nested(array, target)
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if pa.types.is_temporal(array.type) and getattr(array.type, "unit", "") == "ns":
+    if _is_rounded(array.type):
         array = _floor_to_us(array)
     if array.type == target:
         return array
@@ -276,6 +345,13 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(target) and target.tz is not None:
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))
     return array.cast(target)
+
+
+def _is_rounded(kind: pa.DataType) -> bool:
+    """Whether values have nanoseconds that Spark's type has no room for."""
+    if getattr(kind, "unit", "") != "ns" or not pa.types.is_temporal(kind):
+        return False
+    return not (pa.types.is_time(kind) and has_nanos())
 
 
 def _convert_nested(array: pa.Array, target: pa.DataType) -> pa.Array:

@@ -13,7 +13,7 @@ from pageseek.format.types import Options
 from pageseek.scan.request import Request
 from pageseek.scan.scan import Scan
 from pageseek.spark.columns.plan_schema import schema_of
-from pageseek.spark.columns.types import arrow_type
+from pageseek.spark.columns.types import stored_type
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.sparks import known_of
 from pageseek.spark.sources.opening import opened
@@ -83,7 +83,7 @@ def _is_folder(source: Any) -> bool:
 
 def _nothing(schema: StructType) -> Scan:
     """A scan of no file: folders may be empty where a schema is given, as with Spark's own reader."""
-    given = pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name)) for f in schema])
+    given = pa.schema([pa.field(f.name, stored_type(f.dataType, f.name)) for f in schema])
     request = Request(
         None, None, None, Options(), "spark", 1, dataset_schema=DatasetSchema(given=given)
     )
@@ -105,7 +105,7 @@ def _types(
         [
             columns.schema.field(name).with_nullable(True)
             if found.get(name) == wanted[name]
-            else pa.field(name, arrow_type(field.dataType, field.name))
+            else pa.field(name, stored_type(field.dataType, field.name))
             for name, field in zip(names, schema, strict=True)
         ]
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.spark.columns.types import is_nanos
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
@@ -17,7 +18,6 @@ _FLAT = {
     "LongType": pa.int64(), "FloatType": pa.float32(), "DoubleType": pa.float64(), "DateType": pa.date32(),
     "StringType": pa.string(), "CharType": pa.string(), "VarcharType": pa.string(), "BinaryType": pa.binary(),
     "TimestampType": pa.timestamp("us", "UTC"), "TimestampNTZType": pa.timestamp("us"),
-    "TimeType": pa.time64("us"),
     # without a mark in the file: what they are is said by Spark's own metadata
     "DayTimeIntervalType": pa.int64(), "YearMonthIntervalType": pa.int32(),
 }  # fmt: skip
@@ -64,6 +64,8 @@ def _arrow(kind: SparkType, name: str, nullable: bool) -> pa.DataType:
         return pa.struct([_field(f, f"{name}.{f.name}", nullable) for f in kind])
     if type(kind).__name__ == "VariantType":
         return pa.struct([pa.field(part, pa.binary(), nullable) for part in ("value", "metadata")])
+    if type(kind).__name__ == "TimeType":
+        return pa.time64("ns" if is_nanos(kind) else "us")
     found = None if is_months(kind) else _FLAT.get(type(kind).__name__)
     if found is None:
         raise UnsupportedError(
