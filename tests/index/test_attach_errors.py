@@ -43,7 +43,9 @@ def test_more_files_than_one_are_named(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", ["0.01", None, 0, 1, 1.5, -0.1, float("nan"), 1e-12])
 def test_rates_that_are_none(path: Path, tmp_path: Path, rate: Any) -> None:
-    with pytest.raises(ValueError, match=r"false-positive rate of .*: above 0 and below 1"):
+    with pytest.raises(
+        ValueError, match=r"column '.*': a false-positive rate of .*: at least 1e-09 and below 1"
+    ):
         ps.index.attach(path, bloom={"number": rate}, output=tmp_path / "new.parquet")
     assert not (tmp_path / "new.parquet").exists()
 

@@ -118,6 +118,10 @@ def test_a_name_of_no_file_and_wrong_arguments_are_errors_at_once(
         ({"indexes": {"trie": "s"}}, ValueError, "kind 'trie' is not registered"),
         ({"distinct_index": ["s"]}, TypeError, "the name of one column"),
         ({"bloom": [1]}, TypeError, "bloom: 1 is no name of a column"),
+        ({"bloom": {"s": 0}}, ValueError, "column 's': a false-positive rate of 0: at least 1e-09"),
+        ({"bloom": {"s": 1.0}}, ValueError, "a false-positive rate of 1.0"),
+        ({"bloom": {"s": "low"}}, ValueError, "a false-positive rate of 'low'"),
+        ({"bloom": {"s": float("nan")}}, ValueError, "a false-positive rate of nan"),
     ):
         with pytest.raises(error, match=re.escape(said)):
             attach_index(spark, folder, **asked)

@@ -29,6 +29,7 @@ from pageseek.index.page_reader import Chunk, Page
 from pageseek.index.page_values import check_width
 
 RATE = 0.01  # of false positives, if the caller gives none
+MIN_RATE = 1e-9
 MAX_FILTER_BYTES = 128 << 20  # bytes of a filter
 DIGITS = 38  # of a decimal; engines (DuckDB) read those of more as DOUBLE, and look for the bytes of that
 
@@ -51,10 +52,17 @@ def bytes_for(leaf: Leaf, chunk: Any, rate: float) -> int:
     return blocks_for(2 * values if is_half(leaf) else values, rate) * int(build.BLOCK)
 
 
+def check_rate(name: str, rate: float) -> None:
+    """Raise ValueError for a rate of false positives that cannot be one. `name`: of the column."""
+    if not isinstance(rate, int | float) or not MIN_RATE <= rate < 1:
+        raise ValueError(
+            f"column {name!r}: a false-positive rate of {rate!r}: at least {MIN_RATE} and below 1, such as {RATE}"
+        )
+
+
 def check(leaf: Leaf, rate: float) -> None:
     """Raise UnsupportedError where values of a leaf have no hash of their own, ValueError for a rate that cannot be one."""
-    if not isinstance(rate, int | float) or not 1e-9 <= rate < 1:
-        raise ValueError(f"a false-positive rate of {rate!r}: above 0 and below 1, such as {RATE}")
+    check_rate(leaf.name, rate)
     check_width(leaf)
     physical = leaf.element.type
     what = PHYSICAL_NAMES[physical] if physical in (BOOLEAN, INT96) else ""

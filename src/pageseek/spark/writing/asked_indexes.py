@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.index.bloom_builder import RATE
+from pageseek.index.bloom_builder import RATE, check_rate
 from pageseek.index.index_specs import embedded_columns
 from pageseek.storage import Source
 
@@ -47,7 +47,8 @@ class AskedIndexes(NamedTuple):
         embedded = embedded_columns(_listed("distinct", distinct), distinct_index, kinds)
         if not isinstance(bloom, Mapping):
             bloom = dict.fromkeys(_listed("bloom", bloom), RATE)
-        _listed("bloom", list(bloom))
+        for name in _listed("bloom", list(bloom)):
+            check_rate(name, bloom[name])
         return cls(
             page_index
             if isinstance(page_index, bool)
