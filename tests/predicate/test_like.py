@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
-from pageseek.predicate.like import compile_pattern
+from pageseek.predicate.like import compile_pattern, matcher
 from pageseek.predicate.masks import compared
 from pageseek.scan import decoded_columns as leaves
 
@@ -192,3 +192,18 @@ def test_a_prefix_of_nothing_takes_all() -> None:
     condition = tests[0] | tests[1] | tests[2] | tests[3] | tests[4]
     assert ps.read_table(sink.getvalue(), filter=condition)["s"].to_pylist() == ["a", "", "b"]
     assert ps.read_table(sink.getvalue(), filter=~condition).num_rows == 0
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_bytes_that_are_no_text_are_any_bytes(kind: pa.DataType) -> None:
+    given = pa.array([b"a\xffb", b"xa\xc3b", b"ab\xff", b"b", None])
+    values = (
+        given.cast(pa.large_binary()).view(kind) if kind == pa.large_string() else given.view(kind)
+    )
+    for pattern, wanted in (
+        ("a%b", [True, False, False, False, None]),
+        ("%a%b%", [True, True, True, False, None]),
+        ("%b", [True, True, False, True, None]),
+    ):
+        match = matcher(compile_pattern(pattern, "\\"), True)
+        assert match([pa.chunked_array([values])]).to_pylist() == wanted

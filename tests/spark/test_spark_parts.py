@@ -88,6 +88,15 @@ def test_dictionaries_and_extensions_give_their_values():
     assert out.to_pydict() == {"w": ["a", "b", "a", None], "u": [b"x" * 16] * 4}
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_bytes_become_text_unchecked(large):
+    kind, wire = (pa.large_binary(), pa.large_string()) if large else (pa.binary(), pa.string())
+    given = pa.array([b"a", b"\xff\xc3", None], kind)
+    out = to_wire(pa.RecordBatch.from_arrays([given], ["e"]), pa.schema({"e": wire}), "f")
+    assert out.column(0).type == wire
+    assert out.column(0).cast(kind).equals(given)
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_nanoseconds_of_a_day_are_kept_where_spark_has_them(kept, monkeypatch):
     monkeypatch.setattr("pageseek.spark.columns.types.has_nanos", lambda: kept)

@@ -90,6 +90,7 @@ class _Options(NamedTuple):
     instants: bool
     binary_text: bool
     int96_utc: bool
+    any_text: bool
 
 
 class Options(_Options):
@@ -98,7 +99,7 @@ class Options(_Options):
     `wide_unsigned`: unsigned integers of 8 and 16 bits are signed ones of twice the bits, so that stored values outside of
     the declared range come out as they are. `instants`: times without a zone are instants, as if they were in UTC.
     `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
-    timestamps are instants.
+    timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
     """
 
     __slots__ = ()
@@ -113,6 +114,7 @@ class Options(_Options):
         instants: bool = False,
         binary_text: bool = False,
         int96_utc: bool = False,
+        any_text: bool = False,
     ) -> Self:
         self = super().__new__(
             cls,
@@ -124,6 +126,7 @@ class Options(_Options):
             instants,
             binary_text,
             int96_utc,
+            any_text,
         )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
@@ -295,7 +298,7 @@ _PLAIN = {
 def _natural(
     element: SchemaElement, options: Options
 ) -> tuple[int, pa.DataType, pa.DataType, bool]:
-    """(kind, storage type, type, is text) without regard to a stored Arrow schema."""
+    """(kind, storage type, type, is checked text) without regard to a stored Arrow schema."""
     logical, a, b = logical_of(element)
     physical = element.type
     wide = (physical, element.type_length) == (FIXED, 12)
@@ -327,10 +330,10 @@ def _natural(
             return K_FIXED, storage, pa.uuid(), False
         return K_FIXED, storage, storage, False
     if logical == L_JSON:
-        return K_BYTES, pa.string(), pa.json_(pa.string()), True
+        return K_BYTES, pa.string(), pa.json_(pa.string()), not options.any_text
     is_text = logical == L_STRING or (logical == 0 and options.binary_text)
     storage = pa.string() if is_text else pa.binary()
-    return K_BYTES, storage, storage, logical == L_STRING
+    return K_BYTES, storage, storage, logical == L_STRING and not options.any_text
 
 
 def _with_stored(

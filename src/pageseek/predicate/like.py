@@ -79,6 +79,7 @@ def matcher(pattern: Pattern, text: bool) -> Callable[[list[pa.ChunkedArray]], A
             return lambda values: pc.ends_with(_plain(values[0], text), pattern=parts[1])
         if len(parts) == 3 and parts[0] == parts[2] == ANY:
             return lambda values: pc.match_substring(_plain(values[0], text), pattern=parts[1])
+    text = text and ONE in parts  # without it bytes do as well, also where they are not UTF-8
     size = sum(map(len, parts))
     if size > MAX_PATTERN:
         raise PredicateError(
@@ -90,9 +91,10 @@ def matcher(pattern: Pattern, text: bool) -> Callable[[list[pa.ChunkedArray]], A
 
 
 def _plain(values: pa.ChunkedArray, text: bool) -> pa.ChunkedArray:
-    if pa.types.is_fixed_size_binary(values.type):
-        return values.cast(pa.binary())
-    return values
+    kind = values.type
+    if text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return values
+    return values.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
 
 
 def _regex(part: bytes | str, text: bool) -> str:

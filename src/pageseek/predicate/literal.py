@@ -107,7 +107,10 @@ def _plain(scalar: pa.Scalar) -> Any:
         return None
     if pa.types.is_temporal(scalar.type) and not pa.types.is_interval(scalar.type):
         return scalar  # Python's values have no nanoseconds and not all years
-    return scalar.as_py()
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:  # a text that is not UTF-8 has its bytes alone
+        return scalar
 
 
 def _convert(value: Any, leaf_type: LeafType) -> Exact | None:
@@ -119,6 +122,9 @@ def _convert(value: Any, leaf_type: LeafType) -> Exact | None:
         return value if isinstance(value, bool) else None
     if kind in BYTES_KINDS:
         if t.is_string(made) or t.is_large_string(made):
+            if isinstance(value, pa.Scalar):
+                is_text = isinstance(value, (pa.StringScalar, pa.LargeStringScalar))
+                return value.as_buffer().to_pybytes() if is_text else None
             return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else None
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
     if kind == K_FIXED:

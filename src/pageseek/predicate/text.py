@@ -49,6 +49,8 @@ def _literal(value: Any) -> str:
             return _ticks(value)
         try:
             value = value.as_py()
+        except UnicodeDecodeError:  # a text that is not UTF-8
+            value = value.as_buffer().to_pybytes()
         except (OverflowError, ValueError):  # beyond what Python's own types hold, as str() is
             return f"{value.type}({value.value})"
     elif isinstance(value, np.datetime64) and not np.isnat(value):

@@ -81,6 +81,7 @@ _LISTS = (
     pa.ListViewType,
     pa.LargeListViewType,
 )
+_AS_TEXT = ((pa.binary(), pa.string()), (pa.large_binary(), pa.large_string()))
 TIME_SETTING = "spark.sql.timeType.enabled"
 _MICROS, _NANOS = 6, 9  # digits of the seconds of a time of day
 
@@ -344,6 +345,8 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     # A zone is a label on instants in UTC; a cast between unzoned and zoned would consult it.
     if pa.types.is_timestamp(target) and target.tz is not None:
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))
+    if (array.type, target) in _AS_TEXT:  # a cast would refuse what is not UTF-8
+        return array.view(target)
     return array.cast(target)
 
 

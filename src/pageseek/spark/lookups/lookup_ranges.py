@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.format.bounds import ChunkValues
+from pageseek.predicate.text import bare
 from pageseek.scan.aggregate_bounds import declared
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.scan_plan import ScanPlan
@@ -100,14 +101,7 @@ def _rows(metadata: Any, group: GroupPlan) -> int:
 def _bound(value: pa.Scalar | None, field: pa.Field, source: str) -> Any:
     if value is None:
         return None
-    array = pa.array([value.as_py()], value.type) if not pa.types.is_temporal(value.type) else None
-    if array is None:
-        array = pa.array([value.value]).cast(pa.int64())
-        array = (
-            array.cast(pa.int32()).view(value.type)
-            if value.type.bit_width == 32
-            else array.view(value.type)
-        )
+    array = pa.repeat(bare(value), 1)
     batch = pa.RecordBatch.from_arrays([array], names=[field.name])
     made = ordered(to_wire(batch, pa.schema([field]), source).column(0))
     return made[0].as_py()

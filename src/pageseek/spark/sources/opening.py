@@ -57,7 +57,7 @@ def opened(
         made = with_names(made, named)
     request = made._request
     types = _with_untold(
-        request.options._replace(wide_unsigned=True, int96_utc=True), made, settings
+        request.options._replace(wide_unsigned=True, int96_utc=True, any_text=True), made, settings
     )
     made = spelled(replace(made, _request=replace(request, options=types)), settings, spelling)
     return overlaid(made, settings)

@@ -117,11 +117,11 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, (pa.Date32Scalar, pa.TimestampScalar)):
-        value = value.value
-    elif isinstance(value, pa.Scalar):
-        value = value.as_py()
     try:
+        if isinstance(value, (pa.Date32Scalar, pa.TimestampScalar)):
+            value = value.value
+        elif isinstance(value, pa.Scalar):  # a text may be no UTF-8
+            value = value.as_py()
         made = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
