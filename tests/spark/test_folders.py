@@ -175,3 +175,18 @@ def test_folders_stand_for_columns_of_the_files_where_spark_has_them(
             assert len(input_files(load(spark, source).where("k = 1"))) == 1
         assert read(spark, source, filter=ps.col("j") == 5).count() == 3
         assert read(spark, source, ["v", "j"], ps.col("j") == 5).columns == ["v", "j"]
+
+
+@pytest.mark.parametrize("call", [load, read])
+def test_folders_that_differ_in_case_alone_are_refused(
+    spark: Any, tmp_path: Path, call: Callable[..., Any]
+) -> None:
+    folders(tmp_path, {"K": ["1"]})
+    path = folders(tmp_path, {"k": ["2"]})
+    with pytest.raises(ps.UnsupportedError) as error:
+        call(spark, path)
+    said = str(error.value)
+    assert "K=1/0.parquet is below folders of 'K'" in said
+    assert "k=2/0.parquet is below folders of 'k'" in said
+    assert "in case alone: rename the folders of one; partitioning=False" in said
+    assert call(spark, path, partitioning=False).columns == ["a"]

@@ -106,10 +106,11 @@ def _differ(one: Source, other: Source) -> str:
         + (", ".join(repr(name) for name, _ in source.partitions) or "no column")
         for source in (one, other)
     ]
-    return (
-        f"{said[0]}, and {said[1]}: every file has to have the same ones in the same order; "
-        "partitioning=False reads the files without them"
-    )
+    wanted = "every file has to have the same ones in the same order"
+    folded = [[name.lower() for name, _ in source.partitions] for source in (one, other)]
+    if folded[0] == folded[1]:
+        wanted = "these names differ in case alone: rename the folders of one"
+    return f"{said[0]}, and {said[1]}: {wanted}; partitioning=False reads the files without them"
 
 
 def _inferred(texts: Sequence[str]) -> pa.DataType:
