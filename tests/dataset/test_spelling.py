@@ -16,6 +16,7 @@ from pageseek.dataset.spelling import (
     respelled,
     respelled_node,
     undecided,
+    undecided_fields,
     unified,
 )
 from pageseek.format.nesting import Node
@@ -71,15 +72,15 @@ SPELLED = struct(A=I, b=struct(C=I, D=I))
 )
 def test_fields_are_spelled_at_any_depth(around: Any) -> None:
     node = node_of(around(OTHER))
-    made = respelled_node(node, around(INNER), "t")
+    made = respelled_node(node, around(INNER))
     assert made.field.type.equals(
-        respelled_node(node_of(around(SPELLED)), around(INNER), "t").field.type
+        respelled_node(node_of(around(SPELLED)), around(INNER)).field.type
     )
     assert [n.name for n in made.leaf_nodes()][-3:] == ["A", "C", "D"]
     assert [n.leaf for n in made.leaf_nodes()] == [n.leaf for n in node.leaf_nodes()]
     own = node_of(around(INNER))
-    assert respelled_node(own, around(INNER), "t") is own
-    assert respelled_node(node, I, "t") is node
+    assert respelled_node(own, around(INNER)) is own
+    assert respelled_node(node, I) is node
 
 
 def test_a_path_is_as_the_file_spells_it() -> None:
@@ -97,17 +98,17 @@ def test_a_path_is_as_the_file_spells_it() -> None:
 
 def test_fields_that_differ_in_case_alone_spell_nothing() -> None:
     node = node_of(struct(aB=I, c=I))
-    assert respelled_node(node, struct(AB=I, ab=I, C=I), "t") is node
+    assert respelled_node(node, struct(AB=I, ab=I, C=I)) is node
 
 
-def test_a_field_that_may_be_several_of_the_file_is_an_error_where_it_is_read() -> None:
+def test_a_field_that_may_be_several_of_the_file_is_told_and_keeps_its_name() -> None:
     node, kind = node_of(pa.list_(struct(aB=I, Ab=I, C=I))), pa.list_(struct(ab=I, c=I))
-    for read in (
-        lambda: respelled_node(node, kind, "t"),
-        lambda: own_path(node, kind, ["ab"], "t"),
-    ):
-        with pytest.raises(ps.UnsupportedError, match="t, field 'ab' may be 'aB' or 'Ab', which"):
-            read()
+    assert list(undecided_fields(node, kind)) == [("ab", ["aB", "Ab"])]
+    assert not list(undecided_fields(node, pa.list_(struct(aB=I, c=I))))
+    made = respelled_node(node, kind)
+    assert made.field.type.value_type.names == ["aB", "Ab", "c"]
+    with pytest.raises(ps.UnsupportedError, match="t, field 'ab' may be 'aB' or 'Ab', which"):
+        own_path(node, kind, ["ab"], "t")
     assert own_path(node, kind, ["element", "c"], "t") == ("element", "C")
 
 

@@ -16,7 +16,13 @@ from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
 from pageseek.dataset.field_ids import columns_in_partitions, names_by_case, names_by_ids
 from pageseek.dataset.folder_columns import Fill, FolderNames
-from pageseek.dataset.spelling import ambiguous, own_path, respelled_node, undecided
+from pageseek.dataset.spelling import (
+    ambiguous,
+    own_path,
+    respelled_node,
+    undecided,
+    undecided_fields,
+)
 from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -123,11 +129,7 @@ class SchemaMapping:
             node = file.node(index, self._options)
             if node.field.type == kind:
                 continue
-            try:
-                same = respelled_node(node, kind, self._where(name)) is node
-            except UnsupportedError:  # whoever reads the fields raises it
-                same = False
-            if not same:
+            if any(undecided_fields(node, kind)) or respelled_node(node, kind) is not node:
                 found[name] = node, kind
         return found
 
@@ -274,9 +276,9 @@ class SchemaMapping:
             name = back.get(field.name) or field.name
             spelled = self._kinds.get(name)
             if spelled is not None and column.node is not None and field.name not in shares:
-                node = respelled_node(
-                    column.node, spelled[1], self._where(name) if strict else None
-                )
+                for inner, several in undecided_fields(column.node, spelled[1]) if strict else ():
+                    raise ambiguous(f"{self._where(name)}, field {inner!r}", several)
+                node = respelled_node(column.node, spelled[1])
                 column, field = Column(column.name, column.parts, node), node.field
             made.append(column)
             fields.append(field.with_name(name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -77,18 +77,23 @@ def ambiguous(where: str, several: Sequence[str]) -> UnsupportedError:
     )
 
 
-def respelled_node(node: Node, kind: pa.DataType, where: str | None) -> Node:
+def undecided_fields(node: Node, kind: pa.DataType) -> Iterator[tuple[str, list[str]]]:
+    """As `undecided`, of the fields of structs at any depth of a field of a file. `kind`: its type in the dataset."""
+    yield from _undecided_in(node, kind).items()
+    for child, below in zip(node.children, _children(node, kind), strict=True):
+        if below is not None:
+            yield from undecided_fields(child, below)
+
+
+def respelled_node(node: Node, kind: pa.DataType) -> Node:
     """A field of a file with the fields of its structs spelled as in a type of the dataset; `node` itself if they are.
 
-    The type may have other fields. Two of its fields that differ in case alone spell nothing. UnsupportedError where one may be
-    several of the file. `where`: what the error calls the column; None: there is no error, and they keep their names.
+    The type may have other fields. Two of its fields that differ in case alone spell nothing. Where one may be several of the
+    file, these keep their names.
     """
-    several_of = {} if where is None else _undecided_in(node, kind)
-    for name, several in several_of.items():
-        raise ambiguous(f"{where}, field {name!r}", several)
     kinds = _children(node, kind)
     children = tuple(
-        [respelled_node(c, k, where) if k else c for c, k in zip(node.children, kinds, strict=True)]
+        [respelled_node(c, k) if k else c for c, k in zip(node.children, kinds, strict=True)]
     )
     if node.kind == "struct":
         names = _names(node, kind)
