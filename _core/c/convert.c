@@ -176,6 +176,12 @@ static bool decimal_below(const uint8_t *value, const uint64_t *limit, size_t n_
     return below;
 }
 
+/* Whether a decimal of 128 bits lies between -most and most, both of 63 bits. */
+static bool decimal_within(const uint8_t *value, uint64_t most) {
+    const uint64_t low = ps_load64(value), high = ps_load64(value + 8);
+    return (low + most <= 2 * most) & (high == -(low >> 63));
+}
+
 int64_t ps_convert_beyond(const ps_leaf_spec *spec, const uint8_t *values,
                           const uint8_t *validity, int64_t n) {
     const uint64_t range = (uint64_t)spec->range;
@@ -203,6 +209,10 @@ int64_t ps_convert_beyond(const ps_leaf_spec *spec, const uint8_t *values,
         const size_t words = spec->kind == PS_D128 ? 2 : 4;
         uint64_t limit[4];
         power_of_ten(limit, words, spec->range);
+        if (words == 2 && spec->range <= 18) {
+            const uint64_t most = limit[0] - 1;
+            FIRST_BEYOND(decimal_within(values + 16 * at, most))
+        }
         FIRST_BEYOND(decimal_below(values + 8 * words * at, limit, words))
     }
     default: return -1;

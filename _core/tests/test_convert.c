@@ -95,7 +95,33 @@ static void fixed_bounds_are_packed(void) {
     CHECK(!known[0] && known[1] && !known[2] && !known[3]);
 }
 
+/* Decimals around each power of ten, beside what 128-bit arithmetic says. */
+static void decimals_beyond_their_precision(void) {
+    for (int precision = 1; precision <= 38; precision++) {
+        const ps_leaf_spec spec = {
+            .physical = PQ_INT64, .kind = PS_D128, .width = 16, .range = precision};
+        unsigned __int128 limit = 1;
+        for (int i = 0; i < precision; i++) limit *= 10;
+        const __int128 edges[] = {0,
+                                  (__int128)limit,
+                                  (__int128)1 << 62,
+                                  (__int128)1 << 63,
+                                  (__int128)1 << 64,
+                                  (__int128)1 << 126};
+        for (size_t e = 0; e < sizeof edges / sizeof *edges; e++)
+            for (int near = -2; near <= 2; near++)
+                for (int sign = -1; sign <= 1; sign += 2) {
+                    const __int128 values[2] = {0, sign * (edges[e] + near)};
+                    const bool within = values[1] < (__int128)limit &&
+                                        values[1] > -(__int128)limit;
+                    CHECK_INT(ps_convert_beyond(&spec, (const uint8_t *)values, NULL, 2),
+                              within ? -1 : 1);
+                }
+    }
+}
+
 int main(void) {
+    decimals_beyond_their_precision();
     int96_at_every_end();
     fixed_bounds_are_packed();
     return check_report();
