@@ -172,6 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--folder", type=Path, default=generate.default_folder())
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument(
+        "--files", action="append", choices=["events", "lineitem"], help="default: both"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=0, help="of the files")
     parser.add_argument("--engine", action="append", choices=ENGINES[1:], help="default: all")
@@ -191,7 +194,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{', '.join(present)}; ms with {' -> '.join(map(str, threads))} threads\n")
     print(f"| case | {' | '.join(ENGINES)} | quicker than the best | scales |")
     print("|---" * (len(ENGINES) + 3) + "|")
-    cases = [*events_cases(given.folder, given.rows, given.seed), *lineitem_cases(given.folder)]
+    cases = []
+    if not given.files or "events" in given.files:
+        cases += events_cases(given.folder, given.rows, given.seed)
+    if not given.files or "lineitem" in given.files:
+        cases += lineitem_cases(given.folder)
     with ExitStack() as stack:
         engines = {}
         for name in names:
@@ -199,6 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 engines[name, n] = Engine(name, n)
                 stack.callback(engines[name, n].close)
         for case in cases:
+            if not set(names[1:]) & set(case.engines):
+                continue  # nobody to compare with
             if not given.case or any(text in case.name for text in given.case):
                 print(line(case, race(case, engines, given.rounds), threads), flush=True)
     return 0

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pageseek.bench import cli, demo, generate
+from pageseek.bench import engines as race
 from pageseek.bench.cases import CASES, TINY, Case, Files, make
 from pageseek.bench.floor import Floor
 from pageseek.bench.peers import PEERS, Pageseek, Peer, PyArrow, available
@@ -20,7 +21,7 @@ from pageseek.bench.pruning.queries import Query, Term
 from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 
 import pageseek as ps
-from pageseek.base.workers import WorkerPool
+from pageseek.base.workers import WorkerPool, cores
 from pageseek.scan import scheduler, tables
 from support.opened import open_metadata
 
@@ -254,6 +255,28 @@ def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.Mo
     assert made == []
     ps.read_table(path)
     assert made == [2]
+
+
+def test_engines_race_with_one_thread_and_with_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--folder", str(tmp_path), "--rows", "9000", "--rounds", "1", "--files", "events"]
+    assert race.main([*small, "--engine", "pyarrow"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("|")}
+    assert len(rows) == 11 + 2  # with the head; pyarrow takes no rows by number, and gives no views
+    assert rows["point lookup, all columns"].count("->") == 3 * (cores() > 1)
+
+
+def test_an_engine_that_cannot_answer_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"a": [1, 2]}), path)
+    engine = race.Engine("pyarrow", 1)
+    try:
+        assert engine.ask(race.Case("two", path))["count"] == 2
+        assert "nothing" in engine.ask(race.Case("none", path, ("nothing",)))["error"]
+    finally:
+        engine.close()
 
 
 def test_two_builds_are_asked_in_turn_and_their_rows_compared(
