@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -258,6 +260,25 @@ def test_jobs_that_wait_for_memory_end_with_their_scan() -> None:
         results.close()  # type: ignore[attr-defined]
     assert settled(lambda: len(ended) >= 2)
     assert settled(lambda: idle(pool))
+
+
+def test_jobs_that_wait_for_memory_do_not_keep_the_interpreter() -> None:
+    code = """
+import threading
+from pageseek.base.workers import Job, WorkerPool
+
+def take():
+    pool = WorkerPool(2, 3, 0)
+    results = pool.in_order(Job(lambda: pool.reserve(10)) for _ in range(9))
+    next(results)
+    taken.set()
+    threading.Event().wait()
+
+taken = threading.Event()
+threading.Thread(target=take, daemon=True).start()
+taken.wait()
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
 
 def test_who_takes_results_does_not_wait_for_memory() -> None:

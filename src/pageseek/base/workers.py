@@ -90,11 +90,11 @@ class WorkerPool:
     def __init__(self, threads: int, ahead: int, budget: int) -> None:
         self.threads = threads
         self.stopped = False
+        self._ends = False  # the interpreter
         self._ahead, self._budget = max(ahead, 1), budget
         self._tokens = threading.Semaphore(threads)
-        self._holds = (
-            threading.local()
-        )  # whether a thread holds a token; the ledger and the number of its job
+        # whether a thread holds a token; the ledger and the number of its job
+        self._holds = threading.local()
         self._changed = threading.Condition()  # of a ledger, or `stopped`
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -231,12 +231,12 @@ class WorkerPool:
         ledger, number = getattr(self._holds, "job", None) or (None, 0)
         if ledger is None or ledger.take(number, nbytes):
             return
-        if (
-            threading.current_thread() is self.asker
-        ):  # which takes the results, and cannot wait for itself
+        if threading.current_thread() is self.asker:  # it cannot wait for itself
             return
         with self.waiting(), self._changed:
-            self._changed.wait_for(lambda: self.stopped or ledger.take(number, nbytes))
+            self._changed.wait_for(
+                lambda: self.stopped or self._ends or ledger.take(number, nbytes)
+            )
         self.go_on()
 
     def go_on(self) -> None:
@@ -253,6 +253,16 @@ class WorkerPool:
             executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
+
+    def wait_no_more(self) -> None:
+        """Have no job wait for memory: the interpreter ends, and waits for the jobs."""
+        with self._changed:
+            self._ends = True
+            self._changed.notify_all()
+
+    def forked(self) -> None:
+        """Have locks that nobody holds, and no threads."""
+        self._changed, self._lock, self._executor = threading.Condition(), threading.Lock(), None
 
     def _run(self, job: Callable[[], T], ledger: _Ledger | None = None, number: int = 0) -> T:
         with self.working(), asked(self.go_on):
@@ -296,15 +306,21 @@ _pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _end() -> None:
-    """Stop the pools of the main thread, which has ended: nobody takes results that it left in a generator."""
+    """Stop the pools of the main thread, which has ended: nobody takes results that it left in a generator. Other threads may
+    take results still, or never.
+    """
     for pool in list(_pools):
         if pool.asker is threading.main_thread():
             pool.stop()
+        else:
+            pool.wait_no_more()
 
 
 def _forked() -> None:
     """Forget the pools in a child process: it has none of their threads, and nobody there releases their locks."""
     global _pools
+    for pool in list(_pools):  # a generator that is closed in the child stops its pool
+        pool.forked()
     _pools = weakref.WeakSet()
 
 
