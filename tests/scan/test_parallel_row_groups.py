@@ -20,7 +20,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.expression import And
-from pageseek.scan import lane, tables
+from pageseek.scan import group_reader, lane, tables
 from pageseek.storage.local import LocalStore
 from support.concurrency import InFlight, slow_local_reads
 
@@ -138,6 +138,20 @@ def test_waits_go_on_side_by_side_as_far_as_memory_allows(
     assert counts.most > 3
     counts.most = 0
     ps.read_table(path, threads=1, max_ahead_bytes=0)
+    assert counts.most == 1
+
+
+@pytest.mark.parametrize("condition", CONDITIONS[:3], ids=str)
+def test_bytes_that_are_fetched_ahead_or_together_count(
+    path: str, monkeypatch: pytest.MonkeyPatch, condition: Any
+) -> None:
+    monkeypatch.setattr(group_reader, "LEAST_RESERVED", 1)
+    wanted = ps.read_table(path, filter=condition, threads=1)
+    counts = slow(monkeypatch, 0.02)
+    assert ps.read_table(path, filter=condition, threads=1).equals(wanted)
+    assert counts.most > 3
+    counts.most = 0
+    assert ps.read_table(path, filter=condition, threads=1, max_ahead_bytes=0).equals(wanted)
     assert counts.most == 1
 
 

@@ -105,15 +105,18 @@ class GroupReader:
             places: list[tuple[int, int]] = []
             for some in wanted:
                 places += some
-            yield from self._reserve(readers, places, ranges.num_rows)
+            size = 0
+            for _, length in places:
+                size += length
+            yield from self._reserve(readers, size, size, ranges.num_rows)
             buffers = yield Read(places, "data")
-            at = size = 0
+            at = 0
             for reader, some in zip(readers, wanted, strict=True):
                 stop, fetched = at + len(some), 0
                 for _, length in some:
                     fetched += length
                 reader.give(buffers[at:stop], fetched)
-                at, size = stop, size + fetched
+                at = stop
         native = []
         for reader in readers:
             if reader.native:
@@ -135,17 +138,14 @@ class GroupReader:
                 )
 
     def _reserve(
-        self, readers: Sequence[LeafReader], places: Sequence[tuple[int, int]], num_rows: int
+        self, readers: Sequence[LeafReader], size: int, missing: int, num_rows: int
     ) -> Steps[None]:
-        """Wait until there is memory for bytes that will be fetched, and for the rows that are decoded."""
-        size = 0
-        for _, length in places:
-            size += length
+        """Wait until there is memory for the rows that are decoded of `size` bytes, and for those of the bytes that are missing."""
         if size >= LEAST_RESERVED:
             total = self._file.group_rows[self._row_group]
             for reader in readers:
-                size += likely_memory(reader.chunk, num_rows, total)
-            yield Reserve(size)
+                missing += likely_memory(reader.chunk, num_rows, total)
+            yield Reserve(missing)
 
     def _fetch(
         self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]], num_rows: int
@@ -157,7 +157,7 @@ class GroupReader:
         different = dict.fromkeys(at for places in wanted for at in places)
         held = {at: data for at in different if (data := self._at_hand(at)) is not None}
         missing = [at for at in different if at not in held]
-        yield from self._reserve(readers, missing, num_rows)
+        yield from self._reserve(readers, size, sum([length for _, length in missing]), num_rows)
         new = dict(zip(missing, (yield Read(missing, "data")), strict=True))
         lengths = {at: at[1] for at in missing}
         payload = self._use.payload
@@ -213,6 +213,9 @@ class GroupReader:
                 )
                 counts.bytes += sum(length for _, length in missing)
         self.reuses = True
+        size = sum([length for _, length in different])
+        if size >= LEAST_RESERVED:
+            yield Reserve(size)
         buffers = yield Read(list(different), "data")
         self._held += [(at[0], data) for at, data in zip(different, buffers, strict=True)]
         self._held.sort(key=_place)
