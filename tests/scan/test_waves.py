@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pageseek._core.page_tasks import PARALLEL, PageWork
 import pageseek as ps
 from pageseek.scan import lane, tables
 from pageseek.scan import waves as waves_module
+from pageseek.storage.local import LocalStore
 
 pytestmark = pytest.mark.skipif(not PARALLEL, reason="the core has no threads on this system")
 ROWS, GROUP = 9_000, 300
@@ -125,6 +127,38 @@ def test_waves_hold_no_more_than_their_memory(
     assert not waves
 
 
+def test_codes_that_stand_for_long_strings_make_waves_small(
+    tmp_path: Path, waves: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "long.parquet"
+    texts = pa.array([f"{i % 3}" * 5_000 for i in range(40 * 100)])
+    pq.write_table(pa.table({"text": texts}), path, row_group_size=100)
+    monkeypatch.setattr(tables, "WAVE_BYTES", 1 << 17)
+    wanted = ps.read_table(path, threads=1)
+    assert ps.read_table(path, threads=2).equals(wanted)
+    assert max(waves) == 2  # the footer alone would allow 8
+    assert waves[-1] == 1
+
+
+@pytest.mark.parametrize("what", ["gzip", "brotli", "lists", "dictionaries"])
+def test_what_the_core_does_not_decode_by_itself_is_left_to_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def none(*_: Any) -> None:
+        raise AssertionError("one thread decodes it")
+
+    path = tmp_path / "other.parquet"
+    found = table().select(["key", "text"] if what in ("gzip", "brotli") else ["list"])
+    if what == "dictionaries":
+        found = pa.table({"city": table()["city"].dictionary_encode()})
+    compression = what if what in ("gzip", "brotli") else "none"
+    pq.write_table(found, path, row_group_size=GROUP, compression=compression, max_rows_per_page=50)
+    monkeypatch.setattr(tables, "GROUP_VALUES", 0)
+    monkeypatch.setattr(tables, "in_waves", none)
+    wanted = ps.read_table(path, threads=1)
+    assert ps.read_table(path, threads=2).equals(wanted)
+
+
 def test_a_fault_is_raised_after_the_rows_before_it(tmp_path: Path, waves: list[int]) -> None:
     source = folder(tmp_path)
     path = source / "1.parquet"
@@ -143,6 +177,34 @@ def test_a_fault_is_raised_after_the_rows_before_it(tmp_path: Path, waves: list[
         told.append((sum(seen), str(caught.value)))
     assert told[0] == told[1]
     assert told[0][0] == ROWS // 4 + 5 * GROUP
+    assert waves
+
+
+def test_bytes_of_another_version_are_not_called_corrupt(
+    tmp_path: Path, waves: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder(tmp_path) / "0.parquet"
+    index = ps.open(path).offset_index(0, "key")
+    assert index is not None
+    at = int(index.offset[0])
+    data = bytearray(path.read_bytes())
+    data[at : at + 20] = b"\xff" * 20
+    path.write_bytes(data)
+    read = LocalStore.read
+
+    def changing(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
+        if any(start <= at < start + length for start, length in ranges):
+            os.utime(path, ns=(1, 1))
+        return read(self, ranges)
+
+    for threads in (1, 2):
+        with pytest.raises(ps.CorruptFileError):
+            ps.read_table(path, threads=threads)
+    monkeypatch.setattr(LocalStore, "read", changing)
+    for threads in (1, 2):
+        os.utime(path)
+        with pytest.raises(ps.FileChangedError):
+            ps.read_table(path, threads=threads)
     assert waves
 
 

@@ -9,7 +9,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -26,7 +27,7 @@ from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.planned_files import PlannedFiles
 from pageseek.scan.request_sharing import FEWEST_RUNS, fetch, runs, weight
 from pageseek.scan.scheduler import Scheduler
-from pageseek.scan.waves import UNDER_WAY, Member, in_waves
+from pageseek.scan.waves import UNDER_WAY, Member, in_waves, suits
 
 FEW_VALUES = 1 << 18  # one thread reads these before a second one has started
 # In smaller row groups threads wait for the interpreter's lock. With two threads, files of 5,000 rows and 4 columns took
@@ -40,6 +41,9 @@ WAVE_GROUPS = (
 )
 
 
+Files: TypeAlias = Iterator[FileScan | Exception]  # `PlannedFiles.ready`
+# row groups of waves, and the bytes that each likely takes
+Order: TypeAlias = deque[tuple[OpenedFile, Lane, GroupPlan, int]]
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
@@ -82,6 +86,8 @@ class TableReader:
         self._files = PlannedFiles(files, scans, scheduler, divides)
         self._left, self._narrow, self._divides = scheduler.request.limit, narrow, divides
         self._wave_bytes = WAVE_BYTES * scheduler.threads
+        # of a table, for each byte that its row group was thought to take: the most so far, at least 1; 0 before the first
+        self._growth = 0.0
         self._failed: Exception | None = None  # of the first file that could not be opened
 
     def tables(self) -> Iterator[pa.Table]:
@@ -101,23 +107,26 @@ class TableReader:
                 num_rows += group.ranges.num_rows
         several = row_groups > 1 or self._divides
         in_turn = self._left is not None or self._narrow is not None or not several
+        files = self._files.ready(ahead=self._left is None)
         waves = not (in_turn or waits) and self._wants_waves(row_groups, num_rows)
-        if self._narrow is None and (
-            waits or (not waves and self._is_heavy(row_groups, num_rows, nbytes))
-        ):
-            scheduler.start(waits)
         try:
             if waves:
-                yield from self._in_waves()
+                files, waves = self._suited(files)
+            if self._narrow is None and (
+                waits or (not waves and self._is_heavy(row_groups, num_rows, nbytes))
+            ):
+                scheduler.start(waits)
+            if waves:
+                yield from self._in_waves(files)
             elif in_turn or scheduler.pool is None:
-                yield from self._in_turn()
+                yield from self._in_turn(files)
             else:
-                yield from self._beside()
+                yield from self._beside(files)
         finally:
             scheduler.stop()
 
     def _wants_waves(self, row_groups: int, num_rows: int) -> bool:
-        """Whether small row groups are read in waves. Threads of Python are better where Arrow evaluates a part of the filter."""
+        """Whether row groups are so small that waves are quicker than threads of Python, where these suit their pages."""
         request = self._scheduler.request
         return (
             PARALLEL
@@ -126,6 +135,17 @@ class TableReader:
             and num_rows * max(len(self._schema), 1) >= FEW_VALUES
             and num_rows < WAVE_ROWS * row_groups
         )
+
+    def _suited(self, files: Files) -> tuple[Files, bool]:
+        """The files, and whether the first of them suits waves."""
+        scan = next(files, None)
+        if scan is None:
+            return files, True
+        suited = True
+        if isinstance(scan, FileScan) and scan.plan.groups:
+            lane = self._scheduler.lane(scan, self._report)
+            suited = suits(scan, scan.plan.groups[0], lane.context)
+        return chain([scan], files), suited
 
     def _is_heavy(self, row_groups: int, num_rows: int, nbytes: int) -> bool:
         """Whether several threads are quicker than one. `nbytes`: of the files."""
@@ -139,9 +159,9 @@ class TableReader:
 
     # -- row groups, one after the other --------------------------------------------------------
 
-    def _in_turn(self) -> Iterator[tuple[FilePlan, pa.Table]]:
+    def _in_turn(self, files: Files) -> Iterator[tuple[FilePlan, pa.Table]]:
         scheduler, report, steps = self._scheduler, self._report, LimitSteps()
-        for scan in self._files.ready(ahead=self._left is None):
+        for scan in files:
             if isinstance(scan, Exception):
                 raise scan
             opened, lane = OpenedFile(scan, self._schema, scheduler), scheduler.lane(scan, report)
@@ -179,33 +199,43 @@ class TableReader:
 
     # -- small row groups, several at a time in this thread ---------------------------------------
 
-    def _in_waves(self) -> Iterator[tuple[FilePlan, pa.Table]]:
-        order: deque[tuple[OpenedFile, Lane, GroupPlan]] = deque()  # of the members
-        for members in in_waves(self._waves(order), self._scheduler.threads):
+    def _in_waves(self, files: Files) -> Iterator[tuple[FilePlan, pa.Table]]:
+        order: Order = deque()
+        for members in in_waves(self._waves(files, order), self._scheduler.threads):
             for member in members:
-                opened, lane, group = order.popleft()
+                opened, lane, group, likely = order.popleft()
                 try:
-                    table = opened.table(group, member.take(), lane)
+                    try:
+                        read = member.take()
+                    except PageseekError:
+                        opened.scan.file.store.check()  # the bytes may be of another version
+                        raise
+                    table = opened.table(group, read, lane)
+                    del read
                 except Exception as error:
                     opened.scan.plan.name_in(error)
                     raise
                 if opened.done(1) and opened.unconfirmed:
                     lane.confirm()
                 self._report.step()
+                grown = 1.0 if table is None else table.nbytes / likely
+                self._growth = max(self._growth, grown, 1.0)
                 if table is not None:
                     yield opened.scan.plan, table
                 del table  # before the next one is made
         if self._failed is not None:
             raise self._failed
 
-    def _waves(
-        self, order: deque[tuple[OpenedFile, Lane, GroupPlan]]
-    ) -> Iterator[list[Member[Rows]]]:
-        """The row groups of all files, several at a time. `order` learns which they are."""
+    def _waves(self, files: Files, order: Order) -> Iterator[list[Member[Rows]]]:
+        """The row groups of all files, several at a time. `order` learns which they are.
+
+        The footer tells how long values are as they are encoded. A few codes may stand for long strings, so that the first
+        waves are small, and later ones as large as the tables before allow.
+        """
         scheduler, report = self._scheduler, self._report
         members: list[Member[Rows]] = []
         size = 0
-        for scan in self._files.ready(ahead=True):
+        for scan in files:
             if isinstance(scan, Exception):
                 self._failed = scan  # after the rows of the files before
                 break
@@ -213,10 +243,12 @@ class TableReader:
             opened = OpenedFile(scan, self._schema, scheduler, len(scan.plan.groups))
             lane = scheduler.lane(scan, report)
             for group in scan.plan.groups:
-                size += weight(scan, group)
-                order.append((opened, lane, group))
+                likely = max(weight(scan, group), 1)
+                size += int(likely * max(self._growth, 1.0))
+                order.append((opened, lane, group, likely))
                 members.append(Member(lane, scan.read(group, None, lane.context)))
-                if size >= self._wave_bytes or len(members) == WAVE_GROUPS * scheduler.threads:
+                most = (WAVE_GROUPS if self._growth else 1) * scheduler.threads
+                if size >= self._wave_bytes or len(members) >= most:
                     yield members
                     members, size = [], 0
         if members:
@@ -224,10 +256,10 @@ class TableReader:
 
     # -- row groups, several at a time in threads -------------------------------------------------
 
-    def _beside(self) -> Iterator[tuple[FilePlan, pa.Table]]:
+    def _beside(self, files: Files) -> Iterator[tuple[FilePlan, pa.Table]]:
         pool = self._scheduler.pool
         assert pool is not None
-        for piece in pool.in_order(self._jobs()):
+        for piece in pool.in_order(self._jobs(files)):
             self._report.join(piece.part, piece.thread)
             self._report.step()
             while piece.tables:
@@ -236,9 +268,9 @@ class TableReader:
             if piece.failed is not None:
                 raise piece.failed
 
-    def _jobs(self) -> Iterator[Job[Piece]]:
+    def _jobs(self, files: Files) -> Iterator[Job[Piece]]:
         budget = self._scheduler.request.max_ahead_bytes // FEWEST_RUNS
-        for scan in self._files.ready(ahead=self._left is None):
+        for scan in files:
             if isinstance(scan, Exception):
                 yield Job(partial(Piece, None, [], scan, self._report.part(), 0))
                 return

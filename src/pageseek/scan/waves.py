@@ -11,14 +11,41 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+import pyarrow as pa
+
 from pageseek._core.page_tasks import PageWork
-from pageseek.base.errors import PageseekError
+from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.memory import keep_warm
+from pageseek.scan.file_scan import FileScan
 from pageseek.scan.lane import WORTH_A_CORE, Lane
-from pageseek.scan.steps import DecodePages, Steps
+from pageseek.scan.plan import GroupPlan
+from pageseek.scan.steps import DecodePages, ScanContext, Steps
 
 T = TypeVar("T")
 UNDER_WAY = 2  # waves: one is decoded, another's steps run
+OTHER_PART = 8  # of the bytes, one in so many may be decoded by the thread that runs the steps
+
+
+def suits(scan: FileScan, group: GroupPlan, context: ScanContext) -> bool:
+    """Whether the core decodes the pages of a row group by itself, but for a small part of them."""
+    file, number = scan.file, group.row_group
+    every = other = 0
+    try:
+        for leaf, leaf_type in scan.bound_request.leaves.read():
+            chunk = file.chunk(number, leaf)
+            codec = chunk.codec
+            settings = context.codec_settings.get(codec) or context.settings_of(codec, file)
+            size = max(chunk.total_uncompressed_size, 0)
+            every += size
+            if (
+                not settings.own
+                or (leaf.max_rep and not file.has_one_page(number, leaf))
+                or pa.types.is_dictionary(leaf_type.type)
+            ):
+                other += size
+    except (CoreError, PageseekError):  # raised again when it is read
+        return True
+    return other * OTHER_PART <= every
 
 
 class Member(Generic[T]):
@@ -49,7 +76,7 @@ class Member(Generic[T]):
             self.pages = step
         except StopIteration as done:
             self._result = done.value
-        except (PageseekError, OSError) as error:  # raised in the turn of this row group
+        except Exception as error:  # noqa: BLE001 - raised in the turn of this row group
             self._failed = error
 
     def take(self) -> T:
