@@ -7,6 +7,7 @@ from pageseek._core.leaf cimport (
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint8_t
 
 cimport cython
@@ -127,10 +128,15 @@ cdef class PageWork:
                 run_page_tasks(self.tasks, <size_t>self.n, 1)
             else:
                 known = end_page_work(work, False)
-        if not known:  # after a fork
+        if not known:
+            self.leave_alone()
             for i in range(self.n):
                 self.tasks[i].state = PS_TASK_AGAIN
         return self.taken()
+
+    cdef void leave_alone(self):
+        """Never free the decoders. After a fork they are as a thread of the parent left them, in the middle of a page."""
+        Py_INCREF(self.items)
 
     cdef list taken(self):
         cdef LeafBuffers decoder
@@ -172,7 +178,9 @@ cdef class PageWork:
         if work != NULL:
             with nogil:
                 known = end_page_work(work, True)
-        if known and self.tasks != NULL:
+        if not known:
+            self.leave_alone()
+        elif self.tasks != NULL:
             drop_columns(self.tasks, self.n)
         if self.entered is not None:
             self.end()
