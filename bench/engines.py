@@ -157,10 +157,10 @@ def line(case: Case, found: dict[Any, float], threads: Sequence[int]) -> str:
             cells.append("")
     ratios = []
     for n in threads:
-        best = min(
+        others = [
             seconds for (name, of), seconds in found.items() if name != "pageseek" and of == n
-        )
-        ratios.append(f"{best / found['pageseek', n]:.2f}")
+        ]
+        ratios.append(f"{min(others) / found['pageseek', n]:.2f}" if others else "")
     scales = found["pageseek", threads[0]] / found["pageseek", threads[-1]]
     return f"| {case.name} | {' | '.join(cells)} | {' -> '.join(ratios)} | {scales:.2f} |"
 
