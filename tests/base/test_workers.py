@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from functools import partial
 
 import pytest
 
+from pageseek.base.errors import UnsupportedError
 from pageseek.base.workers import Job, StoppedError, WorkerPool, cores
 
 
@@ -287,3 +289,20 @@ def test_who_takes_results_does_not_wait_for_memory() -> None:
         assert next(results) == 0
         pool.reserve(10)  # this thread has no job
         assert list(results) == [1, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_does_not_wait_for_the_threads_of_its_parent() -> None:
+    with WorkerPool(2, 3, 1 << 20) as pool:
+        results = pool.in_order(Job(partial(int, n)) for n in range(9))
+        assert next(results) == 0
+        child = os.fork()
+        if child == 0:
+            try:
+                list(results)
+            except UnsupportedError as error:
+                os._exit(0 if "begin the scan anew" in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert list(results) == list(range(1, 9))

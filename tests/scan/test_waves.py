@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -233,9 +232,7 @@ def test_a_scan_that_is_given_up_leaves_nothing_behind(tmp_path: Path, waves: li
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.skipif(
-    sys.version_info >= (3, 12), reason="warns of threads that a fork leaves behind"
-)
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_goes_on_with_a_scan(tmp_path: Path, waves: list[int]) -> None:
     """The threads that decode are not forked. The child reads their pages again."""
     source = folder(tmp_path)

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from pageseek.base.cancellation import asked
+from pageseek.base.errors import UnsupportedError
 from pageseek.base.memory import keep_warm
 from pageseek.base.records import dataclass
 
@@ -91,6 +92,7 @@ class WorkerPool:
         self.threads = threads
         self.stopped = False
         self._ends = False  # the interpreter
+        self._orphaned = False  # in a fork of the process that has the threads
         self._ahead, self._budget = max(ahead, 1), budget
         self._tokens = threading.Semaphore(threads)
         # whether a thread holds a token; the ledger and the number of its job
@@ -110,7 +112,7 @@ class WorkerPool:
     def in_order(self, jobs: Iterable[Job[T]], stops: bool = True) -> Iterator[T]:
         """The results of jobs, in their order; later ones are worked on meanwhile.
 
-        A job that fails raises when its turn comes. A caller that stops early stops the pool; without `stops` only these jobs are
+        A job that fails raises when its turn comes. After a fork, the child gets an UnsupportedError. A caller that stops early stops the pool; without `stops` only these jobs are
         of no use any more.
         """
         rest = iter(jobs)
@@ -129,6 +131,11 @@ class WorkerPool:
                     job = next(rest, None)
                 if ready:  # while the caller uses it, the jobs that were just begun go on
                     yield ready.pop()
+                    if self._orphaned:
+                        raise UnsupportedError(
+                            "the threads that read these rows are in the process that began to, of which this one is a "
+                            "fork; begin the scan anew here"
+                        )
                     ledger.end()
                     continue
                 if not under_way:
@@ -262,6 +269,7 @@ class WorkerPool:
 
     def forked(self) -> None:
         """Have locks that nobody holds, and no threads."""
+        self._orphaned = True
         self._changed, self._lock, self._executor = threading.Condition(), threading.Lock(), None
 
     def _run(self, job: Callable[[], T], ledger: _Ledger | None = None, number: int = 0) -> T:
