@@ -7,6 +7,7 @@ meets all of them. Answers are each engine's own kind of Arrow data. The number 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
 import statistics
 import subprocess
@@ -27,7 +28,6 @@ from pageseek.base.workers import cores
 CHILD = Path(__file__).with_name("engines_child.py")
 ENGINES = ("pageseek", "datafusion", "duckdb", "polars", "chdb", "pyarrow")
 ROUNDS = 5
-Filter = list[tuple[str, str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,6 @@ def events_cases(folder: Path, rows: int, seed: int) -> list[Case]:
 
 def lineitem_cases(folder: Path) -> list[Case]:
     """Cases of TPC-H, as tpchgen-cli writes it and in few row groups."""
-    import datetime as dt
-
     month = (
         ("l_shipdate", ">=", dt.date(1995, 3, 1)),
         ("l_shipdate", "<", dt.date(1995, 4, 1)),

@@ -205,12 +205,15 @@ def test_what_runs_when_the_rest_is_stopped_begins_no_further_piece() -> None:
     assert settled(lambda: idle(pool))
 
 
-@pytest.mark.parametrize(("budget", "together"), [(0, 1), (9, 1), (10, 2), (20, 3)])
-def test_what_is_asked_for_is_not_ahead(budget: int, together: int) -> None:
-    """Jobs of 10 bytes: the one that is due, and as many others as the budget allows."""
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(("budget", "together"), [(0, 1), (9, 1), (10, 2), (20, 3), (30, 4)])
+def test_what_is_asked_for_is_not_ahead(budget: int, together: int, late: bool) -> None:
+    """Jobs of 10 bytes, as some learn when they run: the one that is due, and as many others as the budget allows."""
     running, most, lock = [0], [0], threading.Lock()
 
     def work() -> int:
+        if late:
+            pool.reserve(10)
         with lock:
             running[0] += 1
             most[0] = max(most[0], running[0])
@@ -220,27 +223,7 @@ def test_what_is_asked_for_is_not_ahead(budget: int, together: int) -> None:
         return 1
 
     with WorkerPool(4, 4, budget) as pool:
-        assert sum(pool.in_order(Job(work, 10) for _ in range(8))) == 8
-    assert most[0] == together
-
-
-@pytest.mark.parametrize(("budget", "together"), [(0, 1), (9, 1), (10, 2), (30, 4)])
-def test_what_a_job_learns_late_counts(budget: int, together: int) -> None:
-    """Jobs that learn as they run that they take 10 bytes: the one that is due, and as many others as the budget allows."""
-    running, most, lock = [0], [0], threading.Lock()
-
-    def work() -> int:
-        pool.reserve(10)
-        with lock:
-            running[0] += 1
-            most[0] = max(most[0], running[0])
-        time.sleep(0.05)
-        with lock:
-            running[0] -= 1
-        return 1
-
-    with WorkerPool(4, 4, budget) as pool:
-        assert sum(pool.in_order(Job(work) for _ in range(8))) == 8
+        assert sum(pool.in_order(Job(work, 0 if late else 10) for _ in range(8))) == 8
     assert most[0] == together
 
 
