@@ -33,8 +33,10 @@ from pageseek.base.progress import Progress
 from pageseek.base.report import Report
 from pageseek.base.version import __version__
 from pageseek.predicate.expression import Column, Expression, col
+from pageseek.predicate.parameters import param
 from pageseek.predicate.search import lower_bound, upper_bound
 from pageseek.prune import register_pruner, unregister_pruner
+from pageseek.scan.prepared import PreparedQuery
 from pageseek.scan.scan_plan import ScanPlan
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ __all__ = [
     "PageseekError",
     "ParquetFile",
     "PredicateError",
+    "PreparedQuery",
     "Progress",
     "PrunerError",
     "Report",
@@ -69,6 +72,7 @@ __all__ = [
     "load_cache",
     "lower_bound",
     "open",
+    "param",
     "read_table",
     "register_pruner",
     "resize_cache",

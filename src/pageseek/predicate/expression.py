@@ -15,6 +15,7 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import dataclass
 from pageseek.predicate.operators import MIRRORED
+from pageseek.predicate.parameters import Param
 from pageseek.predicate.text import bare, show, show_column
 
 # alternations of AND, OR and NOT within one another; chains of one kind have no limit
@@ -127,14 +128,14 @@ class Column:
     def _made(self, test: Expression) -> Expression:
         return test
 
-    def isin(self, values: Iterable[Any]) -> Expression:
+    def isin(self, values: Iterable[Any] | Param) -> Expression:
         """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
 
         Many values are converted fastest from a pyarrow or numpy array, or from a list of one type.
         """
         if isinstance(values, (str, bytes)):
             raise PredicateError(f"isin({values!r}): give a list of values")
-        return self._made(IsIn(self, _listed(values)))
+        return self._made(IsIn(self, listed(values)))
 
     def between(self, low: Any, high: Any) -> Expression:
         """`low <= column <= high`."""
@@ -156,17 +157,21 @@ class Column:
         """TRUE where the value is NaN; NULL where there is none."""
         return self._made(IsNan(self))
 
-    def starts_with(self, prefix: str | bytes) -> Expression:
+    def starts_with(self, prefix: str | bytes | Param) -> Expression:
         """TRUE for strings, or binary values, that begin with `prefix`."""
         if prefix is None or getattr(prefix, "is_valid", True) is False:
             raise PredicateError("starts_with(None): a str or bytes")
         return self._made(StartsWith(self, prefix))
 
-    def like(self, pattern: str | bytes, escape: str = "\\") -> Expression:
+    def like(self, pattern: str | bytes | Param, escape: str = "\\") -> Expression:
         """SQL's LIKE: `%` stands for any text, `_` for one character (in binary values: one byte).
 
         After `escape` any character stands for itself; with an empty `escape` there is no such character.
         """
+        if isinstance(pattern, Param):
+            raise PredicateError(
+                f"like({pattern!r}): a pattern is no parameter; starts_with takes one for a prefix"
+            )
         if not isinstance(pattern, (str, bytes)):
             raise PredicateError(f"like({pattern!r}): a str, or bytes for binary columns")
         if not isinstance(escape, str) or len(escape) > 1:
@@ -231,8 +236,10 @@ def _value(value: object) -> object:
 _TIMES_OF_NUMPY = frozenset((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
 
 
-def _listed(values: Any) -> tuple[Any, ...] | pa.Array:
+def listed(values: Any) -> tuple[Any, ...] | pa.Array:
     """The values of `isin` as a tuple; arrays stay arrays."""
+    if isinstance(values, Param):  # it stands for all of them
+        return (Param(values.name, listed=True),)
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if isinstance(values, pa.Array):
@@ -355,7 +362,7 @@ class IsNan(Expression):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StartsWith(Expression):
     column: Column
-    prefix: str | bytes
+    prefix: str | bytes | Param
 
     def __repr__(self) -> str:
         return f"starts_with({self.column.shown}, {show(self.prefix)})"

@@ -35,6 +35,7 @@ from pageseek.format.types import (
     LeafType,
 )
 from pageseek.predicate import iso8601 as iso
+from pageseek.predicate.parameters import Param
 from pageseek.predicate.text import show
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -81,6 +82,10 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
         value = value.item()
     made = _convert(_timed(value, leaf_type) if isinstance(value, str) else value, leaf_type)
     if made is None:
+        if isinstance(value, Param):
+            raise PredicateError(
+                f"param({value.name!r}) has no value: give the filter to Scan.prepare, and the value with each call"
+            )
         raise PredicateError(
             f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type, getattr(column, 'place', None) is not None)}"
         )

@@ -15,6 +15,7 @@ from pageseek.base.report import Report
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scan.execution import Execution
+from pageseek.scan.prepared import PreparedQuery
 from pageseek.scan.request import Request
 from pageseek.scan.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.scan.scan_plan import ScanPlan
@@ -98,6 +99,24 @@ class Scan:
         if not isinstance(name, str):
             raise TypeError(f"with_row_number({name!r}): a name")
         return replace(self, _request=replace(self._request, row_number=name))
+
+    def prepare(self, condition: Any = None) -> PreparedQuery:
+        """A function of the values that a filter has parameters for: `scan.prepare(col("id") == param("k"))`.
+
+        It returns the rows for a value as a table, and those of many values with `many`. What does not depend on a value is
+        done once. A service that looks up one key after the other gains most.
+
+        Parameters
+        ----------
+        condition : Expression, list or str, optional
+            A further filter, as of `filter`. A filter that was given before may have parameters, too.
+
+        Raises
+        ------
+        PredicateError
+            A column does not exist, or a parameter stands where none may.
+        """
+        return PreparedQuery(self if condition is None else self.filter(condition))
 
     def plan(self, selection: Any = None) -> ScanPlan:
         """Open the files and prune: the plan of what would be read. `selection`: as of `take`."""
