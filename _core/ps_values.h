@@ -26,6 +26,7 @@ typedef enum ps_kind {
     PS_BYTES,       /* int32 offsets (n + 1) and data; unsigned bytewise order */
     PS_LARGE_BYTES, /* int64 offsets (n + 1) and data */
     PS_FIXED,       /* `width` bytes each; unsigned bytewise order */
+    PS_VIEWS, /* a leaf's output only: Arrow's views of byte strings in place of offsets, and the bytes of long ones */
 } ps_kind;
 
 /* n values of a kind. All buffers are borrowed, and may have any alignment. */

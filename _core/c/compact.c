@@ -182,6 +182,16 @@ void ps_spread(uint8_t *out, size_t width, const uint8_t *bits, size_t at, size_
     case 2: SPREAD(uint16_t)
     case 4: SPREAD(uint32_t)
     case 8: SPREAD(uint64_t)
+    case 16:
+        for (size_t i = rows; i-- > n;) {
+            const uint64_t has = ps_bit_get(bits, at + i);
+            uint64_t value[2];
+            n -= (size_t)has;
+            memcpy(value, out + n * sizeof value, sizeof value);
+            value[0] &= 0 - has, value[1] &= 0 - has;
+            memcpy(out + i * sizeof value, value, sizeof value);
+        }
+        break;
     default:
         for (size_t i = rows; i-- > n;) {
             if (ps_bit_get(bits, at + i)) {

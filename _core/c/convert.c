@@ -55,7 +55,7 @@ ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err) {
         break;
     case PQ_FLOAT: ok = k == PS_F32; break;
     case PQ_DOUBLE: ok = k == PS_F64; break;
-    case PQ_BYTE_ARRAY: ok = ps_kind_has_offsets(k) || decimal; break;
+    case PQ_BYTE_ARRAY: ok = ps_kind_has_offsets(k) || k == PS_VIEWS || decimal; break;
     case PQ_FIXED:
         if (spec->type_length < 0 || spec->type_length > (1 << 27)) {
             return ps_fail(err, PS_LIMIT, PS_NOWHERE, "type_length %d is out of range",
@@ -290,6 +290,8 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
                            const int64_t *offset, const int64_t *size, int64_t n,
                            uint8_t *values, void *offsets, uint8_t *known, ps_error *err) {
     PS_TRY(ps_convert_check(spec, err));
+    if (spec->kind == PS_VIEWS)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "single values have no views");
     const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
     /* a width is what the schema claims: values take space only where they exist */
     const bool fixed = spec->kind == PS_FIXED, wide = spec->kind == PS_LARGE_BYTES,

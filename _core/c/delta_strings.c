@@ -157,10 +157,47 @@ static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t rows, int6
                                   err);
 }
 
+/* Of a batch the values of the mask, or all where it is NULL, as views from `view` on. */
+static ps_status add_views(ps_leaf *leaf, const ps_batch *batch, const uint64_t *mask,
+                           uint8_t *view, ps_error *err) {
+    const bool shared = shares(leaf);
+    size_t passed = 0;
+    if (shared) PS_TRY(last_room(leaf, batch->most, err));
+    for (size_t i = 0; i < batch->n; i++) {
+        const uint8_t *own = leaf->page.place.at;
+        size_t length = batch->own[i], space = bytes_left(leaf);
+        leaf->page.place.at += length;
+        if (mask && !(mask[i / 64] >> (i & 63) & 1)) continue;
+        if (shared) {
+            pass(leaf, batch, passed, i + 1, leaf->page.place.at);
+            passed = i + 1;
+            own = leaf->page.last.data, length = leaf->page.last.size;
+            space = leaf->page.last.capacity;
+        }
+        PS_TRY(ps_views_put(leaf, view, own, space, length, err));
+        view += 16;
+    }
+    if (shared) pass(leaf, batch, passed, batch->n, leaf->page.place.at);
+    return PS_OK;
+}
+
+static ps_status read_views(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                            ps_error *err) {
+    ps_batch batch;
+    uint8_t *view = leaf->out.offsets.data + 16 * (size_t)dense;
+    for (*done = 0; *done < n; *done += (int64_t)batch.n, view += 16 * batch.n) {
+        const int64_t rest = n - *done;
+        PS_TRY(next(leaf, &batch, rest < PS_BLOCK ? (size_t)rest : PS_BLOCK, err));
+        PS_TRY(add_views(leaf, &batch, NULL, view, err));
+    }
+    return PS_OK;
+}
+
 static ps_status read_lengths(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err) {
     ps_batch batch;
     bool full = false;
+    if (leaf->views) return read_views(leaf, dense, n, done, err);
     int64_t size = ps_offset_get(leaf, dense);
     leaf->out.unchecked = true;
     for (*done = 0; *done < n && !full; *done += (int64_t)batch.n) {
@@ -214,6 +251,7 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
                               ps_error *err) {
     ps_batch batch;
     bool full = false;
+    if (leaf->views) return read_views(leaf, dense, n, done, err);
     int64_t size = ps_offset_get(leaf, dense);
     leaf->out.unchecked = true;
     for (*done = 0; *done < n && !full; *done += (int64_t)batch.n) {
@@ -344,6 +382,11 @@ static ps_status block_lengths(ps_leaf *leaf, const ps_block *block, bool *fit, 
 static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
     ps_batch batch;
     PS_TRY(next(leaf, &batch, block->values, err));
+    if (leaf->views) {
+        *fit = true;
+        return add_views(leaf, &batch, block->mask,
+                         leaf->out.offsets.data + 16 * (size_t)leaf->out.rows, err);
+    }
     int64_t size = ps_offset_get(leaf, leaf->out.rows), dense = leaf->out.rows;
     uint64_t sum = 0;
     for (size_t word = 0; word < ps_words_for(block->end); word++) {

@@ -83,6 +83,10 @@ static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
                 ps_utf8_scan(data + at, length) == PS_UTF8_BAD) {
                 d->checked = false; /* a fault only if a row uses it */
             }
+            if (leaf->views) {
+                d->has_long |= length > PS_VIEW_SHORT;
+                ps_views_entry(d->values.data + 16 * (size_t)i, data + at, length);
+            }
         } else if (!ps_convert_decimal(data + at, length,
                                        d->values.data + (size_t)i * leaf->out_width,
                                        leaf->out_width)) {
@@ -126,10 +130,12 @@ ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, p
     d->at = 0;
     d->reader = reader;
     d->checked = !few; /* of few rows it is cheaper to check their values */
+    d->has_long = d->placed = false;
     d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
                 (leaf->copies || (few && leaf->out.max_rows < n / FEW));
     if (leaf->bytes) {
         PS_TRY(ps_output_grow(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
+        if (leaf->views) PS_TRY(ps_output_grow(leaf, &d->values, (size_t)n * 16, err));
     } else if (!d->direct) {
         PS_TRY(ps_output_grow(leaf, &d->values, (size_t)n * leaf->out_width, err));
     }
@@ -283,9 +289,24 @@ PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
     return size;
 }
 
+static ps_status read_views(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                            ps_error *err) {
+    uint32_t codes[BATCH];
+    uint8_t *out = leaf->out.offsets.data + 16 * (size_t)dense;
+    for (*done = 0; *done < n;) {
+        const size_t batch = n - *done < BATCH ? (size_t)(n - *done) : BATCH;
+        PS_TRY(read_codes(leaf, codes, batch, err));
+        if (!leaf->dictionary.checked) leaf->out.unchecked = true;
+        PS_TRY(ps_views_gather(leaf, codes, out, batch, err));
+        out += 16 * batch, *done += (int64_t)batch;
+    }
+    return PS_OK;
+}
+
 static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err) {
     uint32_t codes[BATCH];
+    if (leaf->views) return read_views(leaf, dense, n, done, err);
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
     const bool wide = leaf->spec.kind != PS_BYTES;
@@ -334,6 +355,12 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
     PS_TRY(read_block(leaf, codes, block, err));
+    if (leaf->views) {
+        if (!d->checked) leaf->out.unchecked = true;
+        return ps_views_gather(leaf, codes,
+                               leaf->out.offsets.data + 16 * (size_t)leaf->out.rows,
+                               block->kept, err);
+    }
     for (size_t i = 0; i < block->kept; i++) {
         const ps_slice slice = slices[codes[i]];
         at[i] = d->reader->data + slice.offset;

@@ -12,6 +12,8 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     }
     if (spec->n_nesting_levels == 0 && spec->levels_only)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "a flat leaf has no levels to read alone");
+    if (spec->n_nesting_levels && spec->kind == PS_VIEWS)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "a nested leaf has no views");
     ps_leaf *leaf = calloc(1, sizeof *leaf);
     if (!leaf) return ps_fail_nomem(err, sizeof *leaf);
     leaf->spec = *spec;
@@ -25,7 +27,8 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     }
     leaf->in_width = ps_plain_width(spec);
     leaf->out_width = ps_kind_width(spec);
-    leaf->bytes = ps_kind_has_offsets(spec->kind);
+    leaf->views = spec->kind == PS_VIEWS;
+    leaf->bytes = leaf->views || ps_kind_has_offsets(spec->kind);
     leaf->copies = ps_convert_is_copy(spec);
     *out = leaf;
     return PS_OK;
@@ -64,8 +67,11 @@ static ps_status reserve_strings(ps_leaf *leaf, int64_t rows, ps_error *err) {
     const size_t left = (size_t)(leaf->page.n_values - leaf->page.value),
                  bytes = (size_t)(leaf->page.values + leaf->page.values_length -
                                   leaf->page.place.at);
-    const size_t have = (size_t)ps_offset_get(leaf, leaf->out.rows);
+    const size_t have = leaf->views ? leaf->out.values.size
+                                    : (size_t)ps_offset_get(leaf, leaf->out.rows);
     if (left > bytes / 4) return PS_OK; /* too short: reading finds the value at fault */
+    if (leaf->views && bytes / (4 + PS_VIEW_SHORT) <= left)
+        return PS_OK; /* most lie in views */
     const size_t size = have + (bytes - 4 * left);
     if (size > (uint64_t)ps_offset_limit(leaf) || size > leaf->spec.max_output) return PS_OK;
     return ps_output_grow_strings(leaf, leaf->out.rows + rows, size, err);
@@ -106,6 +112,8 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     leaf->out.rows = leaf->out.null_count = 0;
     leaf->out.unchecked = leaf->out.faulty = false;
     leaf->out.scanned = 0;
+    leaf->out.scanned_bytes = leaf->out.values.size = 0;
+    ps_views_forget_places(&leaf->dictionary);
     const int64_t rows = ps_selection_count_from(selection, leaf->rows.next, max_rows);
     leaf->out.max_rows = rows;
     const int64_t likely = leaf->spec.likely_rows,
@@ -116,7 +124,8 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     }
     PS_TRY(ps_output_reserve(leaf, leaf->nest ? 0 : expected, err));
     if (leaf->bytes) {
-        memset(leaf->out.offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
+        if (!leaf->views)
+            memset(leaf->out.offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
         if (hint > leaf->spec.max_output) hint = leaf->spec.max_output;
         if (ps_output_grow(leaf, &leaf->out.values, hint, NULL) != PS_OK)
             PS_TRY(ps_output_grow(leaf, &leaf->out.values, 0, err)); /* it was only a hint */

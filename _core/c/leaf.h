@@ -8,6 +8,7 @@
  *   append      values of the page into the output, by its encoding
  *   dictionary, plain, booleans, delta_numbers, delta_strings, stream_split: encodings, behind the table ps_encoding
  *   levels      the levels of a page
+ *   views       byte strings as views
  *   output      buffers of the output, checks, hand-over
  *
  * Each part of the state has an owner. Only the owner changes it, with these exceptions:
@@ -61,7 +62,10 @@ typedef struct ps_dictionary {
     ps_reader whole;
     size_t at;      /* byte strings: where the next entry lies */
     ps_grow slices; /* byte strings: ps_slice[n] */
-    ps_grow values; /* else, unless direct: n converted values; PS_BOOL never has one */
+    ps_grow
+        values; /* views of byte strings; else, unless direct: n converted values; PS_BOOL never has one */
+    bool has_long; /* views: one of the ready entries is longer than PS_VIEW_SHORT */
+    bool placed;   /* views: of such an entry, some bytes are in the output */
 } ps_dictionary;
 
 /* How far the values of a page are read, besides page.value: a copy of it is a way back. */
@@ -107,21 +111,23 @@ typedef struct ps_leaf_rows {
 /* The output, from begin to finish. Of a nested leaf, `rows` counts its slots. */
 typedef struct ps_leaf_output {
     bool begun;
-    bool unchecked;  /* bytes behind the rows `scanned` may not be UTF-8 */
-    bool faulty;     /* bytes before them are not UTF-8 */
-    int64_t scanned; /* rows whose text was checked */
+    bool unchecked;       /* bytes behind the rows `scanned` may not be UTF-8 */
+    bool faulty;          /* bytes before them are not UTF-8 */
+    int64_t scanned;      /* rows whose text was checked */
+    size_t scanned_bytes; /* views: bytes of long strings that were checked with them */
     int64_t rows, max_rows, null_count;
-    int64_t capacity; /* rows that fit; it grows with the pages that come */
-    ps_grow validity; /* empty until a null is seen */
-    ps_grow values, offsets;
+    int64_t capacity;        /* rows that fit; it grows with the pages that come */
+    ps_grow validity;        /* empty until a null is seen */
+    ps_grow values, offsets; /* views lie where offsets do */
 } ps_leaf_output;
 
 struct ps_leaf {
     ps_leaf_spec spec;
     size_t in_width;  /* bytes of a PLAIN value; 0: bits or byte strings */
     size_t out_width; /* bytes of an output value; 0: bits or byte strings */
-    bool bytes;       /* the output has offsets */
-    bool copies;      /* a PLAIN value and an output value are the same bytes */
+    bool bytes;       /* the output has offsets, or views */
+    bool views;
+    bool copies; /* a PLAIN value and an output value are the same bytes */
     ps_dictionary dictionary;
     ps_leaf_page_state page;
     ps_leaf_rows rows;
@@ -160,6 +166,32 @@ void ps_output_check_text(ps_leaf *leaf);
 ps_status ps_output_check(ps_leaf *leaf, ps_error *err);
 /* Hands the output over. After a failure some of it is gone. */
 ps_status ps_output_give(ps_leaf *leaf, ps_column *out, ps_error *err);
+
+/* ---- views.c ----------------------------------------------------------------------------- */
+
+enum {
+    PS_VIEW_SHORT = 12, /* bytes of the longest string that lies in its view */
+    PS_VIEW_BITS = 30 /* a data buffer begins every 2^30 bytes, as places in it have 31 bits */
+};
+#define PS_VIEW_ABSENT                                                                         \
+    UINT32_MAX /* in place of the data buffer: the bytes are not in the output */
+
+/* Makes a view of one string that is read from `from`, where from_space bytes lie. */
+ps_status ps_views_put(ps_leaf *leaf, uint8_t *view, const uint8_t *from, size_t from_space,
+                       size_t length, ps_error *err);
+/* Reads n PLAIN strings behind `dense` ones. */
+ps_status ps_views_read_plain(ps_leaf *leaf, int64_t dense, int64_t n, ps_error *err);
+/* Makes the view of an entry of a dictionary, whose bytes come into the output when it is first gathered. */
+void ps_views_entry(uint8_t *view, const uint8_t *from, size_t length);
+/* Takes the views of n entries that are ready. */
+ps_status ps_views_gather(ps_leaf *leaf, const uint32_t *codes, uint8_t *out, size_t n,
+                          ps_error *err);
+/* An output begins, and no entry has bytes in it. */
+void ps_views_forget_places(ps_dictionary *dictionary);
+/* The bytes of row i of the output. */
+const uint8_t *ps_views_bytes(const ps_leaf *leaf, int64_t i, size_t *length);
+/* Whether n rows, and all bytes of long strings that were not checked, are UTF-8. */
+bool ps_views_valid(const ps_leaf *leaf, int64_t from, int64_t n);
 
 /* ---- levels.c ---------------------------------------------------------------------------- */
 
@@ -302,6 +334,11 @@ PS_INLINE void ps_offset_set(ps_leaf *leaf, int64_t i, int64_t v) {
     } else {
         ps_store64(p + 8 * i, (uint64_t)v);
     }
+}
+/* Bytes of the offsets or views of n byte strings; false where that is beyond all memory. */
+PS_INLINE bool ps_offsets_size(const ps_leaf *leaf, size_t n, size_t *size) {
+    if (leaf->views) return ps_mul_size(n, 16, size);
+    return n < SIZE_MAX && ps_mul_size(n + 1, leaf->spec.kind == PS_BYTES ? 4 : 8, size);
 }
 PS_INLINE int64_t ps_offset_limit(const ps_leaf *leaf) {
     return leaf->spec.kind == PS_BYTES ? INT32_MAX : INT64_MAX;

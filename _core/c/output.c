@@ -75,8 +75,7 @@ ps_status ps_output_grow_strings(ps_leaf *leaf, int64_t rows, size_t size, ps_er
 ps_status ps_output_reserve(ps_leaf *leaf, int64_t rows, ps_error *err) {
     size_t n = (size_t)rows, size;
     if (leaf->bytes) {
-        size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
-        if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+        if (!ps_offsets_size(leaf, n, &size)) return ps_fail_nomem(err, SIZE_MAX);
         PS_TRY(ps_output_grow(leaf, &leaf->out.offsets, size, err));
     } else if (leaf->spec.kind == PS_BOOL) {
         PS_TRY(ps_output_grow(leaf, &leaf->out.values, n / 8 + 1, err));
@@ -112,6 +111,13 @@ ps_status ps_output_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, 
 
 ps_status ps_output_add_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
                                 size_t n, const uint8_t *end, bool *fit, ps_error *err) {
+    if (leaf->views) {
+        uint8_t *view = leaf->out.offsets.data + 16 * (size_t)leaf->out.rows;
+        *fit = true;
+        for (size_t i = 0; i < n; i++, view += 16)
+            PS_TRY(ps_views_put(leaf, view, at[i], (size_t)(end - at[i]), length[i], err));
+        return PS_OK;
+    }
     int64_t size = ps_offset_get(leaf, leaf->out.rows), sum = 0;
     for (size_t i = 0; i < n; i++) sum += length[i];
     *fit = sum <= ps_offset_limit(leaf) - size;
@@ -136,13 +142,24 @@ ps_status ps_output_add_strings(ps_leaf *leaf, const uint8_t *const *at, const u
 void ps_output_check_text(ps_leaf *leaf) {
     const bool wide = leaf->spec.kind != PS_BYTES;
     const int64_t from = leaf->out.scanned, n = leaf->out.rows - from;
-    if (leaf->out.unchecked && leaf->spec.utf8 && leaf->bytes && n) {
+    if (leaf->views) {
+        if (leaf->out.unchecked && leaf->spec.utf8 && !ps_views_valid(leaf, from, n))
+            leaf->out.faulty = true;
+        leaf->out.scanned_bytes = leaf->out.values.size;
+    } else if (leaf->out.unchecked && leaf->spec.utf8 && leaf->bytes && n) {
         const uint8_t *offsets = leaf->out.offsets.data + (size_t)from * (wide ? 8 : 4);
         if (!ps_utf8_strings_valid(leaf->out.values.data, offsets, wide, n))
             leaf->out.faulty = true;
     }
     leaf->out.unchecked = false;
     leaf->out.scanned = leaf->out.rows;
+}
+
+static const uint8_t *string_at(const ps_leaf *leaf, int64_t i, size_t *length) {
+    if (leaf->views) return ps_views_bytes(leaf, i, length);
+    const int64_t start = ps_offset_get(leaf, i);
+    *length = (size_t)(ps_offset_get(leaf, i + 1) - start);
+    return leaf->out.values.data + start;
 }
 
 /* Names the value at fault, where a scan has found one. */
@@ -157,11 +174,9 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
         }
     } else {
         for (; bad < leaf->out.rows; bad++) {
-            int64_t start = ps_offset_get(leaf, bad), stop = ps_offset_get(leaf, bad + 1);
-            size_t at;
-            if (ps_utf8_check(leaf->out.values.data + start, (size_t)(stop - start), &at) !=
-                PS_OK)
-                break;
+            size_t length;
+            const uint8_t *bytes = string_at(leaf, bad, &length);
+            if (ps_utf8_check(bytes, length, NULL) != PS_OK) break;
         }
         if (bad == leaf->out.rows) return PS_OK;
     }
@@ -201,8 +216,9 @@ ps_status ps_output_give(ps_leaf *leaf, ps_column *out, ps_error *err) {
     out->null_count = leaf->out.null_count;
     if (leaf->out.null_count == 0) ps_grow_drop(&leaf->out.validity);
     if (leaf->bytes) {
-        out->offsets_size = (n + 1) * (leaf->spec.kind == PS_BYTES ? 4 : 8);
-        out->values_size = (size_t)ps_offset_get(leaf, leaf->out.rows);
+        (void)ps_offsets_size(leaf, n, &out->offsets_size); /* there is memory for more */
+        out->values_size = leaf->views ? leaf->out.values.size
+                                       : (size_t)ps_offset_get(leaf, leaf->out.rows);
         PS_TRY(ps_grow_give(&leaf->out.offsets, out->offsets_size, &out->offsets,
                             &out->offsets_capacity, err));
     } else {

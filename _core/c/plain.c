@@ -96,6 +96,8 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
 
 static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err) {
+    *done = n;
+    if (leaf->views) return ps_views_read_plain(leaf, dense, n, err);
     return leaf->spec.kind == PS_BYTES ? copy_strings(leaf, false, dense, n, done, err)
                                        : copy_strings(leaf, true, dense, n, done, err);
 }

@@ -3,6 +3,26 @@
  *
  * Input: 5 bytes of form and switches, the selection, then records of one byte of kind, two of length, and that many bytes. */
 #include "fuzz_pages.h"
+#include "utf8.h"
+
+/* Each view is short and padded with zeros, or begins like the bytes that it points to. */
+static void read_views(const ps_leaf_spec *spec, const ps_column *c) {
+    static const uint8_t zeros[16];
+    require(c->offsets_size == (size_t)c->n * 16);
+    for (int64_t i = 0; i < c->n; i++) {
+        const uint8_t *view = c->offsets + 16 * i, *bytes = view + 4;
+        const size_t length = ps_load32(view);
+        if (length <= 12) {
+            require(memcmp(bytes + length, zeros, 12 - length) == 0);
+        } else {
+            const size_t at = ((size_t)ps_load32(view + 8) << 30) + ps_load32(view + 12);
+            require(at <= c->values_size && length <= c->values_size - at);
+            bytes = c->values + at;
+            require(memcmp(view + 4, bytes, 4) == 0);
+        }
+        if (spec->utf8) require(ps_utf8_check(bytes, length, NULL) == PS_OK);
+    }
+}
 
 static void read_column(const ps_leaf_spec *spec, ps_column *c) {
     require(c->n >= 0 && c->null_count >= 0 && c->null_count <= c->n);
@@ -14,7 +34,9 @@ static void read_column(const ps_leaf_spec *spec, ps_column *c) {
         for (int64_t i = 0; i < c->n; i++) nulls += !(c->validity[i / 8] >> (i % 8) & 1);
         require(nulls == c->null_count);
     }
-    if (c->offsets) {
+    if (spec->kind == PS_VIEWS) {
+        read_views(spec, c);
+    } else if (c->offsets) {
         size_t width = spec->kind == PS_BYTES ? 4 : 8;
         int64_t last = 0;
         require(c->offsets_size == ((size_t)c->n + 1) * width);

@@ -45,7 +45,7 @@ MAX_FIXED = 1 << 27  # bytes of a fixed-length value, as in the core
 
 # ps_kind of pageseek.h
 (K_BOOL, K_I8, K_I16, K_I32, K_I64, K_U8, K_U16, K_U32, K_U64, K_F16, K_F32, K_F64) = range(12)
-K_D128, K_D256, K_BYTES, K_LARGE_BYTES, K_FIXED = range(12, 17)
+K_D128, K_D256, K_BYTES, K_LARGE_BYTES, K_FIXED, K_VIEWS = range(12, 18)
 FLOAT_KINDS = frozenset((K_F16, K_F32, K_F64))
 _NULL = pa.null().id
 BYTES_KINDS = frozenset((K_BYTES, K_LARGE_BYTES))
@@ -167,6 +167,14 @@ class LeafType:
         object.__setattr__(self, "kind", self.core[2])
         object.__setattr__(self, "width", self.core[3])
         object.__setattr__(self, "is_null", self.type.id == _NULL)
+
+    def as_views(self) -> LeafType:
+        """Byte strings that come out as views, and are not compared before: decoded as what they come out as."""
+        made = self.type
+        storage = made.storage_type if isinstance(made, pa.BaseExtensionType) else made
+        if self.kind not in BYTES_KINDS or storage not in _VIEW_TYPES:
+            return self
+        return LeafType((*self.core[:2], K_VIEWS, *self.core[3:]), storage, made)
 
     def finish(self, array: pa.Array) -> pa.Array:
         """An array of `storage` as one of `type`. CoreError: its values do not fit."""
@@ -427,6 +435,7 @@ def _range(element: SchemaElement, kind: int, storage: pa.DataType) -> int:
     return _TIMES.get(storage, 0) if kind in (K_I32, K_I64) else 0
 
 
+_VIEW_TYPES = frozenset((pa.string_view(), pa.binary_view()))
 _DICTIONARY_VALUES = frozenset((pa.string(), pa.binary()))
 _LARGE = {
     pa.string(): pa.large_string(),
@@ -513,7 +522,11 @@ def to_arrow(
     buffers = [pa.py_buffer(validity) if validity is not None else None]
     if offsets is not None:
         buffers.append(pa.py_buffer(offsets))
-    buffers.append(pa.py_buffer(values))
+    if leaf_type.kind == K_VIEWS:
+        data = pa.py_buffer(values)
+        buffers += [data.slice(at) for at in range(0, data.size, 1 << 30)]
+    else:
+        buffers.append(pa.py_buffer(values))
     return pa.Array.from_buffers(leaf_type.storage, n, buffers, null_count)
 
 

@@ -12,9 +12,10 @@ from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.format.nesting import Decoded
 from pageseek.format.schema import Leaf
-from pageseek.format.types import K_BOOL, LeafType, to_arrow
+from pageseek.format.types import K_BOOL, K_FIXED, K_VIEWS, LeafType, to_arrow
 from pageseek.predicate.bound import BoundLeaf
 
+SHORT_VIEW = 12  # bytes of the longest string that lies in its view
 Bitmap: TypeAlias = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
@@ -62,6 +63,10 @@ def picked(
             places = np.unpackbits(mask, count=at + rows_in, bitorder="little")
             count = int(np.count_nonzero(places[at:]))
         buffers = array.buffers()
+        if leaf_type.kind == K_VIEWS:
+            out.append(_picked_views(array, mask, count, at))
+            at += rows_in
+            continue
         made = gather(
             leaf_type.kind,
             leaf_type.width,
@@ -76,6 +81,22 @@ def picked(
         out.append(to_arrow(leaf_type, *made))
         at += rows_in
     return out
+
+
+def _picked_views(array: pa.Array, mask: Bitmap, count: int, start: int) -> pa.Array:
+    """The rows of a bitmap of an array of views. Long strings are copied if they are less than half of those in memory."""
+    validity, views, *data = array.buffers()
+    known = validity if array.null_count else None
+    made = gather(K_FIXED, 16, len(array), known, views, None, mask, count, start=start)
+    _, nulls, validity, _, views = made
+    buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(views), *data]
+    picked = pa.Array.from_buffers(array.type, count, buffers, nulls)
+    lengths = np.frombuffer(views, np.int32, 4 * count)[::4]
+    used = int(lengths[lengths > SHORT_VIEW].sum(dtype=np.int64))
+    if 2 * used >= max((buffer.size for buffer in data), default=0):
+        return picked
+    wide = pa.large_string() if array.type == pa.string_view() else pa.large_binary()
+    return picked.cast(wide).cast(array.type)
 
 
 def repeats(decoded: Decoded) -> bool:

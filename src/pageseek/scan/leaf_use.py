@@ -64,6 +64,12 @@ class LeafUse:
                         leaves[leaf.index] = leaf
                 self.conditions.append((condition, tests))
             self.asks_for_matches = not self.tests_payload or has_not(bound)
+        tested = {test.leaf.index for _, tests in self.conditions for test in tests.values()}
+        for key, part in parts.items():
+            leaf_type = part.leaf_type
+            if leaf_type.type is leaf_type.storage or not part.leaf.flat or key[0] in tested:
+                continue
+            parts[key] = part._replace(leaf_type=leaf_type.as_views())
         self._leaves, self._groups = list(leaves.values()), groups
 
     def read(self) -> Iterator[tuple[Leaf, LeafType]]:
