@@ -27,6 +27,12 @@ void ps_append_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int
     }
 }
 
+/* Values of fixed width were read. Entries of a dictionary are checked once, not in every row. */
+static void note_range(ps_leaf *leaf) {
+    leaf->out.unranged |= leaf->page.encoding != &ps_dictionary_codes ||
+                          !leaf->dictionary.checked;
+}
+
 ps_status ps_append_run(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows, int64_t n,
                         int64_t *got, ps_error *err) {
     *got = n;
@@ -40,6 +46,7 @@ ps_status ps_append_run(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t r
     } else {
         uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
         PS_TRY(leaf->page.encoding->read(leaf, out, n, err));
+        note_range(leaf);
         if (n < rows) ps_spread(out, leaf->out_width, bits, at, (size_t)rows, (size_t)n);
     }
     return PS_OK;
@@ -69,6 +76,7 @@ ps_status ps_append_block(ps_leaf *leaf, const ps_block *block, const uint64_t *
         uint8_t *out = leaf->out.values.data + at * width;
         const size_t space = width ? leaf->out.values.capacity / width - at : block->chosen;
         PS_TRY(leaf->page.encoding->block(leaf, out, space, block, err));
+        note_range(leaf);
         if (nulls)
             ps_spread(out, width, (const uint8_t *)validity, 0, block->chosen, block->kept);
     }

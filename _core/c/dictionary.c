@@ -102,8 +102,8 @@ static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     return PS_OK;
 }
 
-/* Makes entries before `stop` ready to be taken. */
-static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
+/* Makes entries before `stop` ready, and maybe more. */
+static ps_status bring_entries(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     const ps_reader *s = d->reader;
     if (leaf->spec.physical == PQ_BYTE_ARRAY) return strings_ready(leaf, stop, err);
@@ -116,6 +116,19 @@ static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     PS_TRY(bring(d, d->n - 1, d->n * leaf->in_width, 0, err));
     PS_TRY(ps_convert_fixed(&leaf->spec, s->data, d->values.data, d->n, err));
     d->ready = d->n;
+    return PS_OK;
+}
+
+/* Makes entries before `stop` ready to be taken. */
+static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    const size_t before = d->ready;
+    PS_TRY(bring_entries(leaf, stop, err));
+    if (leaf->spec.range && d->checked) {
+        const uint8_t *from = d->direct ? d->reader->data : d->values.data;
+        d->checked = ps_convert_beyond(&leaf->spec, from + before * leaf->out_width, NULL,
+                                       (int64_t)(d->ready - before)) < 0;
+    }
     return PS_OK;
 }
 

@@ -110,7 +110,7 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     leaf->rows.run = (ps_range){0};
     leaf->rows.evaluated = 0;
     leaf->out.rows = leaf->out.null_count = 0;
-    leaf->out.unchecked = leaf->out.faulty = false;
+    leaf->out.unchecked = leaf->out.faulty = leaf->out.unranged = false;
     leaf->out.scanned = 0;
     leaf->out.scanned_bytes = leaf->out.values.size = 0;
     ps_views_forget_places(&leaf->dictionary);

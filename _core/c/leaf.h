@@ -55,8 +55,9 @@ typedef struct ps_slice { /* a byte string of the dictionary */
 
 typedef struct ps_dictionary {
     bool loaded;
-    bool checked; /* its strings are UTF-8, or need not be */
-    bool direct;  /* entries of fixed width are taken, and converted, from where they lie */
+    bool
+        checked; /* its strings are UTF-8, or need not be; its numbers are in the range of their type */
+    bool direct; /* entries of fixed width are taken, and converted, from where they lie */
     uint32_t n, ready; /* entries; those that can be taken */
     ps_reader *reader; /* borrowed, or `whole` */
     ps_reader whole;
@@ -113,6 +114,7 @@ typedef struct ps_leaf_output {
     bool begun;
     bool unchecked;       /* bytes behind the rows `scanned` may not be UTF-8 */
     bool faulty;          /* bytes before them are not UTF-8 */
+    bool unranged;        /* numbers may be out of the range of their type */
     int64_t scanned;      /* rows whose text was checked */
     size_t scanned_bytes; /* views: bytes of long strings that were checked with them */
     int64_t rows, max_rows, null_count;

@@ -186,7 +186,7 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
 
 /* Some writers store values that Arrow's type does not have. */
 static ps_status check_range(const ps_leaf *leaf, ps_error *err) {
-    if (leaf->spec.range == 0 || leaf->spec.levels_only) return PS_OK;
+    if (leaf->spec.range == 0 || !leaf->out.unranged) return PS_OK;
     const int64_t bad = ps_convert_beyond(&leaf->spec, leaf->out.values.data,
                                           leaf->out.null_count ? leaf->out.validity.data : NULL,
                                           leaf->out.rows);
