@@ -13,6 +13,8 @@ cdef extern from "Python.h":
 
 cdef extern from "pageseek.h" nogil:
     void ps_pool_rest(size_t bytes)
+    void ps_pool_reclaimable(size_t bytes)
+    void ps_pool_kept(size_t *held, size_t *reclaimable)
     void ps_pool_open(double seconds, size_t limit)
     size_t ps_pool_trim(double seconds)
     void ps_pool_forked()
@@ -77,6 +79,18 @@ def keep(double seconds, size_t limit):
 def rest(size_t limit):
     """Keep at most `limit` bytes of what is freed at any time."""
     ps_pool_rest(limit)
+
+
+def reclaimable(size_t limit):
+    """Keep at most `limit` bytes besides, which the system takes when it is short of memory."""
+    ps_pool_reclaimable(limit)
+
+
+def kept():
+    """Bytes that are kept, and bytes of those that are reclaimable."""
+    cdef size_t held, lent
+    ps_pool_kept(&held, &lent)
+    return held + lent, lent
 
 
 def trim(double seconds):

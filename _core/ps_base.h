@@ -57,6 +57,10 @@ void ps_buffer_free(void *buffer, size_t size);
 typedef struct ps_pool ps_pool;
 /* Bytes that the pool keeps while it is closed. The rest is freed. */
 void ps_pool_rest(size_t bytes);
+/* Bytes that a closed pool keeps besides, in a form that the system takes when it is short of memory (MADV_FREE). */
+void ps_pool_reclaimable(size_t bytes);
+/* Bytes that are kept: those that the system cannot take, and those that it can. */
+void ps_pool_kept(size_t *held, size_t *reclaimable);
 /* Opens the pool for some seconds, with `limit` bytes kept at most. 0 seconds close it. */
 void ps_pool_open(double seconds, size_t limit);
 /* Frees what has been kept for that many seconds. Returns the bytes that are still kept, or SIZE_MAX where

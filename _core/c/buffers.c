@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 #elif defined(_WIN32)
 #include <malloc.h>
 #endif
@@ -66,14 +67,19 @@ static void system_free(void *buffer) {
 typedef struct kept {
     struct kept *next; /* older ones */
     uint64_t since;    /* ns */
+    size_t size;
+    bool
+        reclaimable; /* the system takes the pages behind the first one when it is short of memory */
 } kept;
 
 struct ps_pool {
     atomic_flag busy;
     uint64_t open_until; /* ns */
     size_t limit, rest;  /* bytes that may be kept until then, and later */
+    size_t reclaimable;  /* bytes that may be kept besides, for the system to take */
     size_t out, held;    /* bytes in use, and kept */
-    size_t most;         /* that both have been together */
+    size_t lent;         /* kept, and reclaimable */
+    size_t most;         /* that these have been together */
     kept *sizes[POOL_SIZES];
 };
 
@@ -108,11 +114,6 @@ static size_t size_class(size_t *size) {
     return (size_t)(doubling - 16) * POOL_STEPS + (steps - POOL_STEPS);
 }
 
-/* The size of a place. */
-static size_t size_of(size_t i) {
-    return (POOL_STEPS + i % POOL_STEPS) * ((POOL_FROM << i / POOL_STEPS) / POOL_STEPS);
-}
-
 static int pooled(size_t size) {
     return size >= POOL_FROM && size <= POOL_UPTO;
 }
@@ -124,15 +125,32 @@ static void free_all(kept *list) {
     }
 }
 
-/* Takes blocks out, large ones first, until no more than `most` bytes are kept. */
-static kept *let_go(ps_pool *pool, size_t most) {
+static size_t *count_of(ps_pool *pool, const kept *block) {
+    return block->reclaimable ? &pool->lent : &pool->held;
+}
+
+static void put(ps_pool *pool, kept *block) {
+    size_t size = block->size;
+    kept **list = &pool->sizes[size_class(&size)];
+    block->next = *list;
+    *list = block;
+    *count_of(pool, block) += block->size;
+}
+
+/* Takes blocks out, large ones first, until no more than `most` bytes of those that are reclaimable, or are not, are kept. */
+static kept *let_go(ps_pool *pool, bool reclaimable, size_t most) {
+    const size_t *bytes = reclaimable ? &pool->lent : &pool->held;
     kept *gone = NULL;
-    for (size_t i = POOL_SIZES; pool->held > most && i--;) {
-        const size_t each = size_of(i);
-        while (pool->sizes[i] && pool->held > most) {
-            kept *block = pool->sizes[i];
-            pool->sizes[i] = block->next;
-            pool->held -= each;
+    for (size_t i = POOL_SIZES; *bytes > most && i--;) {
+        kept **link = &pool->sizes[i];
+        while (*link && *bytes > most) {
+            kept *block = *link;
+            if (block->reclaimable != reclaimable) {
+                link = &block->next;
+                continue;
+            }
+            *link = block->next;
+            *count_of(pool, block) -= block->size;
             block->next = gone;
             gone = block;
         }
@@ -140,12 +158,54 @@ static kept *let_go(ps_pool *pool, size_t most) {
     return gone;
 }
 
+/* Tells the system that it may take the pages of a block, but for the first one, which has our own words. */
+static bool lend(kept *block) {
+#if defined(MADV_FREE)
+    const long small = sysconf(_SC_PAGESIZE);
+    const size_t page = block->size >= HUGE_FROM ? HUGE_PAGE
+                                                 : (size_t)(small > 0 ? small : 4096);
+    const uintptr_t from = (uintptr_t)block + sizeof *block,
+                    end = (uintptr_t)block + block->size;
+    const uintptr_t first = (from + page - 1) / page * page, last = end / page * page;
+    if (last > first && madvise((void *)first, last - first, MADV_FREE) == 0)
+        block->reclaimable = true;
+#endif
+    return block->reclaimable;
+}
+
+/* Keeps blocks that were taken out as reclaimable ones, as far as they may be, and frees the others. */
+static void lend_or_free(ps_pool *pool, kept *list) {
+    for (kept *next; list; list = next) {
+        next = list->next;
+        bool fits = false;
+        if (enter(pool)) {
+            fits = pool->lent + list->size <= pool->reclaimable;
+            leave(pool);
+        }
+        if (fits && lend(list) && enter(pool)) {
+            put(pool, list);
+            leave(pool);
+        } else {
+            system_free(list);
+        }
+    }
+}
+
 /* Frees blocks of other sizes where they would make the process larger than it has been, except for those that are
  * always kept. */
 static kept *make_room(ps_pool *pool, size_t size) {
     const size_t used = pool->out + size, space = pool->most > used ? pool->most - used : 0;
-    kept *gone = let_go(pool, space > pool->rest ? space : pool->rest);
-    if (used + pool->held > pool->most) pool->most = used + pool->held;
+    const size_t most = space > pool->rest ? space : pool->rest;
+    kept *gone = let_go(pool, true, most > pool->held ? most - pool->held : 0), *last = gone;
+    kept *more = let_go(pool, false, most);
+    while (last && last->next) last = last->next;
+    if (last) {
+        last->next = more;
+    } else {
+        gone = more;
+    }
+    const size_t all = used + pool->held + pool->lent;
+    if (all > pool->most) pool->most = all;
     return gone;
 }
 
@@ -156,7 +216,7 @@ static void *pool_new(size_t size) {
     kept *found = pool->sizes[i], *gone = NULL;
     if (found) {
         pool->sizes[i] = found->next;
-        pool->held -= size;
+        *count_of(pool, found) -= size;
     } else {
         gone = make_room(pool, size);
     }
@@ -174,24 +234,23 @@ static void *pool_new(size_t size) {
 
 static void pool_free(void *buffer, size_t size) {
     ps_pool *pool = shared;
-    const size_t i = size_class(&size);
-    const uint64_t now = now_ns();
-    kept *gone = NULL;
-    if (enter(pool)) {
-        const size_t limit = now < pool->open_until ? pool->limit : pool->rest;
-        pool->out = pool->out > size ? pool->out - size : 0;
-        if (size <= limit) {
-            gone = let_go(pool, limit - size);
-            kept *block = buffer;
-            *block = (kept){.next = pool->sizes[i], .since = now};
-            pool->sizes[i] = block;
-            pool->held += size;
-            buffer = NULL;
-        }
-        leave(pool);
+    kept *block = buffer, *gone = NULL;
+    (void)size_class(&size);
+    *block = (kept){.since = now_ns(), .size = size};
+    if (!enter(pool)) {
+        system_free(buffer);
+        return;
     }
-    free_all(gone);
-    if (buffer) system_free(buffer);
+    const size_t limit = block->since < pool->open_until ? pool->limit : pool->rest;
+    pool->out = pool->out > size ? pool->out - size : 0;
+    if (size <= limit) {
+        gone = let_go(pool, false, limit - size);
+        put(pool, block);
+    } else {
+        gone = block;
+    }
+    leave(pool);
+    lend_or_free(pool, gone);
 }
 
 ps_pool *ps_pool_own(void) {
@@ -206,9 +265,24 @@ void ps_pool_rest(size_t bytes) {
     const uint64_t now = now_ns();
     if (!enter(shared)) return;
     shared->rest = bytes;
-    kept *gone = now < shared->open_until ? NULL : let_go(shared, bytes);
+    kept *gone = now < shared->open_until ? NULL : let_go(shared, false, bytes);
+    leave(shared);
+    lend_or_free(shared, gone);
+}
+
+void ps_pool_reclaimable(size_t bytes) {
+    if (!enter(shared)) return;
+    shared->reclaimable = bytes;
+    kept *gone = let_go(shared, true, bytes);
     leave(shared);
     free_all(gone);
+}
+
+void ps_pool_kept(size_t *held, size_t *reclaimable) {
+    *held = *reclaimable = 0;
+    if (!enter(shared)) return;
+    *held = shared->held, *reclaimable = shared->lent;
+    leave(shared);
 }
 
 void ps_pool_open(double seconds, size_t limit) {
@@ -226,19 +300,20 @@ size_t ps_pool_trim(double seconds) {
     if (!enter(pool)) return SIZE_MAX;
     kept *gone = NULL;
     for (size_t i = 0; i < POOL_SIZES; i++) {
-        const size_t each = size_of(i);
-        kept **link = &pool->sizes[i];
-        while (*link && (*link)->since > before) link = &(*link)->next;
-        while (*link) { /* older from here on */
+        for (kept **link = &pool->sizes[i]; *link;) {
             kept *block = *link;
+            if (block->since > before) {
+                link = &block->next;
+                continue;
+            }
             *link = block->next;
-            pool->held -= each;
+            *count_of(pool, block) -= block->size;
             block->next = gone;
             gone = block;
         }
     }
-    if (now >= pool->open_until) pool->most = pool->out + pool->held;
-    const size_t held = pool->held;
+    const size_t held = pool->held + pool->lent;
+    if (now >= pool->open_until) pool->most = pool->out + held;
     leave(pool);
     free_all(gone);
     return held;
@@ -247,10 +322,10 @@ size_t ps_pool_trim(double seconds) {
 /* A thread that the fork left behind may have been inside, so the kept blocks are counted again. */
 void ps_pool_forked(void) {
     ps_pool *pool = shared;
-    pool->held = 0;
+    pool->held = pool->lent = 0;
     for (size_t i = 0; i < POOL_SIZES; i++)
         for (const kept *block = pool->sizes[i]; block; block = block->next)
-            pool->held += size_of(i);
+            *count_of(pool, block) += block->size;
     leave(pool);
 }
 #else
@@ -273,6 +348,12 @@ void ps_pool_share(ps_pool *pool) {
 }
 void ps_pool_rest(size_t bytes) {
     (void)bytes;
+}
+void ps_pool_reclaimable(size_t bytes) {
+    (void)bytes;
+}
+void ps_pool_kept(size_t *held, size_t *reclaimable) {
+    *held = *reclaimable = 0;
 }
 void ps_pool_open(double seconds, size_t limit) {
     (void)seconds, (void)limit;

@@ -149,6 +149,50 @@ static void test_taken(void) {
     CHECK_INT(ps_pool_trim(0), 0);
 }
 
+/* A closed pool keeps what the system may take besides, until it is told otherwise. */
+static void test_reclaimable(void) {
+    const size_t mib = (size_t)1 << 20;
+    size_t held, lent;
+    ps_pool_trim(0);
+    ps_pool_rest(2 * mib);
+    ps_pool_reclaimable(20 * mib);
+    uint8_t *large = ps_buffer_new(8 * mib), *small[3], *one = ps_buffer_new(mib);
+    for (int i = 0; i < 3; i++) small[i] = ps_buffer_new(3 * mib);
+    memset(large, 1, 8 * mib);
+    ps_buffer_free(large, 8 * mib);
+    ps_buffer_free(one, mib);
+    for (int i = 0; i < 3; i++) ps_buffer_free(small[i], 3 * mib);
+    ps_pool_kept(&held, &lent);
+    CHECK_INT(held, mib);
+    CHECK_INT(lent, 17 * mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 18 * mib);
+    ps_buffer_free(ps_buffer_new(5 * mib), 5 * mib); /* it does not fit, and makes others go */
+    ps_pool_kept(&held, &lent);
+    CHECK(held + lent <= 18 * mib);
+    uint8_t *again = ps_buffer_new(3 * mib); /* the last that was freed */
+    CHECK(again == small[2]);
+    memset(again, 7, 3 * mib);
+    for (size_t i = 0; i < 3 * mib; i += 1000) CHECK(again[i] == 7);
+    ps_pool_open(60, SIZE_MAX); /* what is freed now is not for the system */
+    ps_buffer_free(again, 3 * mib);
+    ps_pool_kept(&held, &lent);
+    CHECK(held >= 3 * mib);
+    ps_pool_open(0, 0);
+    ps_pool_rest(0); /* what was kept is for the system now */
+    ps_pool_kept(&held, &lent);
+    CHECK_INT(held, 0);
+    CHECK(lent >= 3 * mib);
+    ps_pool_reclaimable(4 * mib);
+    ps_pool_kept(&held, &lent);
+    CHECK(lent <= 4 * mib);
+    ps_pool_forked(); /* counts anew */
+    size_t other;
+    ps_pool_kept(&held, &other);
+    CHECK_INT(other, lent);
+    CHECK_INT(ps_pool_trim(0), 0);
+    ps_pool_reclaimable(0);
+}
+
 static void *hammer(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
     uint8_t *held[8] = {0};
@@ -173,9 +217,11 @@ static void *hammer(void *seed) {
     return (void *)wrong;
 }
 
-static void test_threads(void) {
+static void test_threads(bool open) {
     pthread_t threads[4];
-    ps_pool_open(60, SIZE_MAX);
+    ps_pool_open(open ? 60 : 0, SIZE_MAX);
+    ps_pool_rest(open ? 0 : (size_t)1 << 19);
+    ps_pool_reclaimable(open ? 0 : (size_t)1 << 20);
     for (uintptr_t i = 0; i < 4; i++)
         CHECK_INT(pthread_create(&threads[i], NULL, hammer, (void *)(i + 1)), 0);
     for (int i = 0; i < 4; i++) {
@@ -185,6 +231,8 @@ static void test_threads(void) {
     }
     ps_pool_open(0, 0);
     CHECK_INT(ps_pool_trim(0), 0);
+    ps_pool_rest(0);
+    ps_pool_reclaimable(0);
 }
 #endif
 
@@ -197,7 +245,9 @@ int main(void) {
     test_never_larger();
     test_limit();
     test_taken();
-    test_threads();
+    test_reclaimable();
+    test_threads(true);
+    test_threads(false);
 #endif
     return check_report();
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 
@@ -50,8 +51,32 @@ def test_one_thread_keeps_little(path):
     no_longer_warm()
     for _ in range(3):
         ps.read_table(path, threads=1)
-        assert 0 < memory.trim(3600) <= warm.REST
+        kept, reclaimable = memory.kept()
+        assert 0 < kept - reclaimable <= warm.REST
+        assert reclaimable > warm.REST
     assert warm._keeper is None
+
+
+def test_what_is_reclaimable_is_used_again_and_bounded(path):
+    """Scan after scan of one thread takes the same memory, and no more of it."""
+    no_longer_warm()
+    ps.read_table(path, threads=1)
+    kept = memory.kept()
+    for _ in range(5):
+        table = ps.read_table(path, threads=1)
+        assert sum(memory.kept()) < sum(kept) - table.nbytes // 2
+        del table
+        assert memory.kept() == kept
+    memory.reclaimable(0)
+    assert memory.kept()[1] == 0
+
+
+def test_a_limit_of_addresses_is_one_of_memory(path):
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
+        "from pageseek.base import memory; assert memory._limit() <= (6 << 30) // memory.PART"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_lookup_has_its_memory_at_hand(tmp_path):
@@ -80,6 +105,7 @@ def test_a_lookup_has_its_memory_at_hand(tmp_path):
     no_longer_warm()
     try:
         memory.rest(0)
+        memory.reclaimable(0)
         memory.trim(0)
         anew = faults()
     finally:

@@ -1,7 +1,8 @@
 """Memory of freed buffers, which is kept for the next buffers: while scans follow one another, and for seconds after. What a
 single thread frees is kept for its next row group until its scan ends.
 
-A few megabytes are always kept: enough for the pages of a lookup. The system would otherwise take and zero them each time.
+A few megabytes are always kept: enough for the pages of a lookup. The system would otherwise take and zero them each time. What a
+single thread frees after its scan is kept in a form that the system takes back when it is short of memory.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ def _limit() -> int:
                 found = min(found, int(file.read()))
         except (OSError, ValueError):  # not there, or "max"
             continue
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found = found if most == resource.RLIM_INFINITY else min(found, most)
     return found // PART
 
 
@@ -70,6 +76,7 @@ def kept() -> Iterator[None]:
         _scans += 1
         if time.monotonic() >= _until:
             memory.keep(SCAN, _limit())
+        memory.reclaimable(_limit())
     try:
         yield
     finally:
