@@ -1,9 +1,11 @@
-/* files.h - system calls for many local files: their versions and their last bytes.
+/* files.h - system calls for local files: versions and last bytes of many, places of one that is open.
  *
- * It belongs to files.pyx and is no part of pageseek.h, as kernels do no IO. Without POSIX, PS_FILES is 0 and no call is made. */
+ * It belongs to files.pyx and points.pyx and is no part of pageseek.h, as kernels do no IO. Without POSIX, PS_FILES is 0 and no
+ * call is made. */
 #ifndef PAGESEEK_FILES_H
 #define PAGESEEK_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +16,7 @@ typedef struct ps_file_seen {
 
 #if defined(__unix__) || defined(__APPLE__)
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -86,6 +89,23 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
     close(fd);
 }
 
+/* Reads exactly `length` bytes at `offset` of the open file *fd, as ps_source does. */
+static inline bool ps_file_read(void *fd, int64_t offset, uint8_t *out_bytes, size_t length) {
+    while (length) {
+        ssize_t n = pread(*(const int *)fd, out_bytes, length, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return false;
+        }
+        out_bytes += n;
+        offset += n;
+        length -= (size_t)n;
+    }
+    return true;
+}
+
 /* A monotonic clock, in nanoseconds. */
 static inline int64_t ps_files_clock(void) {
     struct timespec now;
@@ -117,6 +137,14 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
     (void)out_bytes;
     (void)length;
     ps_file_stat(folder, path, out);
+}
+
+static inline bool ps_file_read(void *fd, int64_t offset, uint8_t *out_bytes, size_t length) {
+    (void)fd;
+    (void)offset;
+    (void)out_bytes;
+    (void)length;
+    return false;
 }
 
 static inline int64_t ps_files_clock(void) {

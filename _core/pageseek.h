@@ -4,10 +4,11 @@
  *   ps_metadata.h  footers, page indexes, page headers, Bloom filters, indexes of pageseek's own
  *   ps_values.h    values, comparison, search, zones; selections of rows; rows of an Arrow array
  *   ps_leaf.h      codecs, pages, the decoder of a leaf
+ *   ps_point.h     a few rows of one row group by tests on its leaves
  *   ps_writing.h   metadata written, indexes built
  *
  * A header includes only those above it. These rules hold for every function:
- *   - It does no IO and calls no Python. Threads may call it on different objects at once. What is shared
+ *   - It does no IO and calls no Python; ps_point_read reads by a function of the caller. Threads may call it on different objects at once. What is shared
  *     by all objects is named in ps_base.h (the pool) and ps_leaf.h (libzstd, the scan of text).
  *   - A function that can fail returns ps_status and takes `ps_error *err` last. `err` may be NULL. On
  *     failure it holds one sentence and the byte at fault, counted from the start of the input.
@@ -23,6 +24,7 @@
 #include "ps_base.h"
 #include "ps_leaf.h"
 #include "ps_metadata.h"
+#include "ps_point.h"
 #include "ps_values.h"
 #include "ps_writing.h"
 

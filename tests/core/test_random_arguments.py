@@ -18,7 +18,7 @@ HEAD = """
 import array, threading, time
 import numpy as np
 import pageseek as ps
-from pageseek._core import bloom, build, codecs, convert, decode, files, lists, memory, metadata, page_tasks, rows, search
+from pageseek._core import bloom, build, codecs, convert, decode, files, lists, memory, metadata, page_tasks, points, rows, search
 def refused(call, *kinds):
     try:
         call()
@@ -43,6 +43,9 @@ CASES = {
         refused(lambda: page_tasks.read_pages(None), TypeError)
         refused(lambda: page_tasks.read_pages([(None, [(b"", 0, 0)], b"", 0, None, False)]), TypeError)
         refused(lambda: build.footer_edited(b"", b"", None, None), TypeError)
+        refused(lambda: points.PointReader(None, []), TypeError)
+        refused(lambda: points.PointReader([], []).read(0, None, [], 1, 1), TypeError)
+        refused(lambda: points.PointReader([], []).read(0, b"", None, 1, 1), TypeError)
     """,
     "row groups whose sum wraps": """
         places = array.array("q", [0, 0, 2**63 - 1] * 2 + [0, 0, 2]).tobytes()

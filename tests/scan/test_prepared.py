@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.scan.point_reads import PointPlan
 
 N = 3_000
 UTC = dt.UTC
@@ -119,15 +120,28 @@ def same(query: Callable[[], pa.Table], plain: Callable[[], pa.Table]) -> None:
     assert equal or repr(ours.to_pylist()) == repr(theirs.to_pylist())  # NaN
 
 
+FLAT = [kind for kind in TYPES if kind != "coded"]  # which the core reads by one call
+
+
 @pytest.mark.parametrize("kind", TYPES)
-def test_each_type(path: Path, kind: str) -> None:
+@pytest.mark.parametrize("columns", [None, FLAT], ids=["all", "flat"])
+def test_each_type(path: Path, kind: str, columns: list[str] | None) -> None:
     """Every payload column, whatever is tested."""
-    query = ps.scan(path).prepare(ps.col(kind) == ps.param("k"))
+    query = ps.scan(path, columns=columns).prepare(ps.col(kind) == ps.param("k"))
     own = [column(kind, i) for i in (1, 2, 5, 40, 2_999)]
     for value in [*own, *ODD]:
         same(
-            lambda v=value: query(v), lambda v=value: ps.read_table(path, filter=ps.col(kind) == v)
+            lambda v=value: query(v),
+            lambda v=value: ps.read_table(path, columns, ps.col(kind) == v),
         )
+    assert (point_table(query, k=own[0]) is not None) == (
+        columns is not None and own[0] is not None
+    )
+
+
+def point_table(query: Any, **values: Any) -> Any:
+    """The answer by one call of the core; None where the query goes the way of every scan."""
+    return None if query._points is None else query._points.table(values)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -573,25 +587,158 @@ def _flat(schema: pa.Schema) -> list[str]:
 @pytest.mark.parametrize("kind", ["valid", "odd", "hostile"])
 def test_corpus(conformance: Path, kind: str) -> None:
     """Files of other writers, damaged ones too: the rows or the error of the plain scan, whatever column is tested."""
-    tried = 0
+    tried = by_core = 0
     for path in sorted((conformance / "corpus" / kind).rglob("*.parquet")):
         whole = answer(lambda p=path: ps.scan(p).limit(200).to_table())
         if isinstance(whole, tuple):
             continue
-        for name in _flat(whole.schema):
+        flat = _flat(whole.schema)
+        for name in flat:
             column = ps.col(name)
-            if whole.num_rows == 0:
-                values = [None]
-            else:
-                picks = sorted({0, whole.num_rows // 2, whole.num_rows - 1})
-                values = [whole.column(name)[i] for i in picks]
-            query = answer(lambda p=path, c=column: ps.scan(p).prepare(c == ps.param("k")))
-            if isinstance(query, tuple):
-                continue
-            tried += 1
-            for value in values:
-                same(
-                    lambda q=query, v=value: q(v),
-                    lambda p=path, c=column, v=value: ps.read_table(p, filter=c == v),
-                )
+            picks = sorted({0, whole.num_rows // 2, whole.num_rows - 1}) if whole.num_rows else []
+            values = [whole.column(name)[i] for i in picks] or [None]
+            for columns in (None, flat):
+                scan = ps.scan(path, columns=columns)
+                query = answer(lambda s=scan, c=column: s.prepare(c == ps.param("k")))
+                if isinstance(query, tuple):
+                    continue
+                tried += 1
+                for value in values:
+                    same(
+                        lambda q=query, v=value: q(v),
+                        lambda s=scan, c=column, v=value: s.filter(c == v).to_table(),
+                    )
+                    by_core += not isinstance(
+                        answer(lambda q=query, v=value: point_table(q, k=v)), (tuple, type(None))
+                    )
     assert tried
+    assert by_core or kind == "odd"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_damaged_files(tmp_path: Path, seed: int) -> None:
+    """Whatever byte is wrong: the rows or the error of the plain scan."""
+    rng = random.Random(seed)
+    n = 600
+    table = pa.table(
+        {
+            "k": pa.array([i // 3 for i in range(n)], pa.int32()),
+            "s": pa.array([f"text {i % 40}" if i % 7 else None for i in range(n)]),
+            "f": pa.array([i / 8 for i in range(n)]),
+        }
+    )
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        table, path, row_group_size=400, max_rows_per_page=50, compression=rng.choice(["none", "snappy", "zstd", "lz4"]),
+        write_page_index=True, use_dictionary=["s"], data_page_version=rng.choice(["1.0", "2.0"]),
+    )  # fmt: skip
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for step in range(40):
+        wrong = bytearray(data)
+        for _ in range(rng.randrange(1, 4)):
+            # the pages for the most part, and the page index behind them
+            at = (
+                rng.randrange(4, footer) if rng.random() < 0.9 else rng.randrange(footer, len(data))
+            )
+            wrong[at] = rng.randrange(256)
+        damaged = tmp_path / f"{step}.parquet"
+        damaged.write_bytes(wrong)
+        query = answer(lambda p=damaged: ps.scan(p).prepare(ps.col("k") == ps.param("k")))
+        if isinstance(query, tuple):
+            continue
+        for k in (rng.randrange(n // 3), rng.randrange(n // 3)):
+            first = answer(lambda p=damaged, k=k: ps.read_table(p, filter=ps.col("k") == k))
+            ps.clear_cache()
+            ours = answer(lambda q=query, k=k: q(k))
+            ps.clear_cache()
+            if isinstance(first, tuple):
+                assert isinstance(ours, tuple) and ours[0] is first[0]
+            else:
+                assert not isinstance(ours, tuple), ours
+                assert ours.equals(first)
+
+
+def test_a_fault_in_a_page_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"k": range(1_000), "v": [f"value {i}" for i in range(1_000)]})
+    pq.write_table(
+        table, path, write_page_index=True, max_rows_per_page=100, use_dictionary=False,
+        compression="none", write_page_checksum=True,
+    )  # fmt: skip
+    query = ps.scan(path).prepare(ps.col("k") == ps.param("k"))
+    assert query(555).num_rows == 1
+    data = path.read_bytes()
+    at = data.index(b"value 555")
+    path.write_bytes(data[:at] + b"V" + data[at + 1 :])
+    with pytest.raises(
+        ps.CorruptFileError,
+        match=r"a.parquet: column 'v', row group 0, page 5 at byte \d+: .*checksum",
+    ):
+        query(555)
+    assert query(455).num_rows == 1
+
+
+def test_a_file_changes_under_a_call(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written into the file after it was looked at is told by the look afterwards."""
+    at = tmp_path / "a.parquet"
+    at.write_bytes(path.read_bytes())
+    query = ps.scan(at, columns=["sorted"]).prepare(ps.col("sorted") == ps.param("k"))
+    assert query(5).num_rows == 3
+    plain = PointPlan._ranges
+
+    def changing(self: Any, tests: Any) -> Any:
+        os.utime(at, ns=(1, 1))
+        return plain(self, tests)
+
+    monkeypatch.setattr(PointPlan, "_ranges", changing)
+    with pytest.raises(ps.FileChangedError, match="changed while it was being read"):
+        query(5)
+    monkeypatch.undo()
+    assert query(5).num_rows == 3
+
+
+def test_what_goes_another_way(path: Path, tmp_path: Path) -> None:
+    def fast(scan: ps.Scan, condition: Any = None, **values: Any) -> bool:
+        query = scan.prepare(ps.col("sorted") == ps.param("k") if condition is None else condition)
+        return point_table(query, **(values or {"k": 5})) is not None
+
+    flat = ps.scan(path, columns=FLAT)
+    assert fast(flat)
+    assert fast(flat.limit(1))
+    assert fast(ps.scan(path, columns=[]))
+    assert fast(ps.scan(path, columns=["text"], string_type="view"))
+    assert fast(flat, ps.col("sorted").between(ps.param("a"), ps.param("b")), a=5, b=50)
+    assert fast(flat, ps.col("sorted").isin(ps.param("ks")), ks=[5, 900])
+    assert fast(flat, ~(ps.col("sorted") > ps.param("k")) & ps.col("i8").is_not_null(), k=5)
+    assert not fast(ps.scan(path))  # nested columns
+    assert not fast(ps.scan(path, columns=["coded"]))
+    assert not fast(ps.scan(path, columns=["text"], dictionary_columns=["text"]))
+    assert not fast(flat.with_row_number("n"))
+    assert not fast(flat.take([5]))
+    assert not fast(ps.scan(path, columns=FLAT, prune=["statistics"]))
+    assert not fast(ps.scan([path, path], columns=["i8"]))
+    assert not fast(ps.scan(path.read_bytes(), columns=["i8"]))
+    assert not fast(flat, (ps.col("sorted") == ps.param("k")) | (ps.col("i8") == 1))
+    assert not fast(flat, ps.col("struct.a") == ps.param("k"))
+    for name, options in {
+        "gzip": {"compression": "gzip", "write_page_index": True},
+        "none": {"max_rows_per_page": 100},
+    }.items():
+        other = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"sorted": range(1_000)}), other, **options)
+        assert not fast(ps.scan(other))
+
+
+def test_page_headers_serve_where_there_is_no_index(tmp_path: Path) -> None:
+    """They are read by the first call, which goes the way of every scan."""
+    path = tmp_path / "a.parquet"
+    table = pa.table({"k": range(400_000), "v": [f"{i:030}" for i in range(400_000)]})
+    pq.write_table(table, path, max_rows_per_page=10_000, use_dictionary=False, compression="none")
+    query = ps.scan(path).prepare(ps.col("k") == ps.param("k"))
+    assert point_table(query, k=5) is None
+    for k in (5, 150_000, 399_999, 400_000):
+        same(lambda k=k: query(k), lambda k=k: ps.read_table(path, filter=ps.col("k") == k))
+    assert point_table(query, k=5) is not None

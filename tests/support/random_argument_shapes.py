@@ -413,6 +413,61 @@ def row_pairs() -> tuple[Any, ...]:
     return (np.frombuffer(int64s(6), np.int64).reshape(-1, 2),)
 
 
+def of_point_reader() -> tuple[Any, ...]:
+    def leaf() -> tuple[Any, ...]:
+        n, step = small(6), R.choice((0, 1, 3, 100))
+        settings = [one for one in POOL if type(one) is codecs.CodecSettings]
+        codec = (
+            R.choice(settings)
+            if settings
+            else codecs.CodecSettings("snappy", None, None, 1, 1 << 20, 1 << 20, False, False)
+        )
+        starts = (
+            int64s(n + 1)
+            if R.random() < 0.2
+            else (np.arange(n + 1, dtype=np.int64) * step).tobytes()
+        )
+        places = int64s(n), int64s(n)
+        return (
+            form(),
+            R.choice((0, 1, number())),
+            number(),
+            codec,
+            starts,
+            *places,
+            number(),
+            abs(number()),
+            R.random() < 0.3,
+        )
+
+    leaves = [leaf() for _ in range(small(4))]
+    return leaves, [i for i in range(len(leaves)) if R.random() < 0.7]
+
+
+def of_point_read() -> tuple[Any, ...]:
+    def test() -> tuple[Any, ...]:
+        made = form()
+        return (
+            R.choice((0, 0, 1, number())),
+            R.randrange(14),
+            R.random() < 0.5,
+            R.randrange(2),
+            literals(made[2], made[3]),
+        )
+
+    chosen = R.choice(
+        (np.array([0, 3, 5, 9], np.int64).tobytes(), int64s(2 * small(4)), selection())
+    )
+    tests = [test() for _ in range(small(4))]
+    return (
+        R.choice((-1, 0, 3, number())),
+        chosen,
+        tests,
+        R.choice((5, number())),
+        R.choice((1 << 20, number())),
+    )
+
+
 DatasetSchema = Callable[[], Any]
 SHAPES: dict[str, DatasetSchema] = {
     "bloom.header": lambda: (damaged(build.BloomFilter(1).to_bytes()[:20]),),
@@ -460,6 +515,8 @@ SHAPES: dict[str, DatasetSchema] = {
     "decode.LeafDecoder.head": of_head,
     "page_tasks.read_pages": of_read_pages,
     "pages.PageReader.head": of_head,
+    "points.PointReader": of_point_reader,
+    "points.PointReader.read": of_point_read,
     "files.Names": of_names,
     "files.seen": of_seen,
     "files.read_ends": of_read_ends,

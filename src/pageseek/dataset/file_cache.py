@@ -177,6 +177,20 @@ class FileCache:
             kept.put(key, Known(store.version, file.end))
         return file
 
+    def holds(self, source: Source, file: FileMetadata) -> bool:
+        """Whether the next `open` gives this very file unless it changes."""
+        return self._files.get(source.key) is file
+
+    def is_current(self, source: Source, file: FileMetadata) -> bool:
+        """Whether `open` would give this very file: it is local, held, and unchanged under its name. OSError: there is none."""
+        if self._files.get(source.key) is not file:
+            return False
+        store = file.store
+        if not (isinstance(store, LocalStore) and store.is_at(source.path)):
+            return False
+        self._use(source.key, file)
+        return True
+
     def _recall(self, source: Source) -> None:
         """Take the end of a remote file from the folder that the environment names, if nothing else is known of it."""
         kept = _kept(source)

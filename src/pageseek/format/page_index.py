@@ -35,6 +35,11 @@ class OffsetIndex:
         self.start = int.from_bytes(offset[:8], sys.byteorder, signed=True)  # of the first page
 
     @property
+    def buffers(self) -> tuple[bytes, bytes, bytes]:
+        """The bytes of `first_row`, `offset` and `compressed_size`."""
+        return self.starts, self._offset, self._size
+
+    @property
     def offset(self) -> npt.NDArray[np.int64]:
         return int64s(self._offset)
 

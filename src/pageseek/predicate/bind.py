@@ -31,7 +31,7 @@ from pageseek.predicate.text import point, show
 
 NAN_RULES = {"ieee": rows.NAN_IEEE, "spark": rows.NAN_SPARK}
 
-_NEVER = (rows.OP_NEVER, rows.OP_ALWAYS)  # tests that are never TRUE: plain, and negated
+NEVER = (rows.OP_NEVER, rows.OP_ALWAYS)  # tests that are never TRUE: plain, and negated
 
 
 def bind(
@@ -72,7 +72,7 @@ class _Binder:
             if found is error:
                 raise
             raise found from error
-        if isinstance(bound, BoundLeaf) and bound.op == _NEVER[bound.negate]:
+        if isinstance(bound, BoundLeaf) and bound.op == NEVER[bound.negate]:
             return BoundConst(False)
         return bound
 

@@ -26,7 +26,7 @@ receives their bytes in that order, and returns its proofs.
 from pageseek.io.range_requests import Wanted
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import load_indexes
-from pageseek.prune.driver import run_mechanisms
+from pageseek.prune.driver import applicable, run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final, more_than_footers
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
@@ -35,6 +35,7 @@ from pageseek.prune.registry import (
     DICTIONARY,
     DISTINCT,
     PAGE_HEADERS,
+    REGISTRY,
     STATISTICS,
     catalogs,
     mechanisms,
@@ -50,6 +51,7 @@ __all__ = [
     "DICTIONARY",
     "DISTINCT",
     "PAGE_HEADERS",
+    "REGISTRY",
     "STATISTICS",
     "Catalog",
     "Figures",
@@ -62,6 +64,7 @@ __all__ = [
     "Pruner",
     "ValueLists",
     "Wanted",
+    "applicable",
     "catalogs",
     "final",
     "load_indexes",

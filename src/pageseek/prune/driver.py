@@ -7,11 +7,13 @@ read. A column index in memory costs nothing and runs first; the others are pric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
 from pageseek._core import rows
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, tests_of
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
@@ -108,9 +110,9 @@ def _pruner_stages(
 ) -> list[Stage]:
     """The pruners that may prove something, with their prices. `alone`: no other stage is left to run."""
     stages: list[Stage] = []
-    applicable = _applicable(run, tests)
-    alone = alone and len(applicable) == 1  # its place needs no price
-    for pruner in applicable:
+    pruners = applicable(run.file, run.use, [test.leaf for test in tests])
+    alone = alone and len(pruners) == 1  # its place needs no price
+    for pruner in pruners:
         one = PrunerStage(run, pruner, tests)
         some = remaining[:1] if pruner.whole else remaining
         cost = 0.0 if alone else priced(some, one.cost)
@@ -120,20 +122,20 @@ def _pruner_stages(
     return stages
 
 
-def _applicable(run: MechanismRun, tests: Sequence[BoundLeaf]) -> list[Pruner]:
+def applicable(file: FileMetadata, use: frozenset[str], tested: Iterable[Leaf]) -> list[Pruner]:
     """The pruners for which the footer has anything of a tested column. They are kept with the file, by the tested leaves."""
-    every, known = REGISTRY.pruners, run.file.indexes
+    every, known = REGISTRY.pruners, file.indexes
     leaves = {}
-    for test in tests:
-        leaves[test.leaf.key] = test.leaf
-    key = "applicable", run.use, *leaves
+    for leaf in tested:
+        leaves[leaf.key] = leaf
+    key = "applicable", use, *leaves
     cached: tuple[tuple[Pruner, ...], list[Pruner]] | None = known.get(key)
     if cached is None or cached[0] is not every:  # others were registered since
         found = []
         for pruner in every:
-            if pruner.name in run.use:
+            if pruner.name in use:
                 for leaf in leaves.values():
-                    if pruner.applies(run.file, leaf):
+                    if pruner.applies(file, leaf):
                         found.append(pruner)
                         break
         known[key] = cached = every, found

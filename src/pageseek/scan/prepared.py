@@ -16,6 +16,7 @@ from pageseek.predicate.parameter_values import (
     parameters_of,
     with_values,
 )
+from pageseek.scan.point_reads import PointReads
 
 if TYPE_CHECKING:
     from pageseek.scan.scan import Scan
@@ -36,13 +37,14 @@ class PreparedQuery:
         The names of the parameters, in the order of the filter.
     """
 
-    __slots__ = ("_listed", "_scan", "parameters")
+    __slots__ = ("_listed", "_points", "_scan", "parameters")
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
         condition = scan._request.filter
         self._listed = {} if condition is None else parameters_of(condition)
         self.parameters = tuple(self._listed)
+        self._points = None if scan._progress else PointReads.of(scan._sources, scan._request)
         if len(scan._sources) <= MOST_CHECKED:
             self._check_columns()
 
@@ -65,7 +67,8 @@ class PreparedQuery:
         """
         given = self._given(values, named)
         try:
-            return self._bound(given).to_table()
+            found = None if self._points is None else self._points.table(given)
+            return self._bound(given).to_table() if found is None else found
         except PredicateError as error:
             raise self._named(
                 error, lambda name: self._bound(self._without(name, given))

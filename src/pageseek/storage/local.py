@@ -322,6 +322,11 @@ class LocalStore:
             have += n
         return buffer
 
+    @property
+    def descriptor(self) -> int:
+        """Of the open file, for positioned reads. It is the store's, and closed with it."""
+        return self._fd
+
     def is_at(self, path: str) -> bool:
         """Whether the file of this name is the one that is open, unchanged. OSError: there is none."""
         now = os.stat(path)

@@ -1,0 +1,347 @@
+/* Tests of few rows by tests on leaves: pages of different rows, nulls, dictionaries, limits, reads, and false claims. */
+#include <stdlib.h>
+
+#include "../pageseek.h"
+#include "check.h"
+
+enum {
+    INT32 = 1,
+    BYTE_ARRAY = 6,
+    PLAIN = 0,
+    RLE = 3,
+    CODES = 8,
+    DATA = 0,
+    DICTIONARY = 2,
+    ROWS = 40,
+    MOST_PAGES = ROWS + 1
+};
+
+/* A file in memory. `reads` counts, and `fails` is the read that fails, from 1. */
+typedef struct file {
+    uint8_t data[16384];
+    size_t length, reads, fails, bytes;
+} file;
+
+static void put(file *out, const void *data, size_t length) {
+    memcpy(out->data + out->length, data, length);
+    out->length += length;
+}
+
+static void field(file *out, int64_t value) {
+    uint64_t rest = (uint64_t)(value << 1);
+    put(out, "\x15", 1);
+    for (; rest > 127; rest >>= 7) put(out, &(uint8_t){(uint8_t)(rest | 128)}, 1);
+    put(out, &(uint8_t){(uint8_t)rest}, 1);
+}
+
+static void page(file *out, int type, int encoding, int n, const void *body, size_t length) {
+    field(out, type);
+    field(out, (int64_t)length);
+    field(out, (int64_t)length);
+    put(out, type == DATA ? "\x2c" : "\x4c", 1); /* data_page_header, dictionary_page_header */
+    field(out, n);
+    field(out, encoding);
+    if (type == DATA) {
+        field(out, RLE);
+        field(out, RLE);
+    }
+    put(out, "\0\0", 2);
+    put(out, body, length);
+}
+
+static bool read_file(void *of, int64_t offset, uint8_t *out, size_t length) {
+    file *f = of;
+    f->reads++;
+    f->bytes += length;
+    if (f->reads == f->fails || offset < 0 || (size_t)offset > f->length ||
+        length > f->length - (size_t)offset)
+        return false;
+    memcpy(out, f->data + offset, length);
+    return true;
+}
+
+/* A leaf and where its pages are. */
+typedef struct leaf_pages {
+    ps_point_leaf leaf;
+    int64_t first_row[MOST_PAGES + 1], offset[MOST_PAGES], size[MOST_PAGES];
+} leaf_pages;
+
+static void open_leaf(leaf_pages *p, int physical, int kind) {
+    memset(p, 0, sizeof *p);
+    p->leaf.spec = (ps_leaf_spec){.physical = physical, .kind = kind, .max_output = 1 << 20};
+    p->leaf.codec = PS_CODEC_NONE;
+    p->leaf.step = 1;
+    p->leaf.max_page = 1 << 20;
+    p->leaf.first_row = p->first_row;
+    p->leaf.offset = p->offset;
+    p->leaf.size = p->size;
+}
+
+static void begin_page(leaf_pages *p, const file *f) {
+    p->offset[p->leaf.n_pages] = (int64_t)f->length;
+}
+
+static void end_page(leaf_pages *p, const file *f, int rows) {
+    const size_t i = p->leaf.n_pages++;
+    p->size[i] = (int64_t)f->length - p->offset[i];
+    p->first_row[i + 1] = p->first_row[i] + rows;
+}
+
+/* Numbers row * factor, so many rows a page. */
+static void numbers(leaf_pages *p, file *f, int factor, int rows) {
+    open_leaf(p, INT32, PS_I32);
+    for (int row = 0; row < ROWS; row += rows) {
+        int32_t values[ROWS];
+        const int n = row + rows > ROWS ? ROWS - row : rows;
+        for (int i = 0; i < n; i++) values[i] = (row + i) * factor;
+        begin_page(p, f);
+        page(f, DATA, PLAIN, n, values, (size_t)n * 4);
+        end_page(p, f, n);
+    }
+}
+
+/* Texts: as many letters as the row modulo 4. */
+static void texts(leaf_pages *p, file *f, int rows) {
+    open_leaf(p, BYTE_ARRAY, PS_BYTES);
+    for (int row = 0; row < ROWS; row += rows) {
+        uint8_t values[8 * ROWS];
+        size_t at = 0;
+        const int n = row + rows > ROWS ? ROWS - row : rows;
+        for (int i = row; i < row + n; i++) {
+            const uint32_t size = (uint32_t)(i % 4);
+            memcpy(values + at, &size, 4);
+            memset(values + at + 4, 'a' + i % 26, size);
+            at += 4 + size;
+        }
+        begin_page(p, f);
+        page(f, DATA, PLAIN, n, values, at);
+        end_page(p, f, n);
+    }
+}
+
+/* Codes 0 to 7, three bits each, of numbers from 70 on; five pages of eight rows. */
+static void coded(leaf_pages *p, file *f, bool with_pages) {
+    static const uint8_t eight[5] = {3, 3, 0x88, 0xc6, 0xfa};
+    int32_t entries[8];
+    open_leaf(p, INT32, PS_I32);
+    for (int i = 0; i < 8; i++) entries[i] = 70 + i;
+    p->leaf.dictionary_at = (int64_t)f->length;
+    page(f, DICTIONARY, PLAIN, 8, entries, sizeof entries);
+    p->leaf.dictionary_length = f->length - (size_t)p->leaf.dictionary_at;
+    p->leaf.coded = with_pages;
+    for (int row = 0; row < ROWS; row += 8) {
+        begin_page(p, f);
+        page(f, DATA, CODES, 8, eight, sizeof eight);
+        end_page(p, f, 8);
+    }
+}
+
+typedef struct query {
+    file f;
+    leaf_pages pages[4];
+    ps_point_leaf leaves[4];
+    ps_column columns[4];
+    ps_range range;
+    ps_source source;
+    ps_point point;
+} query;
+
+static query *open_query(void) {
+    query *q = calloc(1, sizeof *q);
+    put(&q->f, "PAR1", 4);
+    numbers(&q->pages[0], &q->f, 1, 7);
+    numbers(&q->pages[1], &q->f, 10, 3);
+    texts(&q->pages[2], &q->f, 11);
+    coded(&q->pages[3], &q->f, true);
+    for (int i = 0; i < 4; i++) {
+        q->leaves[i] = q->pages[i].leaf;
+        q->leaves[i].output = true;
+    }
+    q->range = (ps_range){0, ROWS};
+    q->source = (ps_source){read_file, &q->f};
+    q->point = (ps_point){.leaves = q->leaves,
+                          .n_leaves = 4,
+                          .ranges = &q->range,
+                          .n_ranges = 1,
+                          .limit = INT64_MAX,
+                          .most = 1 << 20,
+                          .source = &q->source,
+                          .columns = q->columns};
+    return q;
+}
+
+static ps_point_test number_test(size_t leaf, ps_op op, const int32_t *value) {
+    return (ps_point_test){
+        .leaf = leaf,
+        .op = op,
+        .literals = {
+            .kind = PS_I32, .n = 1, .values = (const uint8_t *)value, .values_size = 4}};
+}
+
+static void close_query(query *q) {
+    for (int i = 0; i < 4; i++) {
+        ps_column *c = &q->columns[i];
+        if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
+        if (c->values) ps_buffer_free(c->values, c->values_capacity);
+        if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
+    }
+    free(q);
+}
+
+static bool is_empty(const query *q) {
+    for (int i = 0; i < 4; i++)
+        if (q->columns[i].validity || q->columns[i].values || q->columns[i].offsets)
+            return false;
+    return true;
+}
+
+/* The columns have the rows first, first + step and so on. */
+static void check_rows(query *q, int first, int step, int n) {
+    CHECK_INT(q->point.rows, n);
+    if (q->point.rows != n) return;
+    for (int i = 0; i < n; i++) {
+        const int row = first + i * step;
+        int32_t number, tenfold, code, start, stop;
+        memcpy(&number, q->columns[0].values + 4 * i, 4);
+        memcpy(&tenfold, q->columns[1].values + 4 * i, 4);
+        memcpy(&start, q->columns[2].offsets + 4 * i, 4);
+        memcpy(&stop, q->columns[2].offsets + 4 * i + 4, 4);
+        memcpy(&code, q->columns[3].values + 4 * i, 4);
+        CHECK_INT(number, row);
+        CHECK_INT(tenfold, 10 * row);
+        CHECK_INT(stop - start, row % 4);
+        for (int32_t k = start; k < stop; k++)
+            CHECK_INT(q->columns[2].values[k], 'a' + row % 26);
+        CHECK_INT(code, 70 + row % 8);
+    }
+}
+
+static void test_one_row(void) {
+    for (int32_t row = -1; row <= ROWS; row++) {
+        query *q = open_query();
+        const ps_point_test test = number_test(0, PS_EQ, &row);
+        q->point.tests = &test, q->point.n_tests = 1;
+        CHECK(ps_point_read(&q->point));
+        check_rows(q, row, 1, row >= 0 && row < ROWS);
+        if (!q->point.rows) CHECK(is_empty(q));
+        close_query(q);
+    }
+}
+
+static void test_ranges_limits_and_leaves_without_output(void) {
+    for (int tested = 0; tested < 2; tested++) {
+        for (int32_t low = 0; low < ROWS; low += 3) {
+            for (int64_t limit = 0; limit < 12; limit++) {
+                query *q = open_query();
+                const int32_t high = low + 9, one = 10 * low;
+                const ps_point_test tests[] = {number_test(1, PS_GE, &one),
+                                               number_test(0, PS_LT, &high)};
+                q->point.tests = tests, q->point.n_tests = 2, q->point.limit = limit;
+                q->leaves[tested].output = false;
+                CHECK(ps_point_read(&q->point));
+                const int64_t rows = ROWS - low < 9 ? ROWS - low : 9;
+                CHECK_INT(q->point.rows, rows < limit ? rows : limit);
+                CHECK(!q->columns[tested].values);
+                CHECK_INT(q->columns[!tested].n, q->point.rows);
+                close_query(q);
+            }
+        }
+    }
+}
+
+static void test_rows_in_question(void) {
+    for (int start = 0; start < ROWS; start++) {
+        query *q = open_query();
+        const ps_range some[2] = {{start, start + 1}, {start + 1, ROWS}};
+        q->point.ranges = some, q->point.n_ranges = start + 1 < ROWS ? 2 : 1;
+        CHECK(ps_point_read(&q->point)); /* without a test */
+        check_rows(q, start, 1, ROWS - start);
+        close_query(q);
+    }
+}
+
+static void test_pages_are_read_once_and_neighbours_together(void) {
+    query *q = open_query();
+    const int32_t row = 13; /* the last of the second page of leaf 0 */
+    const ps_point_test test = number_test(0, PS_EQ, &row);
+    q->range = (ps_range){7, 21}; /* two pages */
+    q->point.tests = &test, q->point.n_tests = 1;
+    CHECK(ps_point_read(&q->point));
+    check_rows(q, 13, 1, 1);
+    /* pages of leaf 0 by one read; then one for leaves 1 and 2 each, and two of leaf 3, whose page is not the first */
+    CHECK_INT(q->f.reads, 5);
+    close_query(q);
+}
+
+static void test_a_dictionary_that_is_asked_for(void) {
+    query *q = open_query();
+    const int32_t row = 9;
+    const ps_point_test test = number_test(0, PS_EQ, &row);
+    q->leaves[3].coded = false;
+    q->point.tests = &test, q->point.n_tests = 1;
+    CHECK(ps_point_read(&q->point));
+    check_rows(q, 9, 1, 1);
+    close_query(q);
+    q = open_query();
+    q->leaves[3].coded = false;
+    q->leaves[3].dictionary_length = 0; /* and is not there */
+    q->point.tests = &test, q->point.n_tests = 1;
+    CHECK(!ps_point_read(&q->point));
+    CHECK(is_empty(q));
+    close_query(q);
+}
+
+static void test_every_read_may_fail(void) {
+    for (size_t fails = 1; fails < 12; fails++) {
+        for (int later = 0; later < 2; later++) {
+            query *q = open_query();
+            const int32_t row = 20;
+            const ps_point_test test = number_test(0, PS_GE, &row);
+            q->leaves[3].coded = !later;
+            q->f.fails = fails;
+            q->point.tests = &test, q->point.n_tests = 1;
+            const bool done = ps_point_read(&q->point);
+            CHECK(done == (q->f.reads < fails));
+            if (!done) CHECK(is_empty(q));
+            close_query(q);
+        }
+    }
+}
+
+static void test_false_claims(void) {
+    for (int claim = 0; claim < 8; claim++) {
+        query *q = open_query();
+        const int32_t row = 20;
+        ps_point_test test = number_test(0, PS_GE, &row);
+        q->point.tests = &test, q->point.n_tests = 1;
+        switch (claim) {
+        case 0: q->pages[2].offset[3] = -5; break;
+        case 1: q->pages[2].size[3] = INT64_MAX; break;
+        case 2: q->pages[2].size[3] = -1; break;
+        case 3: q->pages[2].offset[3] = INT64_MAX; break;
+        case 4: q->pages[2].first_row[3] = 30; break; /* the page has other rows */
+        case 5: q->point.most = 10; break;
+        case 6: test.literals.values_size = 3; break;
+        default: q->leaves[3].dictionary_at = 1 << 30;
+        }
+        for (int i = 0; i < 4; i++) {
+            q->leaves[i].first_row = q->pages[i].first_row;
+            q->leaves[i].offset = q->pages[i].offset;
+            q->leaves[i].size = q->pages[i].size;
+        }
+        CHECK(!ps_point_read(&q->point));
+        CHECK(is_empty(q));
+        close_query(q);
+    }
+}
+
+int main(void) {
+    test_one_row();
+    test_ranges_limits_and_leaves_without_output();
+    test_rows_in_question();
+    test_pages_are_read_once_and_neighbours_together();
+    test_a_dictionary_that_is_asked_for();
+    test_every_read_may_fail();
+    test_false_claims();
+    return check_report();
+}
