@@ -13,6 +13,8 @@ cdef extern from "pageseek.h" nogil:
         PS_CODEC_LZ4_RAW
         PS_CODEC_LZ4
         PS_CODEC_ZSTD
+        PS_CODEC_GZIP
+        PS_CODEC_BROTLI
     ps_status ps_inflate_fits(ps_codec, const uint8_t *, size_t, size_t, ps_error *)
     ps_status ps_inflate(ps_codec, const uint8_t *, size_t, uint8_t *, size_t, size_t, ps_error *)
 

@@ -15,6 +15,14 @@ cdef extern from "pageseek.h" nogil:
         pass
     void ps_zstd_use(const ps_zstd *)
     bint ps_zstd_ready()
+    ctypedef struct ps_zlib:
+        pass
+    void ps_zlib_use(const ps_zlib *)
+    bint ps_zlib_ready()
+    ctypedef struct ps_brotli:
+        pass
+    void ps_brotli_use(const ps_brotli *)
+    bint ps_brotli_ready()
 
 
 cdef ps_shared state = shared()
@@ -37,6 +45,14 @@ cdef dict CODECS = {"uncompressed": <int>PS_CODEC_NONE, "snappy": <int>PS_CODEC_
                     "lz4_raw": <int>PS_CODEC_LZ4_RAW, "lz4": <int>PS_CODEC_LZ4}
 
 
+cdef int take_addresses(uintptr_t *addresses, tuple functions, Py_ssize_t wanted, str library, bint last_may_lack) except -1:
+    if len(functions) != wanted or not all(functions[:wanted - 1] if last_may_lack else functions):
+        raise CoreError(<int>PS_INVALID, None, f"{len(functions)} functions of {library}, {wanted} are used")
+    for i, address in enumerate(functions):
+        addresses[i] = address
+    return 0
+
+
 def use_zstd(tuple functions):
     """Take the functions of libzstd at these addresses, in the order of ps_zstd (ps_leaf.h); the last may be 0. None: do without
     libzstd.
@@ -47,17 +63,37 @@ def use_zstd(tuple functions):
     if functions is None:
         ps_zstd_use(NULL)
         return
-    if len(functions) * sizeof(uintptr_t) != sizeof(ps_zstd) or not all(functions[:len(functions) - 1]):
-        wanted = sizeof(ps_zstd) // sizeof(uintptr_t)
-        raise CoreError(<int>PS_INVALID, None, f"{len(functions)} functions of libzstd, {wanted} are used")
-    for i, address in enumerate(functions):
-        addresses[i] = address
+    take_addresses(addresses, functions, <Py_ssize_t>sizeof(ps_zstd) // sizeof(uintptr_t), "libzstd", True)
     ps_zstd_use(<const ps_zstd *>addresses)
+
+
+def use_zlib(tuple functions):
+    """As use_zstd: the functions of zlib, in the order of ps_zlib."""
+    cdef uintptr_t addresses[4]
+    if functions is None:
+        ps_zlib_use(NULL)
+        return
+    take_addresses(addresses, functions, <Py_ssize_t>sizeof(ps_zlib) // sizeof(uintptr_t), "zlib", False)
+    ps_zlib_use(<const ps_zlib *>addresses)
+
+
+def use_brotli(tuple functions):
+    """As use_zstd: the functions of libbrotlidec, in the order of ps_brotli."""
+    cdef uintptr_t addresses[3]
+    if functions is None:
+        ps_brotli_use(NULL)
+        return
+    take_addresses(addresses, functions, <Py_ssize_t>sizeof(ps_brotli) // sizeof(uintptr_t), "libbrotlidec", False)
+    ps_brotli_use(<const ps_brotli *>addresses)
 
 
 cdef ps_codec codec_of(str name) except? PS_CODEC_OTHER:
     if name == "zstd" and ps_zstd_ready():
         return PS_CODEC_ZSTD
+    if name == "gzip" and ps_zlib_ready():
+        return PS_CODEC_GZIP
+    if name == "brotli" and ps_brotli_ready():
+        return PS_CODEC_BROTLI
     return <ps_codec><int>CODECS.get(name, <int>PS_CODEC_OTHER)
 
 

@@ -37,8 +37,8 @@ cdef class LeafDecoder(LeafBuffers):
     lsb_levels : bool
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
     codec : str
-        "uncompressed", "snappy", "lz4", "lz4_raw", "zstd", or another name. `decompress` decodes a codec of another
-        name, and "zstd" where libzstd is absent or fails.
+        "uncompressed", "snappy", "lz4", "lz4_raw", "zstd", "gzip", "brotli", or another name. `decompress` decodes a codec
+        of another name, and those three where their library is absent or fails.
     decompress : callable
         Takes (memoryview, size), and returns a buffer of exactly that size or raises CoreError.
     max_page : int

@@ -23,7 +23,7 @@ cdef class PageReader:
     cdef int rep_mask  # the bits of a repetition level
     cdef int64_t index_rows  # rows of the page by the offset index, where the leaf is nested; else -1
     cdef int64_t max_page, max_values
-    cdef ps_codec codec  # PS_CODEC_OTHER: other_codec; PS_CODEC_ZSTD: that, too, where the library fails
+    cdef ps_codec codec  # PS_CODEC_OTHER: other_codec; from PS_CODEC_ZSTD on: that, too, where the library fails
     cdef Block scratch
     cdef bint has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`

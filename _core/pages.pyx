@@ -179,7 +179,7 @@ cdef class PageReader:
         cdef Block block
         cdef ps_error err
         cdef const uint8_t *packed = <const uint8_t *>self.head_view.buf + at
-        if self.codec == PS_CODEC_ZSTD and fits(self.codec, packed, length, size):
+        if self.codec >= PS_CODEC_ZSTD and fits(self.codec, packed, length, size):
             block = self.scratch_of(size)
             try:
                 inflate(self.codec, packed, length, block.data, size, reach)
@@ -187,7 +187,7 @@ cdef class PageReader:
                 return block
             except CoreError:  # the other codec tells what is wrong
                 pass
-        if self.codec == PS_CODEC_OTHER or self.codec == PS_CODEC_ZSTD:
+        if self.codec == PS_CODEC_OTHER or self.codec >= PS_CODEC_ZSTD:
             if reach == size:
                 return self.other_codec(self.part(at, length), size)
             if self.other_prefix is None:

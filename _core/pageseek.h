@@ -9,7 +9,7 @@
  *
  * A header includes only those above it. These rules hold for every function:
  *   - It does no IO and calls no Python; ps_point_read reads by a function of the caller. Threads may call it on different objects at once. What is shared
- *     by all objects is named in ps_base.h (the pool) and ps_leaf.h (libzstd, the scan of text).
+ *     by all objects is named in ps_base.h (the pool) and ps_leaf.h (libraries of the system, the scan of text).
  *   - A function that can fail returns ps_status and takes `ps_error *err` last. `err` may be NULL. On
  *     failure it holds one sentence and the byte at fault, counted from the start of the input.
  *   - Input bytes are hostile. Only [data, data + length) is read, and no number in it is trusted as a size.

@@ -76,7 +76,10 @@ void ps_pool_forked(void);
  * imported and before it calls anything else. */
 typedef struct ps_shared {
     ps_pool *pool;
-    struct ps_zstd_state *zstd; /* the functions of libzstd, and contexts that are kept */
+    /* the functions of a library, and contexts that are kept */
+    struct ps_zstd_state *zstd;
+    struct ps_zlib_state *zlib;
+    struct ps_brotli_state *brotli;
 } ps_shared;
 /* The state of this copy. What it points to lives as long as the process. */
 ps_shared ps_shared_own(void);

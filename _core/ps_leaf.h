@@ -27,7 +27,10 @@ ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out,
  * the name of the choice, a constant. Called once, before any thread decodes. */
 const char *ps_utf8_choose(bool plain);
 
-/* ---- the libzstd of this system ---------------------------------------------------------- */
+/* ---- libraries of this system ------------------------------------------------------------ */
+
+/* ps_NAME_use sets a library, whose functions are copied; NULL: do without one. No thread may decode meanwhile.
+ * ps_NAME_ready tells whether one is set. The state is a part of ps_shared. */
 
 typedef struct ps_zstd_out {
     void *dst;
@@ -52,12 +55,50 @@ typedef struct ps_zstd {
     size_t (*set)(void *, int, int); /* NULL where its parameters may differ from ours */
 } ps_zstd;
 
-/* The functions of the library, and contexts that are kept: part of ps_shared. */
 typedef struct ps_zstd_state ps_zstd_state;
-/* Sets the library, whose functions are copied; NULL: do without one. No thread may decode meanwhile. */
 void ps_zstd_use(const ps_zstd *library);
-/* Whether a library is set. */
 bool ps_zstd_ready(void);
+
+/* z_stream, whose layout is the same in all versions 1.x: inflateInit2_ is told its size. */
+typedef struct ps_zlib_stream {
+    const uint8_t *next_in;
+    unsigned avail_in;
+    unsigned long total_in;
+    uint8_t *next_out;
+    unsigned avail_out;
+    unsigned long total_out;
+    const char *message;
+    void *state;
+    void *(*alloc)(void *, unsigned, unsigned);
+    void (*free)(void *, void *);
+    void *opaque;
+    int data_type;
+    unsigned long adler, reserved;
+} ps_zlib_stream;
+
+/* Functions of zlib 1.2.1 and later: inflateInit2_, inflate, inflateReset, inflateEnd. */
+typedef struct ps_zlib {
+    int (*init)(ps_zlib_stream *, int, const char *, int);
+    int (*inflate)(ps_zlib_stream *, int);
+    int (*reset)(ps_zlib_stream *);
+    int (*end)(ps_zlib_stream *);
+} ps_zlib;
+
+typedef struct ps_zlib_state ps_zlib_state;
+void ps_zlib_use(const ps_zlib *library);
+bool ps_zlib_ready(void);
+
+/* Functions of libbrotlidec 1.0 and later: BrotliDecoderCreateInstance, BrotliDecoderDestroyInstance,
+ * BrotliDecoderDecompressStream. */
+typedef struct ps_brotli {
+    void *(*create)(void *, void *, void *);
+    void (*destroy)(void *);
+    int (*stream)(void *, size_t *, const uint8_t **, size_t *, uint8_t **, size_t *);
+} ps_brotli;
+
+typedef struct ps_brotli_state ps_brotli_state;
+void ps_brotli_use(const ps_brotli *library);
+bool ps_brotli_ready(void);
 
 /* ---- unpacking --------------------------------------------------------------------------- */
 
@@ -67,15 +108,18 @@ typedef enum ps_codec {
     PS_CODEC_SNAPPY = 1,
     PS_CODEC_LZ4_RAW = 2,
     PS_CODEC_LZ4 = 3,
-    PS_CODEC_ZSTD = 4, /* with a library, and only a single frame that states its size */
+    /* with a library */
+    PS_CODEC_ZSTD = 4,   /* only a single frame that states its size */
+    PS_CODEC_GZIP = 5,   /* members of gzip or zlib */
+    PS_CODEC_BROTLI = 6, /* only a single stream */
 } ps_codec;
 
-/* PS_OK where `length` bytes can hold `size`: to be checked before memory is taken for them. For ZSTD it is also
- * checked that they are a frame that the core decodes. */
+/* PS_OK where `length` bytes can hold `size`: to be checked before memory is taken for them. For codecs with a library it
+ * is also checked that there is one, for ZSTD that they are a frame that the core decodes. */
 ps_status ps_inflate_fits(ps_codec codec, const uint8_t *data, size_t length, size_t size,
                           ps_error *err);
 /* Decodes all `size` bytes, or the first `reach` of them. They passed ps_inflate_fits. `out` has space for `reach`
- * bytes, for ZSTD always for `size`. */
+ * bytes, with a library always for `size`. A part of a stream is decoded without its checksum. */
 ps_status ps_inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t *out,
                      size_t size, size_t reach, ps_error *err);
 
@@ -87,8 +131,8 @@ typedef struct ps_reader {
     ps_status (*more)(struct ps_reader *reader, size_t reach, ps_error *err);
 } ps_reader;
 
-/* A reader that decodes a body from the front as far as is needed. ZSTD goes on where it stopped; the other codecs
- * begin again, once. */
+/* A reader that decodes a body from the front as far as is needed. Codecs with a library go on where they stopped;
+ * the others begin again, once. */
 typedef struct ps_unpack {
     ps_reader reader; /* the first member */
     ps_codec codec;

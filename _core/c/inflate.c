@@ -1,17 +1,30 @@
 /* inflate.c - one interface for all codecs that the core knows. */
 #include "base.h"
+#include "brotli.h"
+#include "gzip.h"
 #include "zstd.h"
+
+static bool has_library(ps_codec codec) {
+    return codec >= PS_CODEC_ZSTD;
+}
 
 ps_status ps_inflate_fits(ps_codec codec, const uint8_t *data, size_t length, size_t size,
                           ps_error *err) {
-    if (codec == PS_CODEC_ZSTD) {
-        if (ps_zstd_fits(data, length, size)) return PS_OK;
-    } else if (length >= size / 256 || length * 256 + 64 >= size) {
-        /* a block expands at most 255-fold (LZ4) or about 22-fold (Snappy) */
-        return PS_OK;
+    bool fits;
+    switch (codec) {
+    case PS_CODEC_ZSTD: fits = ps_zstd_fits(data, length, size); break;
+    case PS_CODEC_GZIP: fits = ps_gzip_fits(length, size); break;
+    case PS_CODEC_BROTLI: fits = ps_brotli_fits(length, size); break;
+    default: /* a block expands at most 255-fold (LZ4) or about 22-fold (Snappy) */
+        fits = length >= size / 256 || length * 256 + 64 >= size;
     }
+    if (fits) return PS_OK;
     return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "%zu compressed bytes cannot hold %zu", length,
                    size);
+}
+
+static ps_status not_held(size_t size, ps_error *err) {
+    return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes", size);
 }
 
 ps_status ps_inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t *out,
@@ -21,18 +34,18 @@ ps_status ps_inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t
     case PS_CODEC_SNAPPY: return ps_snappy_decode(data, length, out, reach, exact, err);
     case PS_CODEC_LZ4_RAW: return ps_lz4_decode(data, length, out, reach, exact, err);
     case PS_CODEC_LZ4: return ps_lz4_hadoop_decode(data, length, out, reach, exact, err);
-    case PS_CODEC_ZSTD: {
-        if (exact && ps_zstd_decode(data, length, out, size)) return PS_OK;
-        if (exact) break;
-        ps_unpack part;
-        ps_unpack_begin(&part, codec, data, length, out, size);
-        const ps_status status = ps_unpack_more(&part, reach, err);
-        ps_unpack_end(&part);
-        return status;
+    case PS_CODEC_ZSTD:
+        if (exact) return ps_zstd_decode(data, length, out, size) ? PS_OK : not_held(size, err);
+        break;
+    case PS_CODEC_GZIP:
+    case PS_CODEC_BROTLI: break;
+    default: return not_held(size, err);
     }
-    default: break;
-    }
-    return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes", size);
+    ps_unpack part;
+    ps_unpack_begin(&part, codec, data, length, out, size);
+    const ps_status status = ps_unpack_more(&part, reach, err);
+    ps_unpack_end(&part);
+    return status;
 }
 
 static ps_status more(ps_reader *reader, size_t reach, ps_error *err) {
@@ -55,23 +68,39 @@ void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, siz
     };
 }
 
+/* Goes on where the library stopped. */
+static bool stream(ps_unpack *u, size_t reach) {
+    const size_t size = u->reader.size;
+    switch (u->codec) {
+    case PS_CODEC_GZIP:
+        if (!u->context) u->context = ps_gzip_begin();
+        return u->context &&
+               ps_gzip_more(u->context, &u->in, u->out, &u->reader.have, reach, size);
+    case PS_CODEC_BROTLI:
+        if (!u->context) u->context = ps_brotli_begin();
+        return u->context &&
+               ps_brotli_more(u->context, &u->in, u->out, &u->reader.have, reach, size);
+    default: break;
+    }
+    ps_zstd_out out = {.dst = u->out, .size = size, .pos = u->reader.have};
+    if (!u->context) u->context = ps_zstd_begin();
+    const bool done = u->context && ps_zstd_more(u->context, &u->in, &out, &u->hint, reach);
+    u->reader.have = out.pos;
+    return done;
+}
+
 ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
     ps_reader *s = &unpack->reader;
-    const bool zstd = unpack->codec == PS_CODEC_ZSTD;
+    const bool resumes = has_library(unpack->codec);
     if (unpack->whole || (unpack->begun && reach <= s->have && reach < s->size)) return PS_OK;
-    if (reach > s->size || (!zstd && (unpack->begun || reach > unpack->most))) reach = s->size;
-    if (!zstd || (!unpack->begun && reach == s->size)) {
+    if (reach > s->size || (!resumes && (unpack->begun || reach > unpack->most)))
+        reach = s->size;
+    if (!resumes || (unpack->codec == PS_CODEC_ZSTD && !unpack->begun && reach == s->size)) {
         PS_TRY(ps_inflate(unpack->codec, unpack->in.src, unpack->in.size, unpack->out, s->size,
                           reach, err));
         s->have = reach;
-    } else {
-        ps_zstd_out out = {.dst = unpack->out, .size = s->size, .pos = s->have};
-        if (!unpack->context) unpack->context = ps_zstd_begin();
-        if (!unpack->context ||
-            !ps_zstd_more(unpack->context, &unpack->in, &out, &unpack->hint, reach))
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes",
-                           s->size);
-        s->have = out.pos;
+    } else if (!stream(unpack, reach)) {
+        return not_held(s->size, err);
     }
     unpack->begun = true;
     unpack->whole = reach == s->size;
@@ -79,6 +108,10 @@ ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
 }
 
 void ps_unpack_end(ps_unpack *unpack) {
-    ps_zstd_end(unpack->context, unpack->reader.size);
+    switch (unpack->codec) {
+    case PS_CODEC_GZIP: ps_gzip_end(unpack->context); break;
+    case PS_CODEC_BROTLI: ps_brotli_end(unpack->context); break;
+    default: ps_zstd_end(unpack->context, unpack->reader.size);
+    }
     unpack->context = NULL;
 }

@@ -1,48 +1,31 @@
 /* zstd.c - pages of codec ZSTD by the libzstd of this system; contexts are kept for the next thread that decodes. */
 #include "zstd.h"
+#include "contexts.h"
 #include "shared.h"
 
-#include "base.h"
-
-#if !defined(_WIN32)
-#include <stdatomic.h>
-
 #define MAGIC      0xFD2FB528u
-#define SESSION    1    /* ZSTD_reset_session_only */
-#define STABLE_OUT 1001 /* ZSTD_d_stableOutBuffer, of 1.4.5 to 1.5 */
-#define HEADER     18   /* of a frame, at most */
-#define CONTEXTS   64
+#define SESSION    1     /* ZSTD_reset_session_only */
+#define STABLE_OUT 1001  /* ZSTD_d_stableOutBuffer, of 1.4.5 to 1.5 */
+#define HEADER     18    /* of a frame, at most */
 #define MOST_RATIO 40000 /* a repeated-byte block of 128 KiB takes four bytes */
 #define KEPT       ((size_t)4 << 20)
 
 struct ps_zstd_state {
     ps_zstd library;
     bool ready;
-    /* One thread at a time uses a context: it takes the context and leaves NULL in its place. */
-    _Atomic(void *) contexts[CONTEXTS];
+    ps_contexts contexts;
 };
 
 static ps_zstd_state own;
 static ps_zstd_state *shared = &own;
 
 static void *borrow(void) {
-    for (int i = 0; i < CONTEXTS; i++) {
-        if (!atomic_load_explicit(&shared->contexts[i], memory_order_relaxed)) continue;
-        void *context = atomic_exchange_explicit(&shared->contexts[i], NULL,
-                                                 memory_order_acquire);
-        if (context) return context;
-    }
-    return shared->library.create();
+    void *context = ps_contexts_take(&shared->contexts);
+    return context ? context : shared->library.create();
 }
 
 static void give_back(void *context) {
-    for (int i = 0; i < CONTEXTS; i++) {
-        void *none = NULL;
-        if (atomic_compare_exchange_strong_explicit(&shared->contexts[i], &none, context,
-                                                    memory_order_release, memory_order_relaxed))
-            return;
-    }
-    shared->library.free(context);
+    if (!ps_contexts_keep(&shared->contexts, context)) shared->library.free(context);
 }
 
 ps_zstd_state *ps_zstd_own(void) {
@@ -54,12 +37,10 @@ void ps_zstd_share(ps_zstd_state *state) {
 }
 
 void ps_zstd_use(const ps_zstd *library) {
+    void *context;
     shared->ready = false;
-    for (int i = 0; i < CONTEXTS; i++) { /* they are of the library of before */
-        void *context = atomic_exchange_explicit(&shared->contexts[i], NULL,
-                                                 memory_order_acquire);
-        if (context) shared->library.free(context);
-    }
+    while ((context = ps_contexts_take(&shared->contexts)) != NULL)
+        shared->library.free(context); /* of the library of before */
     if (library) shared->library = *library;
     shared->ready = library != NULL;
 }
@@ -116,43 +97,3 @@ void ps_zstd_end(void *context, size_t size) {
         give_back(context);
     }
 }
-#else
-ps_zstd_state *ps_zstd_own(void) {
-    return NULL;
-}
-
-void ps_zstd_share(ps_zstd_state *state) {
-    (void)state;
-}
-
-void ps_zstd_use(const ps_zstd *library) {
-    (void)library;
-}
-
-bool ps_zstd_ready(void) {
-    return false;
-}
-
-bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size) {
-    (void)data, (void)length, (void)size;
-    return false;
-}
-
-bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size) {
-    (void)data, (void)length, (void)out, (void)size;
-    return false;
-}
-
-void *ps_zstd_begin(void) {
-    return NULL;
-}
-
-bool ps_zstd_more(void *context, ps_zstd_in *in, ps_zstd_out *out, size_t *hint, size_t reach) {
-    (void)context, (void)in, (void)out, (void)hint, (void)reach;
-    return false;
-}
-
-void ps_zstd_end(void *context, size_t size) {
-    (void)context, (void)size;
-}
-#endif

@@ -1,11 +1,12 @@
 /* Pages and their dictionary as they lie in a file, in any form and of any codec: an answer must be an Arrow column, the same
  * however far bytes are unpacked, and the outcome the same of every leaf that is new.
  *
- * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec, ZSTD, UTF-8); rows; the
+ * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec, a library, UTF-8); rows; the
  * selection (six ranges where the width has bit 5, else two); two bytes of the dictionary's length, the dictionary; where the width has bit 6, a
- * byte that says how many pages of how many bytes come first; the page. */
+ * byte that says how many pages of how many bytes come first; the page. The library is zstd, or where the width has bit 7 zlib or libbrotlidec. */
 #include "../pageseek.h"
 #include "fuzz_pages.h"
+#include "libraries.h"
 #include "zstd_standin.h"
 
 static void read_column(const ps_column *c) {
@@ -57,6 +58,12 @@ static ps_task_state run(const ps_leaf_spec *spec, ps_page_task task, ps_column 
     return state;
 }
 
+static ps_codec codec_of(uint8_t width, uint8_t switches) {
+    if (!(switches & 64)) return (ps_codec)(switches >> 4 & 3);
+    if (!(width & 128)) return PS_CODEC_ZSTD;
+    return switches & 16 ? PS_CODEC_BROTLI : PS_CODEC_GZIP;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     input in = {data, data + length};
     ps_leaf_spec spec = {.physical = byte_of(&in) % 9, .kind = byte_of(&in) % 18};
@@ -70,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     ps_page_task task = {.selection = ranges_of(&in, ranges, width & 32 ? 6 : 2),
                          .codes_only = switches & 2,
                          .chunk = switches & 4,
-                         .codec = switches & 64 ? PS_CODEC_ZSTD : (ps_codec)(switches >> 4 & 3),
+                         .codec = codec_of(width, switches),
                          .step = 1,
                          .max_page = 1 << 20,
                          .max_values = 1 << 10};
@@ -97,6 +104,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     task.pages = pages;
     task.n_pages = task.chunk ? 1 : (cut & 3u) + 1;
     ps_zstd_use(&zstd_standin);
+    if (task.codec > PS_CODEC_ZSTD && !ps_zlib_ready()) { /* once */
+        use_zlib();
+        use_brotli();
+    }
     ps_column parts, again, whole;
     zstd_at_once = false;
     const ps_task_state state = run(&spec, task, &parts);

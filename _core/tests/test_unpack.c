@@ -3,13 +3,13 @@
 
 #include "../pageseek.h"
 #include "check.h"
+#include "libraries.h"
 #include "zstd_standin.h"
 
 enum { SIZE = 300, SPACE = 512 };
 
-static const ps_codec CODECS[] = {PS_CODEC_NONE, PS_CODEC_SNAPPY, PS_CODEC_LZ4_RAW,
-                                  PS_CODEC_ZSTD};
-enum { N_CODECS = sizeof CODECS / sizeof *CODECS };
+static ps_codec CODECS[6] = {PS_CODEC_NONE, PS_CODEC_SNAPPY, PS_CODEC_LZ4_RAW, PS_CODEC_ZSTD};
+static int N_CODECS = 4;
 
 static void fill(uint8_t *plain) {
     for (int i = 0; i < SIZE; i++) plain[i] = (uint8_t)(i * 7 + i / 31);
@@ -18,6 +18,8 @@ static void fill(uint8_t *plain) {
 /* Nothing but literals, in pieces where the codec has them. */
 static size_t pack(ps_codec codec, const uint8_t *plain, uint8_t *out) {
     size_t n = 0;
+    if (codec == PS_CODEC_GZIP) return pack_gzip(plain, SIZE, 20, out);
+    if (codec == PS_CODEC_BROTLI) return pack_brotli(plain, SIZE, 20, out);
     if (codec == PS_CODEC_SNAPPY) {
         out[n++] = (SIZE & 127) | 128;
         out[n++] = SIZE >> 7;
@@ -64,6 +66,8 @@ static void test_whatever_is_asked_for(void) {
             }
             if (CODECS[c] == PS_CODEC_ZSTD) {
                 CHECK(changes <= SIZE / 20);
+            } else if (CODECS[c] > PS_CODEC_ZSTD) {
+                CHECK_INT(changes, (SIZE + step - 1) / step);
             } else {
                 CHECK(changes <= 2);
             }
@@ -87,6 +91,8 @@ static void test_much_of_it_is_all_of_it(void) {
             CHECK_INT(ps_unpack_more(&u, reach, NULL), PS_OK);
             if (zstd) {
                 CHECK_INT(u.reader.have, (reach + 19) / 20 * 20);
+            } else if (CODECS[c] > PS_CODEC_ZSTD) {
+                CHECK_INT(u.reader.have, reach);
             } else {
                 CHECK_INT(u.reader.have, reach <= SIZE / 4 ? reach : SIZE);
             }
@@ -118,11 +124,103 @@ static void test_broken(void) {
     ps_unpack_end(&u);
 }
 
+/* Unpacks a copy of exactly `length` bytes in two parts. False where it fails; else the bytes are those of `plain`. */
+static bool unpacks(ps_codec codec, const uint8_t *packed, size_t length, size_t size,
+                    size_t reach, const uint8_t *plain) {
+    if (ps_inflate_fits(codec, packed, length, size, NULL) != PS_OK) return false;
+    uint8_t *in = malloc(length ? length : 1), *out = malloc(size ? size : 1);
+    if (length) memcpy(in, packed, length);
+    ps_unpack u;
+    ps_unpack_begin(&u, codec, in, length, out, size);
+    const bool done = ps_unpack_more(&u, reach, NULL) == PS_OK &&
+                      ps_unpack_more(&u, size, NULL) == PS_OK;
+    if (done) CHECK(size == 0 || memcmp(out, plain, size) == 0);
+    ps_unpack_end(&u);
+    free(in);
+    free(out);
+    return done;
+}
+
+/* Codecs with a library: all of the page means all of the input, whatever was read of it before. */
+static void test_streams_end_where_the_page_ends(void) {
+    uint8_t plain[SIZE], packed[2 * SPACE];
+    fill(plain);
+    for (int c = 4; c < N_CODECS; c++) {
+        const ps_codec codec = CODECS[c];
+        const size_t length = pack(codec, plain, packed);
+        for (size_t reach = 0; reach <= SIZE; reach += 25) {
+            CHECK(unpacks(codec, packed, length, SIZE, reach, plain));
+            CHECK(!unpacks(codec, packed, length + 1, SIZE, reach, plain));
+            CHECK(!unpacks(codec, packed, length, SIZE + 1, reach, plain));
+            CHECK(!unpacks(codec, packed, length, SIZE - 1, reach < SIZE ? reach : 0, plain));
+            for (size_t cut = 0; cut < length; cut++)
+                CHECK(!unpacks(codec, packed, cut, SIZE, reach, plain));
+        }
+        for (size_t at = 0; at < length; at++)
+            for (int bit = 0; bit < 8; bit++) {
+                packed[at] ^= (uint8_t)(1 << bit);
+                if (codec == PS_CODEC_GZIP) { /* its checksum finds what is wrong */
+                    (void)unpacks(codec, packed, length, SIZE, 100, plain);
+                } else {
+                    uint8_t out[SIZE];
+                    (void)ps_inflate(codec, packed, length, out, SIZE, SIZE, NULL);
+                }
+                packed[at] ^= (uint8_t)(1 << bit);
+            }
+    }
+}
+
+static void test_members_follow_one_another(void) {
+    uint8_t plain[SIZE], packed[3 * SPACE];
+    fill(plain);
+    if (!ps_zlib_ready()) return;
+    for (size_t a = 0; a <= SIZE; a += 50)
+        for (size_t b = a; b <= SIZE; b += 50) {
+            size_t n = pack_gzip(plain, a, 64, packed);
+            n += pack_gzip(plain + a, b - a, 64, packed + n);
+            n += pack_gzip(plain + b, SIZE - b, 64, packed + n);
+            for (size_t reach = 0; reach <= SIZE; reach += 10)
+                CHECK(unpacks(PS_CODEC_GZIP, packed, n, SIZE, reach, plain));
+            CHECK(!unpacks(PS_CODEC_GZIP, packed, n, SIZE - 1, 0, plain));
+            CHECK(!unpacks(PS_CODEC_GZIP, packed, n - 1, SIZE, 0, plain));
+        }
+}
+
+static void test_pages_of_no_bytes(void) {
+    uint8_t packed[32], out[1];
+    if (ps_zlib_ready()) {
+        CHECK(unpacks(PS_CODEC_GZIP, packed, 0, 0, 0, out));
+        CHECK(unpacks(PS_CODEC_GZIP, packed, pack_gzip(out, 0, 1, packed), 0, 0, out));
+        CHECK(!unpacks(PS_CODEC_GZIP, packed, 0, 1, 0, out));
+    }
+    if (ps_brotli_ready()) {
+        CHECK(unpacks(PS_CODEC_BROTLI, packed, pack_brotli(out, 0, 1, packed), 0, 0, out));
+        CHECK(!unpacks(PS_CODEC_BROTLI, packed, 0, 0, 0, out));
+    }
+}
+
+static void test_without_a_library_nothing_fits(void) {
+    uint8_t plain[SIZE], packed[SPACE];
+    fill(plain);
+    ps_zstd_use(NULL);
+    ps_zlib_use(NULL);
+    ps_brotli_use(NULL);
+    for (ps_codec codec = PS_CODEC_ZSTD; codec <= PS_CODEC_BROTLI; codec++) {
+        const size_t length = pack(codec, plain, packed);
+        CHECK(ps_inflate_fits(codec, packed, length, SIZE, NULL) == PS_CORRUPT);
+    }
+}
+
 int main(void) {
     ps_zstd_use(&zstd_standin);
+    if (use_zlib()) CODECS[N_CODECS++] = PS_CODEC_GZIP;
+    if (use_brotli()) CODECS[N_CODECS++] = PS_CODEC_BROTLI;
     test_whatever_is_asked_for();
     test_much_of_it_is_all_of_it();
     test_broken();
-    ps_zstd_use(NULL);
+    test_streams_end_where_the_page_ends();
+    test_members_follow_one_another();
+    test_pages_of_no_bytes();
+    test_without_a_library_nothing_fits();
     return check_report();
 }

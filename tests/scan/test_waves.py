@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import codecs as core
 from pageseek._core.page_tasks import PARALLEL, PageWork
 
 import pageseek as ps
+from pageseek.format import codecs
 from pageseek.scan import lane, tables
 from pageseek.scan import waves as waves_module
 from pageseek.storage.local import LocalStore
@@ -139,9 +141,19 @@ def test_codes_that_stand_for_long_strings_make_waves_small(
     assert waves[-1] == 1
 
 
+@pytest.fixture
+def no_libraries() -> Iterator[None]:
+    """As on a system without zlib and libbrotlidec."""
+    core.use_zlib(None)
+    core.use_brotli(None)
+    yield
+    core.use_zlib(codecs.ZLIB)
+    core.use_brotli(codecs.LIBBROTLI)
+
+
 @pytest.mark.parametrize("what", ["gzip", "brotli", "lists", "dictionaries"])
 def test_what_the_core_does_not_decode_by_itself_is_left_to_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_libraries: None, what: str
 ) -> None:
     def none(*_: Any) -> None:
         raise AssertionError("one thread decodes it")
@@ -156,6 +168,20 @@ def test_what_the_core_does_not_decode_by_itself_is_left_to_threads(
     monkeypatch.setattr(tables, "in_waves", none)
     wanted = ps.read_table(path, threads=1)
     assert ps.read_table(path, threads=2).equals(wanted)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "brotli"])
+def test_codecs_with_a_library_go_in_waves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waves: list[int], codec: str
+) -> None:
+    if (codecs.ZLIB if codec == "gzip" else codecs.LIBBROTLI) is None:
+        pytest.skip("this system has no library")
+    path = tmp_path / "packed.parquet"
+    found = table().select(["key", "text"])
+    pq.write_table(found, path, row_group_size=GROUP, compression=codec, max_rows_per_page=50)
+    monkeypatch.setattr(tables, "GROUP_VALUES", 0)
+    assert ps.read_table(path, threads=2).equals(found)
+    assert waves
 
 
 def test_a_fault_is_raised_after_the_rows_before_it(tmp_path: Path, waves: list[int]) -> None:

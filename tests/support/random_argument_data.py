@@ -34,6 +34,8 @@ ENDS = [
 NOT_CALLED = {
     # addresses of functions are called as such: nothing tells one from another
     (codecs, "use_zstd"),
+    (codecs, "use_zlib"),
+    (codecs, "use_brotli"),
 }
 
 

@@ -44,24 +44,17 @@ if not sysconfig.get_config_var("Py_GIL_DISABLED"):
     zstandard = importlib.import_module("zstandard")
 
 
-def _libzstd() -> tuple[int, ...] | None:
-    """The addresses of the functions of the system's libzstd, which the core calls; None without that library.
-
-    Most Linux systems have it for their package managers. On others zstandard is called from Python for each page.
-    """
-    for name in ("libzstd.so.1", "libzstd.1.dylib"):
+def _addresses(names: tuple[str, ...], functions: tuple[str, ...]) -> tuple[Any, list[int]] | None:
+    """The first of these libraries that the system has, and the addresses of functions in it; None without one."""
+    for name in names:
         try:
             ctypes = importlib.import_module("ctypes")  # a Python may have been built without
             library = ctypes.CDLL(name)
-            version = library.ZSTD_versionNumber()
-            if version >= 10400:  # 1.4.0
-                found = [ctypes.cast(library[f"ZSTD_{one}"], ctypes.c_void_p) for one in _FUNCTIONS]
-                addresses = [address.value or 0 for address in found]
-                if not 10405 <= version < 10600:  # parameters may have another meaning
-                    addresses[_FUNCTIONS.index("DCtx_setParameter")] = 0
-                return tuple(addresses)
+            found = [ctypes.cast(library[one], ctypes.c_void_p).value or 0 for one in functions]
         except (OSError, AttributeError, ImportError):
             continue
+        if all(found):
+            return library, found
     return None
 
 
@@ -69,8 +62,45 @@ _FUNCTIONS = (
     "createDCtx", "freeDCtx", "DCtx_reset", "decompressDCtx", "decompressStream",
     "getFrameContentSize", "findFrameCompressedSize", "isError", "DCtx_setParameter",
 )  # fmt: skip
+
+
+def _libzstd() -> tuple[int, ...] | None:
+    """The addresses of the functions of the system's libzstd, which the core calls; None without that library.
+
+    Most Linux systems have it for their package managers. On others zstandard is called from Python for each page.
+    """
+    names = ("libzstd.so.1", "libzstd.1.dylib")
+    found = _addresses(names, tuple(f"ZSTD_{one}" for one in (*_FUNCTIONS, "versionNumber")))
+    if found is None:
+        return None
+    library, addresses = found
+    version = library.ZSTD_versionNumber()
+    if version < 10400:  # 1.4.0
+        return None
+    if not 10405 <= version < 10600:  # parameters may have another meaning
+        addresses[_FUNCTIONS.index("DCtx_setParameter")] = 0
+    return tuple(addresses[:-1])
+
+
+def _library(names: tuple[str, ...], *functions: str) -> tuple[int, ...] | None:
+    """The addresses of functions of a library of the system, whose versions all have the same. None without it: Python
+    decompresses each page then.
+    """
+    found = _addresses(names, functions)
+    return None if found is None else tuple(found[1])
+
+
 LIBZSTD = _libzstd()
+ZLIB = _library(
+    ("libz.so.1", "libz.1.dylib"), "inflateInit2_", "inflate", "inflateReset", "inflateEnd"
+)
+LIBBROTLI = _library(
+    ("libbrotlidec.so.1", "libbrotlidec.1.dylib"), "BrotliDecoderCreateInstance",
+    "BrotliDecoderDestroyInstance", "BrotliDecoderDecompressStream",
+)  # fmt: skip
 core.use_zstd(LIBZSTD)
+core.use_zlib(ZLIB)
+core.use_brotli(LIBBROTLI)
 
 
 class _Contexts(threading.local):
