@@ -73,7 +73,7 @@ class Floor:
         planner = _Planner(self._path, case)
         self.plans = [planner.plan(terms) for terms in case.filters]
         largest = max((size for plan in self.plans for *_, size in plan.bodies), default=0)
-        self._decompress, self.method = _decompressor(planner.codec, largest)
+        self._decompress, self.method = decompressor(planner.codec, largest)
         self._descriptor = os.open(self._path, os.O_RDONLY)
 
     def run(self, turn: int) -> None:
@@ -277,7 +277,7 @@ def _libzstd() -> ctypes.CDLL | None:
     return library
 
 
-def _decompressor(codec: str, largest: int) -> tuple[Decompress, str]:
+def decompressor(codec: str, largest: int) -> tuple[Decompress, str]:
     if codec == "uncompressed":
         return lambda data, start, stop, size: None, "nothing to decompress"
     library = _libzstd() if codec == "zstd" else None

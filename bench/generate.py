@@ -6,6 +6,8 @@
 `default_file`
     The same rows as pyarrow writes them when it is told no more than that: every column by a dictionary,
     until that has 1 MiB, and pages of 20,000 rows, which begin at other rows once a dictionary is given up.
+`small_pages_file`
+    These rows in pages of 1,000 rows, by any codec.
 `wide_file`
     Thousands of columns and many row groups of few rows: the footer is nearly all of it.
 `lineitem_file`
@@ -70,6 +72,14 @@ def default_file(folder: Path, rows: int = 10_000_000, group_rows: int = 1_000_0
     """The rows of `lookup_file` in the dictionaries and pages that pyarrow writes by default."""
     path = folder / f"lookup-default-{rows}-{group_rows}.parquet"
     return _once(path, lambda at: _write_lookup(at, rows, group_rows, {}))
+
+
+def small_pages_file(
+    folder: Path, codec: str, rows: int = 2_000_000, group_rows: int = 1_000_000
+) -> Path:
+    """The rows of `lookup_file` in pages of 1,000 rows, all of them where `key` begins one, with a codec of pyarrow."""
+    path = folder / f"lookup-1000-{codec}-{rows}-{group_rows}.parquet"
+    return _once(path, lambda at: _write_lookup(at, rows, group_rows, SMALL_PAGES, codec))
 
 
 def wide_file(
@@ -233,7 +243,12 @@ UNLIKE_PAGES: dict[str, Any] = {
 }
 
 
-def _write_lookup(path: Path, rows: int, group_rows: int, pages: dict[str, Any]) -> None:
+SMALL_PAGES: dict[str, Any] = {"use_dictionary": ["city"], "max_rows_per_page": 1_000}
+
+
+def _write_lookup(
+    path: Path, rows: int, group_rows: int, pages: dict[str, Any], codec: str = "zstd"
+) -> None:
     first = 0
     writer: pq.ParquetWriter | None = None
     try:
@@ -244,7 +259,7 @@ def _write_lookup(path: Path, rows: int, group_rows: int, pages: dict[str, Any])
                 writer = pq.ParquetWriter(
                     path,
                     table.schema,
-                    compression="zstd",
+                    compression=codec,
                     write_page_index=True,
                     sorting_columns=[pq.SortingColumn(0)],
                     **pages,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek.bench import cli, demo, generate
+from pageseek.bench import cli, demo, generate, prepared
 from pageseek.bench import engines as race
 from pageseek.bench.cases import CASES, TINY, Case, Files, make
 from pageseek.bench.floor import Floor
@@ -300,3 +300,11 @@ def test_another_build_that_is_none_is_said(
     options = ["--cases", "lookup-warm", "--size", "tiny", "--folder", str(tmp_path)]
     assert cli.main([*options, "--against", str(tmp_path / "nothing")]) == 1
     assert "neither a virtual environment nor a Python" in capsys.readouterr().err
+
+
+def test_prepared_queries_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--folder", str(tmp_path), "--rows", "20000", "--rounds", "1"]
+    assert prepared.main([*options, "--table", str(tmp_path / "table.md")]) == 0
+    text = (tmp_path / "table.md").read_text()
+    assert all(line in text for line in capsys.readouterr().out.splitlines())
+    assert text.count("| zstd |") == text.count("| snappy |") == 2

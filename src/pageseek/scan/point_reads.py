@@ -22,7 +22,7 @@ from pageseek.format.columns import Column, Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
-from pageseek.format.types import LeafType
+from pageseek.format.types import K_VIEWS, LeafType
 from pageseek.io.fetch import Fetcher
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import NAN_RULES, NEVER
@@ -349,6 +349,7 @@ def _is_flat(column: Column) -> bool:
         or not leaf.flat
         or nesting_levels
         or leaf_type.is_null
+        or leaf_type.kind == K_VIEWS
         or pa.types.is_dictionary(leaf_type.type)
     )
 

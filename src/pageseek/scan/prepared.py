@@ -19,6 +19,7 @@ from pageseek.predicate.parameter_values import (
 from pageseek.scan.point_reads import PointReads
 
 if TYPE_CHECKING:
+    from pageseek.scan.prepared_async import AsyncQuery
     from pageseek.scan.scan import Scan
 
 MOST_CHECKED = 64  # files whose columns are looked up when a query is prepared
@@ -118,6 +119,13 @@ class PreparedQuery:
             same = all(table.schema.equals(tables[0].schema) for table in tables)
             return pa.concat_tables(tables, promote_options="none" if same else "permissive")
         return with_places(self._bound(self._nothing()).to_table(), place, np.zeros(0, np.int64))
+
+    @property
+    def aio(self) -> AsyncQuery:
+        """The query in a program of asyncio: `await query.aio(k)` and `await query.aio.many(keys)`."""
+        from pageseek.scan.prepared_async import AsyncQuery  # late: asyncio takes long to import
+
+        return AsyncQuery(self)
 
     def bind(self, *values: Any, **named: Any) -> Scan:
         """The scan with these values in its filter, for `explain`, `to_batches`, `count_rows` and all else that a scan can do."""
