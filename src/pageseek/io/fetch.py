@@ -101,9 +101,39 @@ class Fetcher:
 
         Ranges near each other become one request (coalesce.py). What the tail or `kept` holds needs none.
         """
+        out, wanted, heads = self._split(ranges)
+        if wanted:
+            requests, places, parts = self._requests(wanted, kind)
+            if self._far or isinstance(self.store, RemoteStore):
+                answers = self._answers(places, parts)
+            else:
+                if self.pool is not None:
+                    self.pool.go_on()
+                answers = self.store.read(places)
+            self._fill(out, wanted, requests, answers)
+        return _with_heads(out, heads) if heads else out  # type: ignore[return-value]
+
+    async def read_async(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
+        """As `read`, by coroutines of a remote store that has them."""
+        out, wanted, heads = self._split(ranges)
+        if wanted:
+            requests, places, _ = self._requests(wanted, kind, in_parts=False)
+            assert isinstance(self.store, RemoteStore)
+            retries = Retries()
+            answers = await self.store.read_async(places, retries)
+            self.report.retried(*retries.take())
+            self._fill(out, wanted, requests, answers)
+        return _with_heads(out, heads) if heads else out  # type: ignore[return-value]
+
+    def _split(
+        self, ranges: Sequence[tuple[int, int]]
+    ) -> tuple[list[memoryview | None], list[tuple[int, int, int]], dict[int, bytes]]:
+        """What is in memory of each range; what is not, as (offset, length, number of the range); and the first bytes of some
+        ranges, which were kept.
+        """
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
-        heads: dict[int, bytes] = {}  # the first bytes of some ranges, which were kept
+        heads: dict[int, bytes] = {}
         store, tail, tail_start, kept = self.store, self._tail, self._tail_start, self.kept
         file_size = store.size
         for i, (offset, length) in enumerate(ranges):
@@ -120,40 +150,45 @@ class Fetcher:
                     wanted.append((offset + len(head), length - len(head), i))
             else:
                 wanted.append((offset, length, i))
-        if wanted:
-            wanted.sort()
-            requests = coalesced(wanted, self.gap)
-            report, sizes, places = self.report, [], []
-            for start, length, _ in requests:
-                sizes.append(length)
-                places.append((start, length))
-            parts, remote = None, False
-            if isinstance(store, RemoteStore):
-                remote = True
-                if max(sizes) > LEAST:
-                    parts = pieces(sizes, self.gap, store.free)
-            with self._counting:
-                report.requests += len(requests) if parts is None else sum(parts)
-                report.waves += 1
-                report.bytes[kind] += sum(sizes)
-            if self._far or remote:
-                answers = self._answers(places, parts)
-            else:
-                if self.pool is not None:
-                    self.pool.go_on()
-                answers = store.read(places)
-            if self._version_check is not None:
-                self._version_check.confirmed = True
-            served = iter(wanted)
-            for (start, _, members), data in zip(requests, answers, strict=True):
-                view = memoryview(data).cast("B")
-                for offset, length, i in islice(served, members):
-                    at = offset - start
-                    out[i] = view if length == view.nbytes else view[at : at + length]
-        for i, head in heads.items():
-            rest = out[i]
-            out[i] = memoryview(head if rest is None else b"".join((head, rest)))
-        return out  # type: ignore[return-value]
+        return out, wanted, heads
+
+    def _requests(
+        self, wanted: list[tuple[int, int, int]], kind: str, in_parts: bool = True
+    ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]], Sequence[int] | None]:
+        """Requests for what is not in memory, which are counted: as `coalesced` gives them, their places, and how many parts each
+        is fetched in, if one may be fetched in several.
+        """
+        wanted.sort()
+        requests = coalesced(wanted, self.gap)
+        report, sizes, places = self.report, [], []
+        for start, length, _ in requests:
+            sizes.append(length)
+            places.append((start, length))
+        parts, store = None, self.store
+        if in_parts and isinstance(store, RemoteStore) and max(sizes) > LEAST:
+            parts = pieces(sizes, self.gap, store.free)
+        with self._counting:
+            report.requests += len(requests) if parts is None else sum(parts)
+            report.waves += 1
+            report.bytes[kind] += sum(sizes)
+        return requests, places, parts
+
+    def _fill(
+        self,
+        out: list[memoryview | None],
+        wanted: Sequence[tuple[int, int, int]],
+        requests: Sequence[tuple[int, int, int]],
+        answers: Sequence[Buffer],
+    ) -> None:
+        """Put the bytes of answers where they were wanted."""
+        if self._version_check is not None:
+            self._version_check.confirmed = True
+        served = iter(wanted)
+        for (start, _, members), data in zip(requests, answers, strict=True):
+            view = memoryview(data).cast("B")
+            for offset, length, i in islice(served, members):
+                at = offset - start
+                out[i] = view if length == view.nbytes else view[at : at + length]
 
     def _answers(
         self, requests: Sequence[tuple[int, int]], parts: Sequence[int] | None
@@ -179,3 +214,11 @@ class Fetcher:
             with self._counting:
                 self.report.retried(*retries.take())
         return found
+
+
+def _with_heads(out: list[memoryview | None], heads: dict[int, bytes]) -> list[memoryview | None]:
+    """The ranges, with the first bytes of some."""
+    for i, head in heads.items():
+        rest = out[i]
+        out[i] = memoryview(head if rest is None else b"".join((head, rest)))
+    return out

@@ -11,14 +11,15 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
-from pageseek.base.errors import StoreError, UnsupportedError
+from pageseek.base.errors import FileChangedError, PageseekError, StoreError, UnsupportedError
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.obstore_options import HTTP, VARIABLES, accounts_in, endpoints_in, make_store
@@ -27,8 +28,10 @@ from pageseek.storage.remote import STREAMED, Answer, RemoteStore, room_for
 from pageseek.storage.requests import Wave, begin, given_up
 from pageseek.storage.retry import (
     NO_RANGES,
+    Attempts,
     Fault,
     OddAnswerError,
+    Retries,
     RetryPolicy,
     code_in,
     of_status,
@@ -54,6 +57,8 @@ _asked_range = re.compile(r"Requested (\d+)\.\.(\d+), got (\d+)\.\.(\d+)")
 _first_use: int | None = None  # the process that obstore was first used in
 _stores: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 _lock = threading.Lock()
+_gates: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # by event loop
+T = TypeVar("T")
 
 
 def _guard() -> None:
@@ -298,6 +303,7 @@ class ObstoreStore(RemoteStore):
     """An object, of one version. The version is weak where the store gives no strong ETag."""
 
     _files: ObstoreFiles
+    asynchronous = True
 
     def __init__(self, files: ObstoreFiles, path: str, retry_policy: RetryPolicy) -> None:
         super().__init__(files, path, retry_policy)
@@ -397,6 +403,76 @@ class ObstoreStore(RemoteStore):
 
         return version_of(obstore.head(self._files.store(self._retry_policy), self._path))
 
+    # ---- coroutines
+
+    async def read_async(self, ranges: Sequence[tuple[int, int]], retries: Retries) -> list[Buffer]:
+        import asyncio
+
+        wanted = [self._read_async(offset, length, retries) for offset, length in ranges]
+        return list(await asyncio.gather(*wanted))
+
+    async def _read_async(self, offset: int, length: int, retries: Retries) -> Buffer:
+        if not length:
+            return b""
+        attempt = partial(self._checked_async, offset, length)
+        try:
+            return await self._tried(attempt, f"{length} bytes at {offset}", retries)
+        except FileNotFoundError as error:
+            raise FileChangedError(
+                f"{self.name}: the file was there when it was opened, and is not any more"
+            ) from error
+
+    async def _checked_async(self, offset: int, length: int) -> Buffer:
+        begun = time.monotonic()
+        match = self.version.tag if self.version.strong else None
+        answer, first = await self._ask_async((offset, offset + length), if_match=match)
+        data = await answer.bytes_async()
+        made = Answer(data, answer.range[0], version_of(answer.meta), first)
+        return self._accepted(made, time.monotonic() - begun, offset, length)
+
+    async def confirm_async(self, retries: Retries) -> None:
+        await self._tried(self._look_again, "its version", retries)
+
+    async def _look_again(self) -> None:
+        from obstore import exceptions
+
+        try:
+            answer, _ = await self._ask_async((0, 1), if_none_match=etag_of(self.version))
+        except exceptions.NotModifiedError:
+            return
+        self._compare(version_of(answer.meta))
+
+    async def _ask_async(self, wanted: object, **conditions: str | None) -> tuple[Any, float]:
+        import obstore
+
+        options = {name: value for name, value in conditions.items() if value is not None}
+        begun = time.monotonic()
+        store = self._files.store(self._retry_policy)
+        answer = await obstore.get_async(store, self._path, options={"range": wanted, **options})
+        return answer, time.monotonic() - begun
+
+    async def _tried(
+        self, attempt: Callable[[], Coroutine[Any, Any, T]], what: str, retries: Retries
+    ) -> T:
+        """The result of an attempt, which waits for a place among the requests in flight, and is repeated as `with_retries` does."""
+        import asyncio
+
+        attempts = Attempts(self._fault, self.name, what, self._retry_policy)
+        while True:
+            try:
+                async with _gate(self._endpoint):
+                    return await attempt()
+            except PageseekError:
+                raise
+            except Exception as error:  # noqa: BLE001 - obstore raises anything
+                failure = error
+            wait = attempts.wait_after(failure)
+            del failure  # its traceback refers to this frame
+            await asyncio.sleep(wait)
+            retries.add(wait)
+
+    # ---- the version
+
     def _confirm(self) -> None:
         """Ask by a range, which a signed URL allows. Its byte is sent only where the version is another one."""
         from obstore import exceptions
@@ -444,6 +520,14 @@ class Opening:
 
     def give_up(self) -> None:
         self._wave.give_up()
+
+
+def _gate(endpoint: Endpoint) -> Any:
+    """Lets as many coroutines of an event loop through as an endpoint may have requests in flight."""
+    import asyncio
+
+    gates = _gates.setdefault(asyncio.get_running_loop(), {})
+    return gates.setdefault(endpoint.key, asyncio.Semaphore(endpoint.in_flight))
 
 
 def version_of(meta: Any) -> Version:

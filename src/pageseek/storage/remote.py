@@ -58,6 +58,7 @@ class RemoteStore(Place):
 
     size: int
     version: Version
+    asynchronous = False  # whether it has the coroutines
 
     def __init__(self, files: Files, path: str, retry_policy: RetryPolicy) -> None:
         super().__init__(files, path, retry_policy)
@@ -143,6 +144,14 @@ class RemoteStore(Place):
                 out[place] = data
         return out
 
+    async def read_async(self, ranges: Sequence[tuple[int, int]], retries: Retries) -> list[Buffer]:
+        """The bytes at each (offset, length), by coroutines that run side by side. Only of stores that are `asynchronous`."""
+        raise NotImplementedError
+
+    async def confirm_async(self, retries: Retries) -> None:
+        """Raise FileChangedError where the store has another version now."""
+        raise NotImplementedError
+
     def check(self) -> None:
         """Ask for the version, unless every answer has proven it."""
         if not self.version.strong:
@@ -198,7 +207,17 @@ class RemoteStore(Place):
     def _checked(self, offset: int, length: int, into: memoryview | None = None) -> Buffer:
         begun = time.monotonic()
         answer = self._get(offset, length, into)
-        seconds = time.monotonic() - begun
+        return self._accepted(answer, time.monotonic() - begun, offset, length, into)
+
+    def _accepted(
+        self,
+        answer: Answer,
+        seconds: float,
+        offset: int,
+        length: int,
+        into: memoryview | None = None,
+    ) -> Buffer:
+        """The bytes of an answer that is of this version, and to what was asked."""
         if answer.version is not None:
             self._compare(answer.version)
         if answer.start is not None and answer.start != offset:

@@ -136,6 +136,48 @@ def code_in(text: str) -> str:
     return f" ({found[1]})" if found else ""
 
 
+class Attempts:
+    """The attempts of one request, and how long to wait before the next one.
+
+    Waits have exponential backoff and full jitter. Where the store is busy they are longer, and half of each is drawn.
+    `name`, `what`: the file and the purpose of the request, for errors. Other libraries' errors may hold secrets: they are
+    neither shown nor chained.
+    """
+
+    __slots__ = ("_begun", "_fault_of", "_name", "_odd", "_policy", "_tries", "_what")
+
+    def __init__(
+        self,
+        fault_of: Callable[[Exception], Fault],
+        name: str,
+        what: str,
+        retry_policy: RetryPolicy,
+    ) -> None:
+        self._fault_of, self._name, self._what = fault_of, name, what
+        self._policy, self._begun = retry_policy, time.monotonic()
+        self._tries = self._odd = 0
+
+    def wait_after(self, error: Exception) -> float:
+        """Seconds after which a failed attempt is repeated. Raises the error of the caller where that does not help."""
+        import random
+
+        self._tries += 1
+        fault = self._fault_of(error)
+        self._odd += fault.kind == "odd"
+        again = fault.kind in ("again", "busy") or (fault.kind == "odd" and self._odd <= ODD)
+        doublings = min(self._tries - 1, 16)
+        if fault.kind == "busy":
+            most = min(FIRST_WAIT * BUSY_FACTOR**doublings, LONGEST_BUSY)
+            wait = random.uniform(most / 2, most)
+        else:
+            wait = random.uniform(0, min(FIRST_WAIT * 2**doublings, LONGEST_WAIT))
+        wait = max(wait, min(fault.after, LONGEST_ASKED))
+        spent = time.monotonic() - self._begun
+        if not again or self._tries > self._policy.retries or spent + wait > self._policy.total:
+            raise failed(fault, self._name, self._what, self._tries, spent) from None
+        return wait
+
+
 def with_retries(
     attempt: Callable[[], T],
     fault_of: Callable[[Exception], Fault],
@@ -145,34 +187,17 @@ def with_retries(
     retries: Retries,
     stop: threading.Event,
 ) -> T:
-    """The result of an attempt, which is repeated while that may help, and counted by `retries`.
-
-    Waits have exponential backoff and full jitter. Where the store is busy they are longer, and half of each is drawn.
-    `name`, `what`: the file and the purpose of the request, for errors. Other libraries' errors may hold secrets: they are
-    neither shown nor chained.
-    """
-    import random
-
-    begun, tries, odd = time.monotonic(), 0, 0
+    """The result of an attempt, which is repeated while that may help (Attempts), and counted by `retries`."""
+    attempts = Attempts(fault_of, name, what, retry_policy)
     while True:
-        tries += 1
         try:
             return attempt()
         except PageseekError:
             raise
         except Exception as error:  # noqa: BLE001 - libraries of stores raise anything
-            fault = fault_of(error)
-        odd += fault.kind == "odd"
-        again = fault.kind in ("again", "busy") or (fault.kind == "odd" and odd <= ODD)
-        if fault.kind == "busy":
-            most = min(FIRST_WAIT * BUSY_FACTOR ** min(tries - 1, 16), LONGEST_BUSY)
-            wait = random.uniform(most / 2, most)
-        else:
-            wait = random.uniform(0, min(FIRST_WAIT * 2 ** min(tries - 1, 16), LONGEST_WAIT))
-        wait = max(wait, min(fault.after, LONGEST_ASKED))
-        spent = time.monotonic() - begun
-        if not again or tries > retry_policy.retries or spent + wait > retry_policy.total:
-            raise failed(fault, name, what, tries, spent)
+            failure = error
+        wait = attempts.wait_after(failure)
+        del failure  # its traceback refers to this frame
         if stop.wait(wait):
             raise StoreError(f"{name}: {what}: given up, nobody waits for it any more")
         retries.add(wait)
