@@ -18,6 +18,22 @@ ps_status ps_snappy_decode(const uint8_t *data, size_t length, uint8_t *out, siz
                            bool exact, ps_error *err);
 ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
                         bool exact, ps_error *err);
+
+/* Where the decoding of a raw Snappy or LZ4 block stands; zeros are its front. */
+typedef struct ps_lz_place {
+    size_t in, out; /* bytes that were read and written */
+    size_t pending,
+        offset; /* bytes of an element to be written: from how far back, 0: from the input */
+    size_t token_at; /* of LZ4: the token of that element, whose match follows its literals */
+    bool begun, element;
+} ps_lz_place;
+/* Go on until `reach` bytes are out, or a few more, of the `size` that the block must yield. Reaching all of them includes
+ * the checks of an exact decode. `out` has space for `size` bytes, and keeps those before. After a failure the place
+ * is as before, and `out` beyond it is unspecified. */
+ps_status ps_snappy_more(ps_lz_place *place, const uint8_t *data, size_t length, uint8_t *out,
+                         size_t size, size_t reach, ps_error *err);
+ps_status ps_lz4_more(ps_lz_place *place, const uint8_t *data, size_t length, uint8_t *out,
+                      size_t size, size_t reach, ps_error *err);
 /* Does this for Hadoop framing (be32 decompressed size, be32 compressed size, block, repeated), or else one raw
  * block. */
 ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
@@ -131,17 +147,18 @@ typedef struct ps_reader {
     ps_status (*more)(struct ps_reader *reader, size_t reach, ps_error *err);
 } ps_reader;
 
-/* A reader that decodes a body from the front as far as is needed. Codecs with a library go on where they stopped;
- * the others begin again, once. */
+/* A reader that decodes a body from the front as far as is needed, and goes on where it stopped. LZ4 in the framing of
+ * Hadoop begins again, once. */
 typedef struct ps_unpack {
     ps_reader reader; /* the first member */
     ps_codec codec;
     bool begun, whole;
-    size_t most; /* of codecs that begin again: a longer reach decodes everything at once */
+    size_t most; /* where it begins again: a longer reach decodes everything at once */
     uint8_t *out;
     size_t hint;
     ps_zstd_in in;
     void *context;
+    ps_lz_place place;
 } ps_unpack;
 
 /* Begins to unpack `data` into `out`, which has space for `size` bytes; for PS_CODEC_NONE `out` is not used. Both, and

@@ -4,10 +4,6 @@
 #include "gzip.h"
 #include "zstd.h"
 
-static bool has_library(ps_codec codec) {
-    return codec >= PS_CODEC_ZSTD;
-}
-
 ps_status ps_inflate_fits(ps_codec codec, const uint8_t *data, size_t length, size_t size,
                           ps_error *err) {
     bool fits;
@@ -89,19 +85,31 @@ static bool stream(ps_unpack *u, size_t reach) {
     return done;
 }
 
+/* Brings `have` to `reach`, or a little beyond. */
+static ps_status go_on(ps_unpack *u, size_t reach, ps_error *err) {
+    const uint8_t *data = u->in.src;
+    const size_t length = u->in.size, size = u->reader.size;
+    const bool at_once = u->codec == PS_CODEC_LZ4 ||
+                         (u->codec == PS_CODEC_ZSTD && !u->begun && reach == size);
+    if (at_once) {
+        PS_TRY(ps_inflate(u->codec, data, length, u->out, size, reach, err));
+        u->reader.have = reach;
+    } else if (u->codec >= PS_CODEC_ZSTD) {
+        if (!stream(u, reach)) return not_held(size, err);
+    } else {
+        PS_TRY((u->codec == PS_CODEC_SNAPPY ? ps_snappy_more : ps_lz4_more)(
+            &u->place, data, length, u->out, size, reach, err));
+        u->reader.have = u->place.out;
+    }
+    return PS_OK;
+}
+
 ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
     ps_reader *s = &unpack->reader;
-    const bool resumes = has_library(unpack->codec);
     if (unpack->whole || (unpack->begun && reach <= s->have && reach < s->size)) return PS_OK;
-    if (reach > s->size || (!resumes && (unpack->begun || reach > unpack->most)))
-        reach = s->size;
-    if (!resumes || (unpack->codec == PS_CODEC_ZSTD && !unpack->begun && reach == s->size)) {
-        PS_TRY(ps_inflate(unpack->codec, unpack->in.src, unpack->in.size, unpack->out, s->size,
-                          reach, err));
-        s->have = reach;
-    } else if (!stream(unpack, reach)) {
-        return not_held(s->size, err);
-    }
+    const bool again = unpack->codec == PS_CODEC_LZ4;
+    if (reach > s->size || (again && (unpack->begun || reach > unpack->most))) reach = s->size;
+    PS_TRY(go_on(unpack, reach, err));
     unpack->begun = true;
     unpack->whole = reach == s->size;
     return PS_OK;

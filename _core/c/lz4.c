@@ -15,6 +15,9 @@ enum {
 typedef struct decoder {
     const uint8_t *data, *in, *in_end;
     uint8_t *out, *to, *to_end;
+    uint8_t
+        *stop; /* at or before to_end: no sequence begins here or later, unless it is the end */
+    ps_lz_place place; /* but for `in` and `out`: the sequence that is begun */
 } decoder;
 
 static uint64_t position(const decoder *d, const uint8_t *at) {
@@ -38,7 +41,8 @@ PS_INLINE void run(decoder *d) {
     if (d->in_end - d->in < IN_SLACK || d->to_end - d->to < OUT_SLACK) return;
     /* In locals, because a store through `to` might change *d for all that the compiler knows. */
     const uint8_t *in = d->in, *const last = d->in_end - IN_SLACK, *const out = d->out;
-    uint8_t *to = d->to, *const to_last = d->to_end - OUT_SLACK;
+    uint8_t *to = d->to, *to_last = d->to_end - OUT_SLACK;
+    if (to_last >= d->stop) to_last = d->stop - 1;
     while (in <= last && to <= to_last) {
         const uint8_t *next = in + 1;
         uint8_t *match = to;
@@ -89,9 +93,23 @@ static ps_status read_more(decoder *d, uint64_t *n, ps_error *err) {
     return PS_OK;
 }
 
-/* Any one sequence, anywhere: every error is found here. What the output has no space for is an
- * error, or with `cut` the end. *last: the block is done. */
-static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
+/* Writes what is pending, as far as `stop`. */
+static void write_pending(decoder *d) {
+    ps_lz_place *p = &d->place;
+    const size_t space = (size_t)(d->stop - d->to), n = p->pending < space ? p->pending : space;
+    if (n == 0) return;
+    if (p->offset) {
+        ps_lz_repeat(d->to, p->offset, n);
+    } else {
+        memcpy(d->to, d->in, n);
+        d->in += n;
+    }
+    d->to += n;
+    p->pending -= n;
+}
+
+/* A token and the number of literals. What the output has no space for is an error, or with `cut` the end. */
+static ps_status begin_literals(decoder *d, bool cut, ps_error *err) {
     if (d->in == d->in_end)
         return ps_fail(err, PS_TRUNCATED, position(d, d->in),
                        "lz4: input ends without a last sequence, after %zu bytes of output",
@@ -100,7 +118,7 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     const unsigned token = *d->in++;
 
     uint64_t n = token >> 4;
-    size_t space = (size_t)(d->to_end - d->to), left;
+    const size_t space = (size_t)(d->to_end - d->to);
     if (n == 15) PS_TRY(read_more(d, &n, err));
     if (n > space) {
         if (!cut)
@@ -108,19 +126,18 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
                            (unsigned long long)n, space);
         n = space;
     }
-    left = (size_t)(d->in_end - d->in);
+    const size_t left = (size_t)(d->in_end - d->in);
     if (n > left)
         return ps_fail(err, PS_TRUNCATED, at, "lz4: %llu literals, %zu bytes left",
                        (unsigned long long)n, left);
-    if (n > 0) memcpy(d->to, d->in, (size_t)n);
-    d->in += n;
-    d->to += n;
-    space -= (size_t)n;
-    left -= (size_t)n;
-    *last = left == 0 || (cut && space == 0);
-    if (*last) return PS_OK;
+    d->place = (ps_lz_place){.pending = (size_t)n, .token_at = (size_t)at, .element = true};
+    return PS_OK;
+}
 
-    if (left < 2)
+/* The offset and the length of the match that follows the literals. */
+static ps_status begin_match(decoder *d, bool cut, ps_error *err) {
+    const size_t at = d->place.token_at, space = (size_t)(d->to_end - d->to);
+    if (d->in_end - d->in < 2)
         return ps_fail(err, PS_TRUNCATED, position(d, d->in),
                        "lz4: input ends inside an offset");
     const size_t offset = ps_load16(d->in), written = (size_t)(d->to - d->out);
@@ -128,7 +145,7 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
         return ps_fail(err, PS_CORRUPT, position(d, d->in),
                        "lz4: match from %zu bytes back, %zu written", offset, written);
     d->in += 2;
-    n = token & 15;
+    uint64_t n = d->data[at] & 15;
     if (n == 15) PS_TRY(read_more(d, &n, err));
     n += MIN_MATCH;
     if (n > space) {
@@ -137,9 +154,33 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
                            (unsigned long long)n, space);
         n = space;
     }
-    ps_lz_repeat(d->to, offset, (size_t)n);
-    d->to += n;
+    d->place = (ps_lz_place){.pending = (size_t)n, .offset = offset};
+    return PS_OK;
+}
+
+/* Any one sequence, anywhere, or the rest of one, as far as `stop`: every error is found here. *last: the block is done. */
+static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
+    const bool all = d->stop == d->to_end;
+    if (!d->place.pending && !d->place.element) PS_TRY(begin_literals(d, cut, err));
+    if (d->place.element) {
+        write_pending(d);
+        if (d->place.pending) return PS_OK;
+        *last = all && (d->in == d->in_end || (cut && d->to == d->to_end));
+        if (*last || (!all && d->to == d->stop)) return PS_OK;
+        PS_TRY(begin_match(d, cut, err));
+    }
+    write_pending(d);
     *last = cut && d->to == d->to_end;
+    return PS_OK;
+}
+
+/* Decodes to the end of the block where that is the place to stop, else up to `stop`. */
+static ps_status go_on(decoder *d, bool cut, ps_error *err) {
+    for (bool last = false; !last && (d->to < d->stop || d->stop == d->to_end);) {
+        if (!d->place.pending && !d->place.element) run(d);
+        if (d->to >= d->stop && d->stop != d->to_end) break;
+        PS_TRY(sequence(d, cut, &last, err));
+    }
     return PS_OK;
 }
 
@@ -151,11 +192,14 @@ static ps_status block(const uint8_t *data, size_t length, uint8_t *out, size_t 
     *size = 0;
     if (cut && space == 0) return PS_OK;
     if (length == 0) return ps_fail(err, PS_TRUNCATED, 0, "lz4: empty input");
-    decoder d = {data, data, data + length, out, out, out + space};
-    for (bool last = false; !last;) {
-        run(&d);
-        PS_TRY(sequence(&d, cut, &last, err));
-    }
+    decoder d = {.data = data,
+                 .in = data,
+                 .in_end = data + length,
+                 .out = out,
+                 .to = out,
+                 .to_end = out + space,
+                 .stop = out + space};
+    PS_TRY(go_on(&d, cut, err));
     *size = (size_t)(d.to - d.out);
     return PS_OK;
 }
@@ -170,6 +214,28 @@ ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t
     size_t got;
     PS_TRY(block(data, length, out, size, !exact, &got, err));
     return got == size ? PS_OK : wrong_size(got, size, length, err);
+}
+
+ps_status ps_lz4_more(ps_lz_place *place, const uint8_t *data, size_t length, uint8_t *out,
+                      size_t size, size_t reach, ps_error *err) {
+    if (reach < size && place->out >= reach) return PS_OK;
+    if (length == 0) return ps_fail(err, PS_TRUNCATED, 0, "lz4: empty input");
+    decoder d = {.data = data,
+                 .in = data + place->in,
+                 .in_end = data + length,
+                 .out = out,
+                 .to = out + place->out,
+                 .to_end = out + size,
+                 .stop = out + reach,
+                 .place = *place};
+    PS_TRY(go_on(&d, false, err));
+    const size_t got = (size_t)(d.to - out);
+    /* before `reach` only where the block is over */
+    if (got < reach) return wrong_size(got, size, length, err);
+    d.place.in = (size_t)(d.in - data);
+    d.place.out = got;
+    *place = d.place;
+    return PS_OK;
 }
 
 static uint32_t load_be32(const uint8_t *p) {

@@ -131,7 +131,7 @@ static bool take_dictionary(const ps_page_task *t, unpacking *into) {
     const ps_packed packed = {
         .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
     if (!unpack(t, &packed, t->dictionary, into)) return false;
-    /* a second row would unpack it again, so only a small part is tried first */
+    /* where a second row would unpack it again, only a small part is tried first */
     const bool several = ps_selection_count_from(&t->selection, 0, 2) > 1;
     into->from.most = several ? packed.size / 4 : packed.size - packed.size / 4;
     return ps_leaf_dictionary_from(t->leaf, &into->from.reader, h.num_values, NULL) == PS_OK;

@@ -1,15 +1,18 @@
-/* Bytes 0, 1: output size; bit 0 of byte 2: exact; the rest is the block. */
-#include <stdlib.h>
+/* Bytes 0, 1: output size; byte 2: bit 0 exact, the others where an exact decode stops on its way; the rest is the block. */
+#include "fuzz_blocks.h"
 
 #include "../c/base.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     if (length < 3) return 0;
     const size_t size = ps_load16(data);
-    uint8_t *out = malloc(size);
-    if (out || size == 0) ps_snappy_decode(data + 3, length - 3, out, size, data[2] & 1, NULL);
+    const bool exact = data[2] & 1;
+    uint8_t *out = malloc(size ? size : 1);
+    require(out != NULL);
+    const ps_status status = ps_snappy_decode(data + 3, length - 3, out, size, exact, NULL);
+    if (exact)
+        require_same_in_parts(ps_snappy_more, data + 3, length - 3, size,
+                              size * (data[2] >> 1) / 128, status, out);
     free(out);
     return 0;
 }

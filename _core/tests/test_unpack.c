@@ -1,4 +1,4 @@
-/* Tests of pages that are unpacked from the front: the bytes equal those of the whole, and no codec begins again twice. */
+/* Tests of pages that are unpacked from the front: the bytes equal those of the whole, and a codec goes on where it stopped. */
 #include <stdlib.h>
 
 #include "../pageseek.h"
@@ -8,8 +8,9 @@
 
 enum { SIZE = 300, SPACE = 512 };
 
-static ps_codec CODECS[6] = {PS_CODEC_NONE, PS_CODEC_SNAPPY, PS_CODEC_LZ4_RAW, PS_CODEC_ZSTD};
-static int N_CODECS = 4;
+static ps_codec CODECS[7] = {PS_CODEC_NONE, PS_CODEC_SNAPPY, PS_CODEC_LZ4_RAW, PS_CODEC_LZ4,
+                             PS_CODEC_ZSTD};
+static int N_CODECS = 5;
 
 static void fill(uint8_t *plain) {
     for (int i = 0; i < SIZE; i++) plain[i] = (uint8_t)(i * 7 + i / 31);
@@ -23,7 +24,7 @@ static size_t pack(ps_codec codec, const uint8_t *plain, uint8_t *out) {
     if (codec == PS_CODEC_SNAPPY) {
         out[n++] = (SIZE & 127) | 128;
         out[n++] = SIZE >> 7;
-    } else if (codec == PS_CODEC_LZ4_RAW) {
+    } else if (codec == PS_CODEC_LZ4_RAW || codec == PS_CODEC_LZ4) {
         out[n++] = 15 << 4;
         size_t more = SIZE - 15;
         for (; more >= 255; more -= 255) out[n++] = 255;
@@ -66,10 +67,12 @@ static void test_whatever_is_asked_for(void) {
             }
             if (CODECS[c] == PS_CODEC_ZSTD) {
                 CHECK(changes <= SIZE / 20);
-            } else if (CODECS[c] > PS_CODEC_ZSTD) {
-                CHECK_INT(changes, (SIZE + step - 1) / step);
-            } else {
+            } else if (CODECS[c] == PS_CODEC_NONE) {
+                CHECK_INT(changes, 0);
+            } else if (CODECS[c] == PS_CODEC_LZ4) {
                 CHECK(changes <= 2);
+            } else {
+                CHECK(changes > 2 || step > SIZE / 3);
             }
             ps_unpack_end(&u);
             free(out);
@@ -77,13 +80,14 @@ static void test_whatever_is_asked_for(void) {
     }
 }
 
-/* Of those that begin again, what is beyond `most` is not worth a part. */
+/* Where it begins again, what is beyond `most` is not worth a part. */
 static void test_much_of_it_is_all_of_it(void) {
     uint8_t plain[SIZE], packed[SPACE], out[SIZE];
     fill(plain);
     for (int c = 1; c < N_CODECS; c++) {
         const size_t length = pack(CODECS[c], plain, packed);
         const bool zstd = CODECS[c] == PS_CODEC_ZSTD;
+        if (CODECS[c] == PS_CODEC_SNAPPY) continue; /* a literal more may be decoded */
         for (size_t reach = 1; reach < SIZE; reach++) {
             ps_unpack u;
             ps_unpack_begin(&u, CODECS[c], packed, length, out, SIZE);
@@ -91,10 +95,10 @@ static void test_much_of_it_is_all_of_it(void) {
             CHECK_INT(ps_unpack_more(&u, reach, NULL), PS_OK);
             if (zstd) {
                 CHECK_INT(u.reader.have, (reach + 19) / 20 * 20);
-            } else if (CODECS[c] > PS_CODEC_ZSTD) {
-                CHECK_INT(u.reader.have, reach);
-            } else {
+            } else if (CODECS[c] == PS_CODEC_LZ4) {
                 CHECK_INT(u.reader.have, reach <= SIZE / 4 ? reach : SIZE);
+            } else {
+                CHECK_INT(u.reader.have, reach);
             }
             ps_unpack_end(&u);
         }
@@ -145,7 +149,7 @@ static bool unpacks(ps_codec codec, const uint8_t *packed, size_t length, size_t
 static void test_streams_end_where_the_page_ends(void) {
     uint8_t plain[SIZE], packed[2 * SPACE];
     fill(plain);
-    for (int c = 4; c < N_CODECS; c++) {
+    for (int c = 5; c < N_CODECS; c++) {
         const ps_codec codec = CODECS[c];
         const size_t length = pack(codec, plain, packed);
         for (size_t reach = 0; reach <= SIZE; reach += 25) {
