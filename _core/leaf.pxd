@@ -74,7 +74,7 @@ cdef extern from "pageseek.h" nogil:
         bint nested, repeats, always_compressed, levels_only, codes_only
         ps_task_state state
         bint dictionary_used
-        size_t pages_read, pages_seen
+        size_t dictionary_pages, pages_read, pages_seen
         ps_column column
     void ps_page_tasks(ps_page_task *, size_t, size_t)
     ctypedef struct ps_page_work:
@@ -100,7 +100,7 @@ cdef class LeafBuffers(PageReader):
     cdef readonly int64_t rows  # of the table, in what the last `finish` gave
     cdef bint has_page, has_levels, has_ranges  # which views are held
     cdef bint dictionary_held, dictionary_used  # a view is held; `read_pages` used one
-    cdef readonly size_t pages_read, pages_seen  # by `read_pages`
+    cdef readonly size_t dictionary_pages, pages_read, pages_seen  # by `read_pages`
 
     cdef void drop_dictionary(self)
     cdef void release_page(self)

@@ -24,7 +24,7 @@ def read_pages(list wanted not None, size_t threads=1):
     ----------
     wanted : list of (LeafDecoder, list, ranges, int, buffer or None, bool)
         A decoder, which occurs once; its pages, each (buffer, first row, rows) as the offset index has them; the rows, and
-        the hint, as for `begin`; the dictionary page; and whether there is one page, which is a whole chunk.
+        the hint, as for `begin`; the dictionary page; and whether the pages are whole chunks, of a row group each.
     threads : int
         The greatest number of threads. A decoder is one thread's.
 
@@ -104,8 +104,6 @@ cdef class PageWork:
             task.nested, task.repeats = decoder.nested, decoder.rep_mask > 0
             task.always_compressed, task.levels_only = decoder.always_compressed, decoder.levels_only
             task.codes_only, task.chunk = decoder.codes_only, whole
-            if whole and task.n_pages != 1:
-                raise ValueError("a chunk is one buffer")
         self.ready = True
 
     def begin(self, size_t helpers):
@@ -146,7 +144,7 @@ cdef class PageWork:
         try:
             for i in range(self.n):
                 decoder, task = self.entered[i], &self.tasks[i]
-                decoder.dictionary_used = task.dictionary_used
+                decoder.dictionary_used, decoder.dictionary_pages = task.dictionary_pages > 0, task.dictionary_pages
                 decoder.pages_read, decoder.pages_seen = task.pages_read, task.pages_seen
                 if task.state == PS_TASK_DONE:
                     task.state = PS_TASK_AGAIN  # its output is the caller's

@@ -363,7 +363,7 @@ typedef enum ps_task_state {
         2, /* the dictionary page is needed: begin again with it. No row was taken, and it is no chunk */
 } ps_task_state;
 
-/* A data page with its header, which an offset index locates; or a chunk. */
+/* A data page with its header, which an offset index locates; or a chunk, which may have a dictionary of its own. */
 typedef struct ps_task_page {
     const uint8_t *data;
     size_t length;
@@ -378,7 +378,7 @@ typedef struct ps_page_task {
     size_t n_pages;
     const uint8_t *dictionary; /* the dictionary page, or NULL */
     size_t dictionary_length;
-    bool chunk; /* `pages` is one, and that a chunk: headers tell where its pages lie */
+    bool chunk; /* `pages` are chunks: headers tell where their pages lie */
     ps_selection selection;
     size_t hint; /* as for ps_leaf_begin */
     ps_codec codec;
@@ -387,7 +387,8 @@ typedef struct ps_page_task {
     bool nested, repeats, always_compressed, levels_only, codes_only;
     /* out */
     ps_task_state state;
-    bool dictionary_used;
+    bool dictionary_used;    /* the dictionary, or that of the last chunk */
+    size_t dictionary_pages; /* that were unpacked */
     size_t pages_read,
         pages_seen; /* pages that were unpacked; of a chunk, those up to the last selected row */
     ps_column column; /* PS_TASK_DONE: its buffers are the caller's */

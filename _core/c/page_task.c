@@ -169,6 +169,7 @@ static ps_task_state want_dictionary(ps_page_task *t, unpacking *into) {
     if (t->dictionary_used) return PS_TASK_DONE;
     if (!t->dictionary) return PS_TASK_DICTIONARY;
     t->dictionary_used = true;
+    t->dictionary_pages++;
     return take_dictionary(t, into) ? PS_TASK_DONE : PS_TASK_AGAIN;
 }
 
@@ -233,8 +234,8 @@ static ps_task_state take_pages(ps_page_task *t, scratch_memory *scratch, ps_tak
 }
 
 /* The pages of a chunk, header by header. In one of a leaf that repeats, only the first data page can be placed. */
-static ps_task_state take_chunk(ps_page_task *t, scratch_memory *scratch, ps_take *state) {
-    const ps_task_page *chunk = t->pages;
+static ps_task_state take_chunk(ps_page_task *t, const ps_task_page *chunk,
+                                scratch_memory *scratch, ps_take *state) {
     const int64_t first = chunk->first_row;
     int64_t done_rows = 0;
     size_t at = 0;
@@ -268,19 +269,34 @@ static ps_task_state take_chunk(ps_page_task *t, scratch_memory *scratch, ps_tak
     return PS_TASK_DONE;
 }
 
+/* Chunks of several row groups, whose dictionaries follow each other. */
+static ps_task_state take_chunks(ps_page_task *t, scratch_memory *scratch, ps_take *state) {
+    ps_task_state done = PS_TASK_DONE;
+    for (size_t i = 0; i < t->n_pages && *state == PS_TAKE_PAGE && done == PS_TASK_DONE; i++) {
+        if (i) {
+            ps_leaf_forget_dictionary(t->leaf);
+            ps_unpack_end(&scratch->dictionary.from);
+            t->dictionary = NULL;
+            t->dictionary_used = false;
+        }
+        done = take_chunk(t, &t->pages[i], scratch, state);
+    }
+    return done;
+}
+
 static ps_task_state begin(ps_page_task *t, scratch_memory *scratch) {
     ps_take state = PS_TAKE_PAGE;
     if (t->codec == PS_CODEC_OTHER ||
         ps_leaf_begin(t->leaf, &t->selection, INT64_MAX, t->hint, NULL) != PS_OK)
         return PS_TASK_AGAIN;
-    const ps_task_state done = t->chunk ? take_chunk(t, scratch, &state)
+    const ps_task_state done = t->chunk ? take_chunks(t, scratch, &state)
                                         : take_pages(t, scratch, &state);
     return done == PS_TASK_DONE && state != PS_TAKE_DONE ? PS_TASK_AGAIN : done;
 }
 
 static void run(ps_page_task *t, scratch_memory *scratch) {
     t->dictionary_used = false;
-    t->pages_read = t->pages_seen = 0;
+    t->pages_read = t->pages_seen = t->dictionary_pages = 0;
     t->state = begin(t, scratch);
     ps_unpack_end(&scratch->page.from);
     ps_unpack_end(&scratch->dictionary.from);

@@ -51,7 +51,7 @@ bool ps_zstd_ready(void) {
 
 bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size) {
     /* frames of before 0.8, which a library may know, are none of Parquet's */
-    return shared->ready && length >= 8 && ps_load32(data) == MAGIC && size != 0 &&
+    return shared->ready && length >= 8 && ps_load32(data) == MAGIC &&
            size / MOST_RATIO <= length && shared->library.content_size(data, length) == size &&
            shared->library.frame_length(data, length) == length;
 }

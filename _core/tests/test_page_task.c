@@ -264,6 +264,67 @@ static void test_several_pages(void) {
     }
 }
 
+/* Chunks of several row groups: the dictionary of each is its own, and rows between them are not selected. */
+static void test_several_chunks(void) {
+    enum { CHUNKS = 4 };
+    static const int64_t firsts[CHUNKS] = {0, ROWS, 3 * ROWS, 4 * ROWS};
+    bytes chunks[CHUNKS] = {{.length = 0}};
+    int32_t all[5 * ROWS] = {0};
+    for (int i = 0; i < CHUNKS; i++) {
+        int32_t values[ROWS];
+        for (int k = 0; k < ROWS; k++) values[k] = 100 * i - k;
+        memcpy(all + firsts[i], values, sizeof values);
+        if (i == 1) {
+            page(&chunks[i], DATA, PLAIN, ROWS, values, sizeof values);
+        } else {
+            page(&chunks[i], DICTIONARY, PLAIN, ROWS, values, sizeof values);
+            page(&chunks[i], DATA, CODES, ROWS, EIGHT, sizeof EIGHT);
+        }
+    }
+    static const ps_range selections[][2] = {{{0, 2 * ROWS}, {3 * ROWS, 5 * ROWS}},
+                                             {{3, 4}, {3 * ROWS + 1, 4 * ROWS + 1}}};
+    for (size_t s = 0; s < 2; s++) {
+        const ps_selection selection = {.ranges = selections[s], .n_ranges = 2};
+        int32_t wanted[5 * ROWS];
+        size_t n = 0;
+        for (int r = 0; r < 2; r++)
+            for (int64_t row = selections[s][r].start; row < selections[s][r].stop; row++)
+                wanted[n++] = all[row];
+        for (int lost = -1; lost < CHUNKS; lost++) { /* a chunk whose dictionary is not there */
+            ps_task_page places[CHUNKS];
+            size_t needed = 0;
+            bool fails = false;
+            for (int i = 0; i < CHUNKS; i++) {
+                if (ps_selection_end(&selection, firsts[i], firsts[i] + ROWS) <= firsts[i])
+                    continue;
+                places[needed] = page_of(&chunks[i], (int)firsts[i]);
+                if (i == lost && i != 1) {
+                    bytes header = {.length = 0};
+                    page(&header, DATA, CODES, ROWS, EIGHT, sizeof EIGHT);
+                    places[needed].data += chunks[i].length - header.length;
+                    places[needed].length = header.length;
+                    fails = true;
+                }
+                needed++;
+            }
+            ps_leaf *leaf = leaf_of();
+            ps_page_task t = task_of(leaf, places, needed, NULL);
+            t.chunk = true;
+            t.selection = selection;
+            ps_page_tasks(&t, 1, 1);
+            CHECK_INT(t.state, fails ? PS_TASK_AGAIN : PS_TASK_DONE);
+            if (t.state == PS_TASK_DONE) {
+                CHECK_INT(t.pages_read, needed);
+                CHECK_INT(t.dictionary_pages, needed - (s == 0));
+                CHECK_INT(t.column.n, n);
+                CHECK(memcmp(t.column.values, wanted, n * sizeof *wanted) == 0);
+                drop(&t.column);
+            }
+            ps_leaf_free(leaf);
+        }
+    }
+}
+
 static void test_every_cut_and_every_byte_altered(void) {
     int32_t values[ROWS] = {7, 6, 5, 4, 3, 2, 1, 0};
     bytes chunk = {.length = 0};
@@ -300,6 +361,7 @@ int main(void) {
     test_work_that_goes_on_meanwhile();
     test_what_is_not_as_it_should_be_gives_nothing();
     test_several_pages();
+    test_several_chunks();
     test_every_cut_and_every_byte_altered();
     return check_report();
 }

@@ -18,7 +18,7 @@ from pageseek._core.page_tasks import PARALLEL, PageWork
 
 import pageseek as ps
 from pageseek.format import codecs
-from pageseek.scan import lane, tables
+from pageseek.scan import joined_groups, lane, tables
 from pageseek.scan import waves as waves_module
 from pageseek.storage.local import LocalStore
 
@@ -38,7 +38,8 @@ CONDITIONS = [
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waves are worth it for the fewest rows, and a helper for each page."""
+    """Waves are worth it for the fewest rows, and a helper for each page. Row groups are not joined, so that there are many."""
+    monkeypatch.setattr(joined_groups, "SMALL_ROWS", -1)
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(waves_module, "WORTH_A_CORE", 1)
 

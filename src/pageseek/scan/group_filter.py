@@ -42,6 +42,7 @@ class GroupFilter:
         "_context",
         "_file",
         "_learned",
+        "_num_rows",
         "_options",
         "_reader",
         "_row_group",
@@ -56,7 +57,10 @@ class GroupFilter:
         bound: Bound,
         reader: GroupReader,
         context: ScanContext,
+        num_rows: int | None = None,
     ) -> None:
+        """`num_rows`: of several row groups that are read as one."""
+        self._num_rows = file.group_rows[row_group] if num_rows is None else num_rows
         self._file, self._row_group, self._bound = file, row_group, bound
         self._use, self._learned = bound_request.leaves, bound_request.learned
         self._options = bound_request.request.options
@@ -149,7 +153,7 @@ class GroupFilter:
         return ranges
 
     def _blocks(self, ranges: rows.RowRanges) -> int:
-        return blocks_of(ranges, self._file.group_rows[self._row_group])
+        return blocks_of(ranges, self._num_rows)
 
     def _row_bytes(self, bound: Bound) -> float:
         """The bytes of a row, decompressed, that a condition reads. They weigh more if Arrow evaluates it."""

@@ -59,6 +59,15 @@ class OpenedFile:
             raise
         return self.table(group, read, lane)
 
+    def read_joined(self, groups: Sequence[GroupPlan], lane: Lane) -> pa.Table | None:
+        """The rows of row groups that are read as one."""
+        try:
+            read = self._scheduler.read_joined(self.scan, groups, lane)
+        except Exception as error:
+            self.scan.plan.name_in(error)
+            raise
+        return self.table(groups[0], read, lane)
+
     def table(self, group: GroupPlan, read: Rows, lane: Lane) -> pa.Table | None:
         """The rows that were read of a row group as a table; None if there are none."""
         store = self.scan.file.store

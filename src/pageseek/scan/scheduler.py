@@ -20,6 +20,7 @@ from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scan.binding import BoundRequests
 from pageseek.scan.division import divide
 from pageseek.scan.file_scan import FileScan, Rows
+from pageseek.scan.joined_groups import read_joined
 from pageseek.scan.lane import Lane
 from pageseek.scan.open_ahead import FileOpener
 from pageseek.scan.plan import FilePlan, GroupPlan
@@ -126,6 +127,14 @@ class Scheduler:
             lane.context.report.join(part, 0)
             return found
         return _rows(scan, group, left, lane, held)
+
+    def read_joined(self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane) -> Rows:
+        """The rows of row groups that are read as one."""
+        try:
+            return lane.run(read_joined(scan, groups, lane.context))
+        except PageseekError:
+            scan.file.store.check()  # the bytes may be of another version
+            raise
 
     def begin(self, scan: FileScan) -> None:
         """Begin to read the row groups of a remote file while further files are opened: that saves a wave.

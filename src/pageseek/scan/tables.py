@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -20,12 +20,13 @@ from pageseek.base.report import Report
 from pageseek.base.workers import Job
 from pageseek.scan.accounting import last_proof
 from pageseek.scan.file_scan import FileScan, Rows
+from pageseek.scan.joined_groups import Joint, joined, read_joined
 from pageseek.scan.lane import Lane
 from pageseek.scan.limit_steps import LimitSteps
 from pageseek.scan.opened_file import OpenedFile
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.planned_files import PlannedFiles
-from pageseek.scan.request_sharing import FEWEST_RUNS, fetch, runs, weight
+from pageseek.scan.request_sharing import FEWEST_RUNS, UNKNOWN_BYTES, fetch, runs
 from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.waves import UNDER_WAY, Member, in_waves, suits
 
@@ -42,8 +43,8 @@ WAVE_GROUPS = (
 
 
 Files: TypeAlias = Iterator[FileScan | Exception]  # `PlannedFiles.ready`
-# row groups of waves, and the bytes that each likely takes
-Order: TypeAlias = deque[tuple[OpenedFile, Lane, GroupPlan, int]]
+# row groups of waves
+Order: TypeAlias = deque[tuple[OpenedFile, Lane, Joint]]
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
@@ -171,9 +172,11 @@ class TableReader:
                 n = len(groups)
                 if self._left is not None:
                     n = steps.next(groups, self._left, lane.context.wait_bytes > 0)
-                for group in scheduler.prune_pages(scan, groups[:n], report):
+                pruned = scheduler.prune_pages(scan, groups[:n], report)
+                for joint in self._joints(scan, pruned, lane):
                     if self._left == 0:
                         break
+                    group = joint.groups[0]
                     if self._narrow is not None:
                         group = self._narrow(scan, group, lane)
                         if not group.ranges:
@@ -182,8 +185,12 @@ class TableReader:
                         report.files.read += 1
                         begun = True
                     with scheduler.working():
-                        table = opened.read(group, self._left, lane)
-                    report.step()
+                        if len(joint.groups) > 1:
+                            table = opened.read_joined(joint.groups, lane)
+                        else:
+                            table = opened.read(group, self._left, lane)
+                    report.step(len(joint.groups))
+                    self._grew(table, joint.likely)
                     if table is not None:
                         if self._left is not None:
                             self._left -= table.num_rows
@@ -197,29 +204,40 @@ class TableReader:
             if self._left == 0:
                 return
 
+    def _joints(self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane) -> Iterable[Joint]:
+        """The row groups in order, small ones together. With a limit each is by itself, as it may be the last."""
+        if len(groups) < 2 or self._left is not None or self._narrow is not None:
+            return [Joint([group], UNKNOWN_BYTES) for group in groups]
+        return joined(scan, groups, lane.context, lambda: self._growth)
+
+    def _grew(self, table: pa.Table | None, likely: int) -> None:
+        """Learn how large a table is that was thought to take so many bytes."""
+        grown = 1.0 if table is None else table.nbytes / likely
+        self._growth = max(self._growth, grown, 1.0)
+
     # -- small row groups, several at a time in this thread ---------------------------------------
 
     def _in_waves(self, files: Files) -> Iterator[tuple[FilePlan, pa.Table]]:
         order: Order = deque()
         for members in in_waves(self._waves(files, order), self._scheduler.threads):
             for member in members:
-                opened, lane, group, likely = order.popleft()
+                opened, lane, joint = order.popleft()
+                groups = joint.groups
                 try:
                     try:
                         read = member.take()
                     except PageseekError:
                         opened.scan.file.store.check()  # the bytes may be of another version
                         raise
-                    table = opened.table(group, read, lane)
+                    table = opened.table(groups[0], read, lane)
                     del read
                 except Exception as error:
                     opened.scan.plan.name_in(error)
                     raise
-                if opened.done(1) and opened.unconfirmed:
+                if opened.done(len(groups)) and opened.unconfirmed:
                     lane.confirm()
-                self._report.step()
-                grown = 1.0 if table is None else table.nbytes / likely
-                self._growth = max(self._growth, grown, 1.0)
+                self._report.step(len(groups))
+                self._grew(table, joint.likely)
                 if table is not None:
                     yield opened.scan.plan, table
                 del table  # before the next one is made
@@ -242,11 +260,14 @@ class TableReader:
             report.files.read += 1
             opened = OpenedFile(scan, self._schema, scheduler, len(scan.plan.groups))
             lane = scheduler.lane(scan, report)
-            for group in scan.plan.groups:
-                likely = max(weight(scan, group), 1)
-                size += int(likely * max(self._growth, 1.0))
-                order.append((opened, lane, group, likely))
-                members.append(Member(lane, scan.read(group, None, lane.context)))
+            for joint in self._joints(scan, scan.plan.groups, lane):
+                size += int(joint.likely * max(self._growth, 1.0))
+                order.append((opened, lane, joint))
+                if len(joint.groups) > 1:
+                    steps = read_joined(scan, joint.groups, lane.context)
+                else:
+                    steps = scan.read(joint.groups[0], None, lane.context)
+                members.append(Member(lane, steps))
                 most = (WAVE_GROUPS if self._growth else 1) * scheduler.threads
                 if size >= self._wave_bytes or len(members) >= most:
                     yield members
