@@ -15,7 +15,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base import progress
-from pageseek.scan import tables
+from pageseek.scan import joined_groups, tables
 
 FILES, GROUPS, ROWS = 3, 4, 500
 
@@ -36,18 +36,27 @@ SCANS: list[Callable[[ps.Scan], int]] = [
 ]
 
 
+@pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("run", SCANS)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_every_step_is_told(
-    run: Callable[[ps.Scan], int], threads: int, monkeypatch: pytest.MonkeyPatch
+    run: Callable[[ps.Scan], int], threads: int, joined: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not joined:
+        monkeypatch.setattr(joined_groups, "SMALL_ROWS", -1)
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
     told: list[ps.Progress] = []
     scan = ps.scan(SOURCES, threads=threads, filter=ps.col("id") >= ROWS, progress=told.append)
     assert run(scan) == (FILES * GROUPS - 1) * ROWS
     groups = [now for now in told if now.stage == "row groups"]
-    assert [now.done for now in groups] == list(range(1, FILES * GROUPS))
+    done = [now.done for now in groups]
+    if joined:  # row groups that are read as one end together
+        assert done == sorted(set(done))
+        assert done[-1] == FILES * GROUPS - 1
+        assert len(done) < FILES * GROUPS - 1
+    else:
+        assert done == list(range(1, FILES * GROUPS))
     assert {now.total for now in groups} == {FILES * GROUPS - 1}
     assert groups[-1].rows == (FILES * GROUPS - 1) * ROWS
     assert groups[-1].bytes > 0
