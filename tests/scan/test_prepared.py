@@ -540,7 +540,7 @@ def test_asyncio(path: Path) -> None:
 # -- random files, and files of others -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_files(tmp_path: Path, seed: int) -> None:
     """Codecs, versions of pages, sizes of pages and row groups, dictionaries, nulls, duplicates over pages."""
     rng = random.Random(seed)
@@ -598,7 +598,7 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
 def _flat(schema: pa.Schema) -> list[str]:
     return [
         f.name for f in schema if not pa.types.is_nested(f.type) and schema.names.count(f.name) == 1
-    ][:12]
+    ][:6]
 
 
 @pytest.mark.parametrize("kind", ["valid", "odd", "hostile"])
@@ -612,7 +612,7 @@ def test_corpus(conformance: Path, kind: str) -> None:
         flat = _flat(whole.schema)
         for name in flat:
             column = ps.col(name)
-            picks = sorted({0, whole.num_rows // 2, whole.num_rows - 1}) if whole.num_rows else []
+            picks = sorted({0, whole.num_rows // 2}) if whole.num_rows else []
             values = [whole.column(name)[i] for i in picks] or [None]
             for columns in (None, flat):
                 scan = ps.scan(path, columns=columns)
