@@ -266,7 +266,10 @@ def test_files_of_other_writers(codec: str, conformance: Path) -> None:
             for functions in (FOUND[codec], None):
                 USE[codec](functions)
                 found.append(
-                    [outcome(lambda p=path, n=n: ps.read_table(p, threads=n)) for n in (1, 2)]
+                    [
+                        outcome(lambda p=path, n=n: ps.read_table(p, threads=n).combine_chunks())
+                        for n in (1, 2)
+                    ]
                 )
             USE[codec](FOUND[codec])
             assert found[0] == found[1], path.name
