@@ -3,60 +3,24 @@
 
 #include "../pageseek.h"
 #include "check.h"
+#include "task_pages.h"
 
-enum {
-    INT32 = 1,
-    BYTE_ARRAY = 6,
-    PLAIN = 0,
-    RLE = 3,
-    CODES = 8,
-    DATA = 0,
-    DICTIONARY = 2,
-    ROWS = 40,
-    MOST_PAGES = ROWS + 1
-};
+enum { INT32 = 1, BYTE_ARRAY = 6, ROWS = 40, MOST_PAGES = ROWS + 1 };
 
 /* A file in memory. `reads` counts, and `fails` is the read that fails, from 1. */
 typedef struct file {
-    uint8_t data[16384];
-    size_t length, reads, fails, bytes;
+    bytes held;
+    size_t reads, fails, bytes;
 } file;
-
-static void put(file *out, const void *data, size_t length) {
-    memcpy(out->data + out->length, data, length);
-    out->length += length;
-}
-
-static void field(file *out, int64_t value) {
-    uint64_t rest = (uint64_t)(value << 1);
-    put(out, "\x15", 1);
-    for (; rest > 127; rest >>= 7) put(out, &(uint8_t){(uint8_t)(rest | 128)}, 1);
-    put(out, &(uint8_t){(uint8_t)rest}, 1);
-}
-
-static void page(file *out, int type, int encoding, int n, const void *body, size_t length) {
-    field(out, type);
-    field(out, (int64_t)length);
-    field(out, (int64_t)length);
-    put(out, type == DATA ? "\x2c" : "\x4c", 1); /* data_page_header, dictionary_page_header */
-    field(out, n);
-    field(out, encoding);
-    if (type == DATA) {
-        field(out, RLE);
-        field(out, RLE);
-    }
-    put(out, "\0\0", 2);
-    put(out, body, length);
-}
 
 static bool read_file(void *of, int64_t offset, uint8_t *out, size_t length) {
     file *f = of;
     f->reads++;
     f->bytes += length;
-    if (f->reads == f->fails || offset < 0 || (size_t)offset > f->length ||
-        length > f->length - (size_t)offset)
+    if (f->reads == f->fails || offset < 0 || (size_t)offset > f->held.length ||
+        length > f->held.length - (size_t)offset)
         return false;
-    memcpy(out, f->data + offset, length);
+    memcpy(out, f->held.data + offset, length);
     return true;
 }
 
@@ -78,12 +42,12 @@ static void open_leaf(leaf_pages *p, int physical, int kind) {
 }
 
 static void begin_page(leaf_pages *p, const file *f) {
-    p->offset[p->leaf.n_pages] = (int64_t)f->length;
+    p->offset[p->leaf.n_pages] = (int64_t)f->held.length;
 }
 
 static void end_page(leaf_pages *p, const file *f, int rows) {
     const size_t i = p->leaf.n_pages++;
-    p->size[i] = (int64_t)f->length - p->offset[i];
+    p->size[i] = (int64_t)f->held.length - p->offset[i];
     p->first_row[i + 1] = p->first_row[i] + rows;
 }
 
@@ -95,7 +59,7 @@ static void numbers(leaf_pages *p, file *f, int factor, int rows) {
         const int n = row + rows > ROWS ? ROWS - row : rows;
         for (int i = 0; i < n; i++) values[i] = (row + i) * factor;
         begin_page(p, f);
-        page(f, DATA, PLAIN, n, values, (size_t)n * 4);
+        page(&f->held, DATA, PLAIN, n, values, (size_t)n * 4);
         end_page(p, f, n);
     }
 }
@@ -114,7 +78,7 @@ static void texts(leaf_pages *p, file *f, int rows) {
             at += 4 + size;
         }
         begin_page(p, f);
-        page(f, DATA, PLAIN, n, values, at);
+        page(&f->held, DATA, PLAIN, n, values, at);
         end_page(p, f, n);
     }
 }
@@ -125,13 +89,13 @@ static void coded(leaf_pages *p, file *f, bool with_pages) {
     int32_t entries[8];
     open_leaf(p, INT32, PS_I32);
     for (int i = 0; i < 8; i++) entries[i] = 70 + i;
-    p->leaf.dictionary_at = (int64_t)f->length;
-    page(f, DICTIONARY, PLAIN, 8, entries, sizeof entries);
-    p->leaf.dictionary_length = f->length - (size_t)p->leaf.dictionary_at;
+    p->leaf.dictionary_at = (int64_t)f->held.length;
+    page(&f->held, DICTIONARY, PLAIN, 8, entries, sizeof entries);
+    p->leaf.dictionary_length = f->held.length - (size_t)p->leaf.dictionary_at;
     p->leaf.coded = with_pages;
     for (int row = 0; row < ROWS; row += 8) {
         begin_page(p, f);
-        page(f, DATA, CODES, 8, eight, sizeof eight);
+        page(&f->held, DATA, CODES, 8, eight, sizeof eight);
         end_page(p, f, 8);
     }
 }
@@ -148,7 +112,7 @@ typedef struct query {
 
 static query *open_query(void) {
     query *q = calloc(1, sizeof *q);
-    put(&q->f, "PAR1", 4);
+    put(&q->f.held, "PAR1", 4);
     numbers(&q->pages[0], &q->f, 1, 7);
     numbers(&q->pages[1], &q->f, 10, 3);
     texts(&q->pages[2], &q->f, 11);

@@ -435,6 +435,7 @@ def _range(element: SchemaElement, kind: int, storage: pa.DataType) -> int:
     return _TIMES.get(storage, 0) if kind in (K_I32, K_I64) else 0
 
 
+VIEW_DATA = 1 << 30  # bytes after which the core begins a further data buffer of views
 _VIEW_TYPES = frozenset((pa.string_view(), pa.binary_view()))
 _DICTIONARY_VALUES = frozenset((pa.string(), pa.binary()))
 _LARGE = {
@@ -524,7 +525,7 @@ def to_arrow(
         buffers.append(pa.py_buffer(offsets))
     if leaf_type.kind == K_VIEWS:
         data = pa.py_buffer(values)
-        buffers += [data.slice(at) for at in range(0, data.size, 1 << 30)]
+        buffers += [data.slice(at) for at in range(0, data.size, VIEW_DATA)]
     else:
         buffers.append(pa.py_buffer(values))
     return pa.Array.from_buffers(leaf_type.storage, n, buffers, null_count)
