@@ -241,6 +241,30 @@ def test_what_is_damaged_is_told_as_of_its_own_row_group(
     assert spy.failed > 5
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_before_a_damaged_row_group_are_handed_out(
+    tmp_path: Path, spy: Spy, one_by_one: Any, threads: int
+) -> None:
+    path = folder(tmp_path, compression="snappy") / "part=0" / "file.parquet"
+    data = bytearray(path.read_bytes())
+    chunk = pq.ParquetFile(path).metadata.row_group(5).column(0)
+    data[chunk.data_page_offset] ^= 0xFF
+    path.write_bytes(data)
+
+    def before() -> tuple[int, str]:
+        rows = 0
+        try:
+            for batch in ps.scan(path, threads=threads).to_batches():
+                rows += len(batch)
+        except ps.CorruptFileError as error:
+            return rows, str(error)
+        raise AssertionError("nothing failed")
+
+    assert before() == one_by_one(before)
+    assert before()[0] == 5 * GROUP
+    assert spy.joined
+
+
 def test_a_file_that_changes_is_told(tmp_path: Path, spy: Spy) -> None:
     path = folder(tmp_path) / "part=0" / "file.parquet"
     batches = iter(ps.scan(path, batch_size=10, threads=1).to_batches())

@@ -32,10 +32,13 @@ NO_PROOF = GroupProof(b"", b"")
 
 
 class Rows(NamedTuple):
-    """The rows of a row group that pass, and the arrays of each column."""
+    """The rows of a row group that pass, and the arrays of each column. `failed`: of several row groups, what those behind these
+    rows ended with.
+    """
 
     found: rows.RowRanges
     arrays: list[list[pa.Array]]
+    failed: Exception | None = None
 
 
 class FileScan:

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import decode as core
@@ -136,20 +137,29 @@ def _is_small(
 
 
 def read_joined(scan: FileScan, groups: Sequence[GroupPlan], context: ScanContext) -> Steps[Rows]:
-    """The rows of joined row groups that pass, counted from the first row of the first one, and the arrays of each column."""
+    """The rows of joined row groups that pass, counted from the first row of the first one, and the arrays of each column. Rows
+    before a row group that fails are given.
+    """
     found = yield from _read_as_one(scan, groups, context)
     if found is not None:
         return found
     base = scan.file.first_row(groups[0].row_group)
-    pairs = []
+    pairs: list[npt.NDArray[np.int64]] = []
     arrays: list[list[pa.Array]] = [[] for _ in scan.bound_request.columns]
+    failed: Exception | None = None
     for group in groups:
-        read = yield from scan.read(group, None, context)
+        try:
+            read = yield from scan.read(group, None, context)
+        except (PageseekError, OSError) as error:
+            if not pairs:
+                raise
+            failed = error
+            break
         first = scan.file.first_row(group.row_group) - base
         pairs.append(read.found.to_numpy() + first)
         for some, more in zip(arrays, read.arrays, strict=True):
             some += more
-    return Rows(rows.RowRanges(np.concatenate(pairs)), arrays)
+    return Rows(rows.RowRanges(np.concatenate(pairs)), arrays, failed)
 
 
 def _read_as_one(

@@ -184,9 +184,10 @@ class TableReader:
                     if not begun:
                         report.files.read += 1
                         begun = True
+                    failed = None
                     with scheduler.working():
                         if len(joint.groups) > 1:
-                            table = opened.read_joined(joint.groups, lane)
+                            table, failed = opened.read_joined(joint.groups, lane)
                         else:
                             table = opened.read(group, self._left, lane)
                     report.step(len(joint.groups))
@@ -196,6 +197,8 @@ class TableReader:
                             self._left -= table.num_rows
                         yield scan.plan, table
                     del table  # before the next one is made
+                    if failed is not None:
+                        raise failed
                 groups = groups[n:]
             if opened.unconfirmed:
                 lane.confirm()
@@ -229,6 +232,10 @@ class TableReader:
                     except PageseekError:
                         opened.scan.file.store.check()  # the bytes may be of another version
                         raise
+                    failed = read.failed
+                    if failed is not None:
+                        opened.scan.file.store.check()
+                        opened.scan.plan.name_in(failed)
                     table = opened.table(groups[0], read, lane)
                     del read
                 except Exception as error:
@@ -241,6 +248,8 @@ class TableReader:
                 if table is not None:
                     yield opened.scan.plan, table
                 del table  # before the next one is made
+                if failed is not None:
+                    raise failed
         if self._failed is not None:
             raise self._failed
 
