@@ -55,7 +55,7 @@ cdef class LeafDecoder(LeafBuffers):
         Takes (memoryview, size, Block), and fills the block with the first of `size` bytes or raises CoreError. It
         decodes whole steps of `step` bytes, and takes less time than `decompress`.
     codec_settings : CodecSettings, optional
-        Replaces the parameters that it has.
+        Replaces the parameters that it has; of two limits of the output, the smaller one holds.
 
     Call `begin(selection)`, then `head(bytes)` and `take(first_row)` for each page that holds a selected row, then
     `finish()`, which returns the buffers. `take` returns TAKE_PAGE (the next page comes), TAKE_DONE, TAKE_FULL

@@ -49,7 +49,8 @@ cdef class LeafBuffers(PageReader):
         cdef ps_error err
         cdef ps_nesting_level levels[254]  # 2 * PS_MAX_LEVEL
         if codec_settings is not None:
-            max_output, max_page, lsb_levels = codec_settings.max_output, codec_settings.max_page, codec_settings.lsb_levels
+            max_output = min(max_output, codec_settings.max_output)
+            max_page, lsb_levels = codec_settings.max_page, codec_settings.lsb_levels
             always_compressed = codec_settings.always_compressed
             self.codec, self.step = codec_settings.codec, codec_settings.step
             self.other_codec, self.other_prefix = codec_settings.decompress, codec_settings.prefix

@@ -16,7 +16,7 @@ import pytest
 from pageseek._core.page_tasks import PARALLEL
 
 import pageseek as ps
-from pageseek.scan import joined_groups, tables
+from pageseek.scan import joined_groups, scheduler, tables
 
 ROWS, GROUP = 4_000, 130
 CONDITIONS = [
@@ -49,7 +49,7 @@ class Spy:
                     self.single += 1
                 yield joint
 
-        as_one = joined_groups._read_as_one
+        as_one = joined_groups.read_joined
 
         def watched(*given: Any) -> Any:
             found = yield from as_one(*given)
@@ -57,7 +57,8 @@ class Spy:
             return found
 
         monkeypatch.setattr(tables, "joined", counted)
-        monkeypatch.setattr(joined_groups, "_read_as_one", watched)
+        for module in (tables, scheduler):
+            monkeypatch.setattr(module, "read_joined", watched)
 
 
 @pytest.fixture
@@ -212,6 +213,38 @@ def test_codes_that_stand_for_long_strings_are_not_joined(tmp_path: Path, spy: S
         rows += len(batch)
     assert rows == 6_000
     assert not spy.joined
+
+
+@pytest.mark.parametrize("string_type", ["string", "view"])
+@pytest.mark.parametrize("condition", [None, ps.col("text") != "x", ps.col("key") >= 0])
+def test_codes_that_stand_for_long_strings_behind_others_that_do_not(
+    tmp_path: Path, spy: Spy, one_by_one: Any, condition: Any, string_type: str
+) -> None:
+    """What the first row groups are like does not tell how much memory later ones take."""
+    path = tmp_path / "later.parquet"
+    schema = pa.schema({"key": pa.int64(), "text": pa.string()})
+    with pq.ParquetWriter(path, schema, use_dictionary=["text"]) as writer:
+        for i in range(320):
+            texts = (
+                [f"{i} " + "long" * 2_000] * 100 if i >= 60 else [f"{j:>100}" for j in range(100)]
+            )
+            writer.write_table(pa.table({"key": np.arange(100) + 100 * i, "text": texts}, schema))
+    how: dict[str, Any] = {"filter": condition, "string_type": string_type}
+    wanted = one_by_one(ps.read_table, path, **how)
+    for threads in (1, 2) if PARALLEL else (1,):
+        steps: list[ps.Progress] = []
+        scan = ps.scan(path, threads=threads, progress=steps.append, **how)
+        batches = []
+        for batch in scan.to_batches():
+            assert batch.nbytes <= 2 * joined_groups.MOST_OUTPUT
+            batches.append(batch)
+        found = pa.Table.from_batches(batches)
+        found.validate(full=True)
+        assert found.equals(wanted)
+        assert steps[-1].done == steps[-1].total == 320
+    assert told(path, condition, 1) == one_by_one(told, path, condition, 1)
+    assert spy.joined > 50
+    assert spy.failed or string_type == "view"  # of which each long string is copied once
 
 
 def test_what_is_damaged_is_told_as_of_its_own_row_group(

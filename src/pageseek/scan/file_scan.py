@@ -32,13 +32,10 @@ NO_PROOF = GroupProof(b"", b"")
 
 
 class Rows(NamedTuple):
-    """The rows of a row group that pass, and the arrays of each column. `failed`: of several row groups, what those behind these
-    rows ended with.
-    """
+    """The rows of a row group that pass, and the arrays of each column."""
 
     found: rows.RowRanges
     arrays: list[list[pa.Array]]
-    failed: Exception | None = None
 
 
 class FileScan:

@@ -2,7 +2,7 @@
 
 Row groups of one data page a column are joined. Their rows are counted from the first row of the first of them. The core decodes
 the chunks of a column one after the other into one array. A filter is evaluated for all of them at once. What fails here is read
-again row group by row group, which names the place.
+again row group by row group, which names the place; so is what becomes much larger than the footer lets expect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import decode as core
@@ -37,6 +36,7 @@ from pageseek.scan.steps import DecodePages, PageTask, Read, Reserve, ScanContex
 
 MOST_ROWS = 1 << 16  # of row groups that are joined
 MOST_BYTES = 4 << 20  # of memory that they take, about
+MOST_OUTPUT = 4 * MOST_BYTES  # of each buffer: later codes may stand for far more than those before
 SMALL_ROWS = MOST_ROWS // 4  # of a row group that is worth it
 _ANY = 1 << 62  # values of a page: those of a flat leaf are as many as its rows
 
@@ -136,36 +136,13 @@ def _is_small(
     return True
 
 
-def read_joined(scan: FileScan, groups: Sequence[GroupPlan], context: ScanContext) -> Steps[Rows]:
-    """The rows of joined row groups that pass, counted from the first row of the first one, and the arrays of each column. Rows
-    before a row group that fails are given.
-    """
-    found = yield from _read_as_one(scan, groups, context)
-    if found is not None:
-        return found
-    base = scan.file.first_row(groups[0].row_group)
-    pairs: list[npt.NDArray[np.int64]] = []
-    arrays: list[list[pa.Array]] = [[] for _ in scan.bound_request.columns]
-    failed: Exception | None = None
-    for group in groups:
-        try:
-            read = yield from scan.read(group, None, context)
-        except (PageseekError, OSError) as error:
-            if not pairs:
-                raise
-            failed = error
-            break
-        first = scan.file.first_row(group.row_group) - base
-        pairs.append(read.found.to_numpy() + first)
-        for some, more in zip(arrays, read.arrays, strict=True):
-            some += more
-    return Rows(rows.RowRanges(np.concatenate(pairs)), arrays, failed)
-
-
-def _read_as_one(
+def read_joined(
     scan: FileScan, groups: Sequence[GroupPlan], context: ScanContext
 ) -> Steps[Rows | None]:
-    """None if they have to be read one by one."""
+    """The rows of joined row groups that pass, counted from the first row of the first one, and the arrays of each column.
+
+    None if they have to be read one by one.
+    """
     file, bound_request, report = scan.file, scan.bound_request, context.report
     use = bound_request.leaves
     context.row_groups = len(scan.plan.groups)
@@ -303,6 +280,7 @@ class JoinedReader(GroupReader):
                 part.leaf_type.core,
                 leaf.max_def,
                 leaf.max_rep,
+                MOST_OUTPUT,
                 likely_rows=likely_rows(nbytes),
                 max_values=_ANY,
                 codec_settings=settings,

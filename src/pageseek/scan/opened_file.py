@@ -59,18 +59,14 @@ class OpenedFile:
             raise
         return self.table(group, read, lane)
 
-    def read_joined(
-        self, groups: Sequence[GroupPlan], lane: Lane
-    ) -> tuple[pa.Table | None, Exception | None]:
-        """The rows of row groups that are read as one, and what those behind these rows ended with."""
+    def read_joined(self, groups: Sequence[GroupPlan], lane: Lane) -> tuple[bool, pa.Table | None]:
+        """Whether row groups could be read as one, and their rows that pass."""
         try:
             read = self._scheduler.read_joined(self.scan, groups, lane)
         except Exception as error:
             self.scan.plan.name_in(error)
             raise
-        if read.failed is not None:
-            self.scan.plan.name_in(read.failed)
-        return self.table(groups[0], read, lane), read.failed
+        return read is not None, None if read is None else self.table(groups[0], read, lane)
 
     def table(self, group: GroupPlan, read: Rows, lane: Lane) -> pa.Table | None:
         """The rows that were read of a row group as a table; None if there are none."""

@@ -128,16 +128,13 @@ class Scheduler:
             return found
         return _rows(scan, group, left, lane, held)
 
-    def read_joined(self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane) -> Rows:
-        """The rows of row groups that are read as one."""
+    def read_joined(self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane) -> Rows | None:
+        """The rows of row groups that are read as one; None if they have to be read one by one."""
         try:
-            found = lane.run(read_joined(scan, groups, lane.context))
+            return lane.run(read_joined(scan, groups, lane.context))
         except PageseekError:
             scan.file.store.check()  # the bytes may be of another version
             raise
-        if found.failed is not None:
-            scan.file.store.check()
-        return found
 
     def begin(self, scan: FileScan) -> None:
         """Begin to read the row groups of a remote file while further files are opened: that saves a wave.

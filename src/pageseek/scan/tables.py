@@ -26,8 +26,9 @@ from pageseek.scan.limit_steps import LimitSteps
 from pageseek.scan.opened_file import OpenedFile
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.planned_files import PlannedFiles
-from pageseek.scan.request_sharing import FEWEST_RUNS, UNKNOWN_BYTES, fetch, runs
+from pageseek.scan.request_sharing import FEWEST_RUNS, UNKNOWN_BYTES, fetch, runs, weight
 from pageseek.scan.scheduler import Scheduler
+from pageseek.scan.steps import Steps
 from pageseek.scan.waves import UNDER_WAY, Member, in_waves, suits
 
 FEW_VALUES = 1 << 18  # one thread reads these before a second one has started
@@ -184,12 +185,14 @@ class TableReader:
                     if not begun:
                         report.files.read += 1
                         begun = True
-                    failed = None
                     with scheduler.working():
                         if len(joint.groups) > 1:
-                            table, failed = opened.read_joined(joint.groups, lane)
+                            done, table = opened.read_joined(joint.groups, lane)
                         else:
-                            table = opened.read(group, self._left, lane)
+                            done, table = True, opened.read(group, self._left, lane)
+                    if not done:
+                        yield from self._one_by_one(opened, joint.groups, lane)
+                        continue
                     report.step(len(joint.groups))
                     self._grew(table, joint.likely)
                     if table is not None:
@@ -197,8 +200,6 @@ class TableReader:
                             self._left -= table.num_rows
                         yield scan.plan, table
                     del table  # before the next one is made
-                    if failed is not None:
-                        raise failed
                 groups = groups[n:]
             if opened.unconfirmed:
                 lane.confirm()
@@ -212,6 +213,19 @@ class TableReader:
         if len(groups) < 2 or self._left is not None or self._narrow is not None:
             return [Joint([group], UNKNOWN_BYTES) for group in groups]
         return joined(scan, groups, lane.context, lambda: self._growth)
+
+    def _one_by_one(
+        self, opened: OpenedFile, groups: Sequence[GroupPlan], lane: Lane
+    ) -> Iterator[tuple[FilePlan, pa.Table]]:
+        """The tables of row groups that could not be read as one."""
+        for group in groups:
+            with self._scheduler.working():
+                table = opened.read(group, None, lane)
+            self._report.step()
+            self._grew(table, max(weight(opened.scan, group), 1))
+            if table is not None:
+                yield opened.scan.plan, table
+            del table  # before the next one is made
 
     def _grew(self, table: pa.Table | None, likely: int) -> None:
         """Learn how large a table is that was thought to take so many bytes."""
@@ -232,35 +246,34 @@ class TableReader:
                     except PageseekError:
                         opened.scan.file.store.check()  # the bytes may be of another version
                         raise
-                    failed = read.failed
-                    if failed is not None:
-                        opened.scan.file.store.check()
-                        opened.scan.plan.name_in(failed)
-                    table = opened.table(groups[0], read, lane)
+                    done = read is not None
+                    table = None if read is None else opened.table(groups[0], read, lane)
                     del read
                 except Exception as error:
                     opened.scan.plan.name_in(error)
                     raise
+                if not done:
+                    yield from self._one_by_one(opened, groups, lane)
                 if opened.done(len(groups)) and opened.unconfirmed:
                     lane.confirm()
+                if not done:
+                    continue
                 self._report.step(len(groups))
                 self._grew(table, joint.likely)
                 if table is not None:
                     yield opened.scan.plan, table
                 del table  # before the next one is made
-                if failed is not None:
-                    raise failed
         if self._failed is not None:
             raise self._failed
 
-    def _waves(self, files: Files, order: Order) -> Iterator[list[Member[Rows]]]:
+    def _waves(self, files: Files, order: Order) -> Iterator[list[Member[Rows | None]]]:
         """The row groups of all files, several at a time. `order` learns which they are.
 
         The footer tells how long values are as they are encoded. A few codes may stand for long strings, so that the first
         waves are small, and later ones as large as the tables before allow.
         """
         scheduler, report = self._scheduler, self._report
-        members: list[Member[Rows]] = []
+        members: list[Member[Rows | None]] = []
         size = 0
         for scan in files:
             if isinstance(scan, Exception):
@@ -272,6 +285,7 @@ class TableReader:
             for joint in self._joints(scan, scan.plan.groups, lane):
                 size += int(joint.likely * max(self._growth, 1.0))
                 order.append((opened, lane, joint))
+                steps: Steps[Rows | None]
                 if len(joint.groups) > 1:
                     steps = read_joined(scan, joint.groups, lane.context)
                 else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -62,7 +62,7 @@ class Member(Generic[T]):
     def __init__(self, lane: Lane, steps: Steps[T]) -> None:
         self._lane, self._steps = lane, steps
         self.pages: DecodePages | None = None
-        self._result: T | None = None
+        self._result: Any = None
         self._failed: Exception | None = None
 
     def go_on(self, answer: object) -> None:
@@ -83,8 +83,8 @@ class Member(Generic[T]):
         """What the steps returned, once; or raise the error that ended them."""
         if self._failed is not None:
             raise self._failed
-        result, self._result = self._result, None
-        assert result is not None
+        result: T = self._result
+        self._result = None
         return result
 
 
