@@ -124,7 +124,7 @@ static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     const size_t before = d->ready;
     PS_TRY(bring_entries(leaf, stop, err));
-    if (leaf->spec.range && d->checked && d->ready > before) {
+    if (leaf->spec.range && leaf->out_width && d->checked && d->ready > before) {
         const uint8_t *from = d->direct ? d->reader->data : d->values.data;
         d->checked = ps_convert_beyond(&leaf->spec, from + before * leaf->out_width, NULL,
                                        (int64_t)(d->ready - before)) < 0;
