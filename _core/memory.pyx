@@ -17,6 +17,7 @@ cdef extern from "pageseek.h" nogil:
     void ps_pool_kept(size_t *held, size_t *reclaimable)
     void ps_pool_open(double seconds, size_t limit)
     size_t ps_pool_trim(double seconds)
+    size_t ps_pool_lend(double seconds)
     void ps_pool_forked()
 
 
@@ -98,6 +99,14 @@ def trim(double seconds):
     cdef size_t left
     with nogil:
         left = ps_pool_trim(seconds)
+    return left
+
+
+def lend(double seconds):
+    """Make what has been kept for that many seconds reclaimable. Returns the bytes that are kept and are not."""
+    cdef size_t left
+    with nogil:
+        left = ps_pool_lend(seconds)
     return left
 
 

@@ -66,6 +66,9 @@ void ps_pool_open(double seconds, size_t limit);
 /* Frees what has been kept for that many seconds. Returns the bytes that are still kept, or SIZE_MAX where
  * another thread is inside the pool and nothing was done. */
 size_t ps_pool_trim(double seconds);
+/* Makes what has been kept for that many seconds reclaimable, and frees what is beyond the limit of these. Returns the bytes
+ * that are still kept and not reclaimable, or SIZE_MAX as above. */
+size_t ps_pool_lend(double seconds);
 /* Called in the child process after a fork: no other thread is inside the pool. */
 void ps_pool_forked(void);
 

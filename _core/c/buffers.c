@@ -158,6 +158,25 @@ static kept *let_go(ps_pool *pool, bool reclaimable, size_t most) {
     return gone;
 }
 
+/* Takes blocks out that were freed before a moment; those that are reclaimable only if `reclaimable`. */
+static kept *take_old(ps_pool *pool, uint64_t before, bool reclaimable) {
+    kept *gone = NULL;
+    for (size_t i = 0; i < POOL_SIZES; i++) {
+        for (kept **link = &pool->sizes[i]; *link;) {
+            kept *block = *link;
+            if (block->since > before || (block->reclaimable && !reclaimable)) {
+                link = &block->next;
+                continue;
+            }
+            *link = block->next;
+            *count_of(pool, block) -= block->size;
+            block->next = gone;
+            gone = block;
+        }
+    }
+    return gone;
+}
+
 /* Tells the system that it may take the pages of a block, but for the first one, which has our own words. */
 static bool lend(kept *block) {
 #if defined(MADV_FREE)
@@ -225,6 +244,13 @@ static void *pool_new(size_t size) {
     free_all(gone);
     if (found) return found;
     void *buffer = system_new(size);
+    if (!buffer &&
+        enter(pool)) { /* all that is kept may make room, where addresses are limited */
+        kept *all = take_old(pool, UINT64_MAX, true);
+        leave(pool);
+        free_all(all);
+        buffer = system_new(size);
+    }
     if (!buffer && enter(pool)) {
         pool->out -= size;
         leave(pool);
@@ -296,26 +322,27 @@ void ps_pool_open(double seconds, size_t limit) {
 size_t ps_pool_trim(double seconds) {
     ps_pool *pool = shared;
     const uint64_t now = now_ns(), age = (uint64_t)(seconds * 1e9);
-    const uint64_t before = now > age ? now - age : 0;
     if (!enter(pool)) return SIZE_MAX;
-    kept *gone = NULL;
-    for (size_t i = 0; i < POOL_SIZES; i++) {
-        for (kept **link = &pool->sizes[i]; *link;) {
-            kept *block = *link;
-            if (block->since > before) {
-                link = &block->next;
-                continue;
-            }
-            *link = block->next;
-            *count_of(pool, block) -= block->size;
-            block->next = gone;
-            gone = block;
-        }
-    }
+    kept *gone = take_old(pool, now > age ? now - age : 0, true);
     const size_t held = pool->held + pool->lent;
     if (now >= pool->open_until) pool->most = pool->out + held;
     leave(pool);
     free_all(gone);
+    return held;
+}
+
+size_t ps_pool_lend(double seconds) {
+    ps_pool *pool = shared;
+    const uint64_t now = now_ns(), age = (uint64_t)(seconds * 1e9);
+    if (!enter(pool)) return SIZE_MAX;
+    kept *old = take_old(pool, now > age ? now - age : 0, false);
+    const size_t held = pool->held;
+    leave(pool);
+    lend_or_free(pool, old);
+    if (now >= pool->open_until && enter(pool)) {
+        pool->most = pool->out + pool->held + pool->lent;
+        leave(pool);
+    }
     return held;
 }
 
@@ -359,6 +386,10 @@ void ps_pool_open(double seconds, size_t limit) {
     (void)seconds, (void)limit;
 }
 size_t ps_pool_trim(double seconds) {
+    (void)seconds;
+    return 0;
+}
+size_t ps_pool_lend(double seconds) {
     (void)seconds;
     return 0;
 }

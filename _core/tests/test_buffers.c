@@ -193,6 +193,31 @@ static void test_reclaimable(void) {
     ps_pool_reclaimable(0);
 }
 
+/* What has been kept for long enough is for the system; what does not fit there is freed. */
+static void test_lend(void) {
+    const size_t mib = (size_t)1 << 20;
+    size_t held, lent;
+    ps_pool_trim(0);
+    ps_pool_rest(0);
+    ps_pool_reclaimable(4 * mib);
+    ps_pool_open(60, SIZE_MAX);
+    uint8_t *first = ps_buffer_new(3 * mib), *second = ps_buffer_new(2 * mib);
+    ps_buffer_free(first, 3 * mib);
+    ps_buffer_free(second, 2 * mib);
+    CHECK_INT(ps_pool_lend(LONG_AGO), 5 * mib); /* not for so long */
+    ps_pool_kept(&held, &lent);
+    CHECK_INT(held, 5 * mib);
+    CHECK_INT(lent, 0);
+    CHECK_INT(ps_pool_lend(0), 0);
+    ps_pool_kept(&held, &lent);
+    CHECK_INT(held, 0);
+    CHECK(lent == 3 * mib || lent == 2 * mib);
+    CHECK_INT(ps_pool_lend(0), 0); /* again, with nothing to do */
+    ps_pool_open(0, 0);
+    ps_pool_reclaimable(0);
+    CHECK_INT(ps_pool_trim(0), 0);
+}
+
 static void *hammer(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
     uint8_t *held[8] = {0};
@@ -212,6 +237,7 @@ static void *hammer(void *seed) {
             memset(held[k], (int)k + 1, sizes[k]);
         }
         if (i % 500 == 0) ps_pool_trim(0);
+        if (i % 700 == 0) ps_pool_lend(0);
     }
     for (size_t k = 0; k < 8; k++) ps_buffer_free(held[k], sizes[k]);
     return (void *)wrong;
@@ -246,6 +272,7 @@ int main(void) {
     test_limit();
     test_taken();
     test_reclaimable();
+    test_lend();
     test_threads(true);
     test_threads(false);
 #endif

@@ -40,11 +40,48 @@ def no_longer_warm() -> None:
     assert warm._keeper is None
 
 
-def test_kept_while_scans_follow_one_another_and_given_back(path):
+@pytest.fixture(autouse=True)
+def as_at_first():
+    yield
+    memory.reclaimable(warm._limit())
+    memory.rest(warm.REST)
+
+
+def test_kept_while_scans_follow_one_another_then_for_the_system_to_take(path):
     ps.read_table(path, threads=2)  # and let go of
-    assert memory.trim(3600) > 1 << 20
+    kept, reclaimable = memory.kept()
+    assert kept - reclaimable > 1 << 20
     no_longer_warm()
-    assert memory.trim(3600) == 0
+    assert memory.kept() == (kept, kept)
+
+
+def test_a_single_row_group_is_enough(tmp_path):
+    """Of it, too, one thread finds its memory again."""
+    path = str(tmp_path / "f.parquet")
+    pq.write_table(
+        pa.table({"c": np.arange(1 << 21)}), path, use_dictionary=False, row_group_size=1 << 21
+    )
+    no_longer_warm()
+    memory.trim(0)
+    ps.read_table(path, threads=1)
+    assert memory.kept()[1] >= 8 << 21
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/statm"), reason="it is not known how many addresses are in use"
+)
+def test_what_is_kept_makes_room_where_addresses_are_limited():
+    code = """
+import resource
+from pageseek._core import memory
+import pageseek.base.memory
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), resource.RLIM_INFINITY))
+memory.Block(300 << 20)
+assert memory.kept()[1] >= 300 << 20
+memory.Block(350 << 20)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_one_thread_keeps_little(path):

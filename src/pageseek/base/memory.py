@@ -1,8 +1,8 @@
 """Memory of freed buffers, which is kept for the next buffers: while scans follow one another, and for seconds after. What a
 single thread frees is kept for its next row group until its scan ends.
 
-A few megabytes are always kept: enough for the pages of a lookup. The system would otherwise take and zero them each time. What a
-single thread frees after its scan is kept in a form that the system takes back when it is short of memory.
+A few megabytes are always kept: enough for the pages of a lookup. The system would otherwise take and zero them each time. After
+that, and at once where a single thread scans, memory is kept in a form that the system takes back when it is short of it.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ def _limit() -> int:
     return found // PART
 
 
+memory.reclaimable(_limit())
+
+
 def keep_warm() -> None:
     """Keep freed memory for the next seconds: several threads decode now, or have just done so."""
     global _until, _keeper
@@ -76,7 +79,6 @@ def kept() -> Iterator[None]:
         _scans += 1
         if time.monotonic() >= _until:
             memory.keep(SCAN, _limit())
-        memory.reclaimable(_limit())
     try:
         yield
     finally:
@@ -94,10 +96,10 @@ def _give_back() -> None:
         with _lock:
             if time.monotonic() >= _until:
                 memory.keep(0, 0)
-                if memory.trim(0) == 0:
+                if memory.lend(0) == 0:
                     _keeper = None
                     return
-        memory.trim(WARM)
+        memory.lend(WARM)
 
 
 def _forked() -> None:
