@@ -501,6 +501,7 @@ MECHANISMS = {
     "filter": "no row can pass this filter, whatever the file holds",
     "partition": "the values in the names of their folders prove that no row in them matches",
     "take": "none of their rows was asked for",
+    "deleted": "the table has deleted all of their rows",
     "no_rows": "there are no rows in them",
     "answered": "the statistics in the footer have the figures of them",
     "bounds": "by their bounds they hold nothing less, or greater, than what is known",

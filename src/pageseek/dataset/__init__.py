@@ -15,6 +15,9 @@
 | `kept_ends` | the same in a folder that processes share, and find again |
 | `sources` | what a path, a folder or a table object means: files, and the columns of all of them |
 | `lake_folders` | folders that are tables, opened at their current version |
-| `lake_tables` | tables of Delta Lake and Iceberg as files and columns |
+| `lake_tables` | objects of deltalake and pyiceberg as files and columns |
+| `delta_tables`, `iceberg_tables` | the same for each of them |
+| `table_files` | the record of such a table |
+| `deletes` | where the deleted rows of a file are listed |
 | `lake_places` | where the files of such a table lie |
 """

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.dataset.delta_tables import delta_table
+from pageseek.dataset.iceberg_tables import iceberg_table
 from pageseek.dataset.lake_places import Places
-from pageseek.dataset.lake_tables import Table, delta_table, foreign, iceberg_table
+from pageseek.dataset.table_files import Table, foreign
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.remote import RemoteStore

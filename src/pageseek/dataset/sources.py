@@ -20,7 +20,7 @@ from pageseek.storage.resolve import DEFAULT_RETRY
 from pageseek.storage.table_folders import REMEDY, TableFolder, Tables
 
 if TYPE_CHECKING:
-    from pageseek.dataset.lake_tables import Table
+    from pageseek.dataset.table_files import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
 from pageseek.prune import GroupProof, MechanismRun, ProofAccumulator, run_mechanisms
-from pageseek.scan.accounting import LIMIT, TAKE, account
+from pageseek.scan.accounting import account, cut_by
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.late_offsets import load_planned_offsets
 from pageseek.scan.plan import GroupPlan
@@ -74,7 +74,7 @@ def prune_pages(
         yield from load_planned_offsets(file, bound_request, found, report)
     if report.chunks is None:
         return found
-    cut = TAKE if request.selects_rows else LIMIT
+    cut = cut_by(request)
     costs = {}
     for group in pruned:
         told = left.get(group.row_group)

@@ -19,6 +19,7 @@ from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.scan.accounting import count_kept
 from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.deleted_rows import deleted_rows
 from pageseek.scan.file_pruning import prune_pages
 from pageseek.scan.late_offsets import load_planned_offsets
 from pageseek.scan.plan import FilePlan, GroupPlan
@@ -56,6 +57,7 @@ class FileScan:
     """
 
     __slots__ = (
+        "_deleted",
         "_proof",
         "begun",
         "bound_request",
@@ -79,6 +81,7 @@ class FileScan:
         self.source, self.file = source, file
         self.request, self.first_row = request, first_row
         self._proof: GroupProof | None = None
+        self._deleted: rows.RowRanges | None = None
         self.begun: dict[int, Future[Any]] = {}
 
     # -- prune ----------------------------------------------------------------------------------
@@ -94,6 +97,15 @@ class FileScan:
                     self.file, bound, request.options, STATISTICS in request.prune
                 )
         return self._proof
+
+    @property
+    def deleted(self) -> rows.RowRanges | None:
+        """The rows of the file that its table has deleted; None where it has deleted none."""
+        if not self.source.deletes:
+            return None
+        if self._deleted is None:
+            self._deleted = deleted_rows(self.source, self.file.num_rows)
+        return self._deleted
 
     def prune_pages(self, groups: Sequence[GroupPlan], report: Report) -> Steps[list[GroupPlan]]:
         """The row groups with the rows that no mechanism rules out; without those that have none."""
@@ -130,6 +142,8 @@ class FileScan:
                 ):  # else only the limit has cut them
                     first = file.first_row(number)
                     ranges = request.asked(self.source.name, self.first_row, first, total)
+                    if self.deleted:
+                        ranges -= self.deleted.slice(first, first + total).shift(-first)
                     matching = _NO_ROWS
                 report.restart(file.name, number, None, None, ranges.num_rows - before)
             try:

@@ -9,7 +9,7 @@ from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.predicate.bound import BoundConst
 from pageseek.prune import STATISTICS
-from pageseek.scan.accounting import FILTER, LIMIT, NO_ROWS, PARTITION, TAKE, last_proof
+from pageseek.scan.accounting import DELETED, FILTER, LIMIT, NO_ROWS, PARTITION, TAKE, last_proof
 from pageseek.scan.batched_file import BatchedFile, PrunedFiles
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.plan import GroupPlan
@@ -29,6 +29,7 @@ def ranges_by_footer(
     by_folders: bool,
     steps: Sequence[tuple[str, bytes]] = (),
     catalogs: Sequence[tuple[str, rows.RowRanges]] = (),
+    deleted: rows.RowRanges | None = None,
 ) -> dict[int, rows.RowRanges]:
     """The rows of each row group that the footer leaves.
 
@@ -46,6 +47,8 @@ def ranges_by_footer(
         Each mechanism that has pruned, and `may` as it left it. Empty: statistics alone have.
     catalogs : sequence of (str, RowRanges)
         The rows of the file that catalogs leave.
+    deleted : RowRanges, optional
+        The rows of the file that its table has deleted.
     """
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
@@ -67,10 +70,19 @@ def ranges_by_footer(
     if len(ranges) + denied < len(counts):
         report.row_groups.prune(NO_ROWS, len(counts) - len(ranges) - denied)
     request = bound_request.request
-    if request.selects_rows or catalogs:
+    if request.selects_rows or catalogs or deleted:
         begin = list(accumulate(counts, initial=0))
+        if deleted:
+            alive = {
+                i: before - deleted.slice(begin[i], begin[i + 1]).shift(-begin[i])
+                for i, before in ranges.items()
+            }
+            ranges = _narrowed(ranges, alive, DELETED, report)
         if request.selects_rows:
-            asked = {i: request.asked(source.name, first_row, begin[i], counts[i]) for i in ranges}
+            asked = {
+                i: before & request.asked(source.name, first_row, begin[i], counts[i])
+                for i, before in ranges.items()
+            }
             ranges = _narrowed(ranges, asked, TAKE, report)
         for name, said in catalogs:
             found = {
@@ -112,7 +124,7 @@ def plan_by_footer(
     homogeneous, first = batched_file.homogeneous, batched_file.first
     account, stop = report.chunks is not None, first + len(counts)
     # the report tells whether row groups without rows had statistics; the table of footers does not
-    if 0 in counts:
+    if 0 in counts or (source.deletes and any(passes)):
         return None
     if request.selects_rows:
         if request.asked(source.name, first_row, 0, batched_file.num_rows):

@@ -1,0 +1,67 @@
+"""What a table says of the deleted rows of a file: where they are listed. Nothing is read before a scan wants rows of the file."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from pageseek.base.records import dataclass
+from pageseek.storage import Source
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """A bitmap of the numbers of deleted rows.
+
+    Attributes
+    ----------
+    source : Source, optional
+        The file that has it from byte `offset` on; None if the table has it itself, in `data`.
+    length : int
+        Its bytes, as its format counts them.
+    num_rows : int, optional
+        How many rows it deletes, as the table says.
+    form : str
+        "delta" (the Delta protocol, Deletion Vector Format) or "puffin" (Puffin specification, deletion-vector-v1).
+    """
+
+    source: Source | None
+    offset: int
+    length: int
+    data: bytes | None
+    num_rows: int | None
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class PositionDeletes:
+    """A Parquet file of deleted rows: the columns `file_path` and `pos` (Iceberg specification, Position Delete Files).
+
+    Attributes
+    ----------
+    source : Source
+        The file.
+    path : str
+        The data file, as the table spells it.
+    """
+
+    source: Source
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityDeletes:
+    """A Parquet file of values: rows that have them are deleted (Iceberg specification, Equality Delete Files).
+
+    Attributes
+    ----------
+    source : Source
+        The file.
+    fields : tuple of int
+        The field ids of the columns that are compared.
+    """
+
+    source: Source
+    fields: tuple[int, ...]
+
+
+Deletes: TypeAlias = DeletionVector | PositionDeletes | EqualityDeletes

@@ -1,0 +1,116 @@
+"""Tables of Delta Lake, by the public methods of `deltalake`, which is not imported here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.dataset.lake_places import Places, delta_options
+from pageseek.dataset.table_files import Table, foreign, plain_type
+from pageseek.storage.hive import Partitions
+from pageseek.storage.redact import secrets_of, shown_path
+from pageseek.storage.resolve import Source
+from pageseek.storage.retry import RetryPolicy
+
+# features that readers must know: we do, or they change nothing in how files are read
+_DELTA_FEATURES = frozenset(
+    ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
+     "v2Checkpoint", "vacuumProtocolCheck")
+)  # fmt: skip
+
+
+def delta_table(
+    table: Any,
+    options: Mapping[str, Any] | None,
+    retry_policy: RetryPolicy,
+    root: Source | None = None,
+    shown: str | None = None,
+    copied: bool = False,
+) -> Table:
+    """What a `deltalake.DeltaTable` says.
+
+    `root`: its folder, if the table was opened for that, and `shown` the name of the folder. `copied`: it was opened by a
+    copy of the log alone.
+    """
+    shown = str(table.table_uri) if shown is None else shown
+    where = f"Delta table {shown}"
+    told = secrets_of(dict(getattr(table, "_storage_options", None) or options or {}))
+    with foreign(where, "deltalake", told):
+        _refuse_features(table, where, copied)
+        fields = table.schema()
+        schema = pa.schema(
+            fields.to_arrow() if hasattr(fields, "to_arrow") else fields.to_pyarrow()
+        )
+        schema = pa.schema([pa.field(f.name, plain_type(f.type), f.nullable) for f in schema])
+        folders = pa.schema([schema.field(key) for key in table.metadata().partition_columns])
+        if options is None:
+            options = delta_options(getattr(table, "_storage_options", None))
+        places = Places(where, lambda _: options, retry_policy)
+        base = places.source(str(table.table_uri).rstrip("/"), ()) if root is None else root
+        folder = base.path.rstrip("/") + "/"
+        if base.filesystem is None:
+            folder = base.path.rstrip(os.sep) + os.sep
+        elif root is None or not base.path:
+            folder = folder.lstrip("/")
+        actions = pa.table(table.get_add_actions(flatten=True))
+        values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
+        shared: dict[Partitions, Partitions] = {}
+        sources = []
+        for i, path in enumerate(actions["path"].to_pylist()):
+            path = unquote(path)  # as the log spells it
+            said = tuple([(f.name, column[i]) for f, column in zip(folders, values, strict=True)])
+            said = shared.setdefault(said, said)
+            if urlsplit(path).scheme:
+                sources.append(places.source(path, said))
+            else:
+                sources.append(Source(folder + path, base.filesystem, None, said, retry_policy))
+        what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
+    return Table(tuple(sources), schema, folders, what=what)
+
+
+def _refuse_features(table: Any, where: str, copied: bool) -> None:
+    features = set(table.protocol().reader_features or ())
+    unknown = sorted(features - _DELTA_FEATURES)
+    if unknown:
+        raise UnsupportedError(f"{where}: its readers have to know {', '.join(unknown)}")
+    mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
+    if mode != "none":
+        raise UnsupportedError(f"{where}: column mapping by {mode} is not supported")
+    if "deletionVectors" in features:
+        _refuse_vectors(table, where, copied)
+
+
+def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:
+    if name not in actions.column_names:  # every file has null there
+        return [pa.scalar(None, kind)] * len(actions)
+    column = actions[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return list(column.cast(kind))
+
+
+def _refuse_vectors(table: Any, where: str, copied: bool) -> None:
+    listed = getattr(table, "deletion_vectors", None)
+    if listed is None:
+        raise UnsupportedError(
+            f"{where}: it may have deletion vectors, which this version of deltalake does not tell of"
+        )
+    many = "some"
+    try:
+        found = listed()
+        rows = sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(found))
+        many = str(rows)
+    except Exception:
+        if not copied:
+            raise
+        rows = 1  # there are some: their files were looked for, and are missing beside a copied log
+    if rows:
+        raise UnsupportedError(
+            f"{where}: {many} of its files have deletion vectors, which are not supported: "
+            "purge them (REORG TABLE ... APPLY (PURGE))"
+        )

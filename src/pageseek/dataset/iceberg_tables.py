@@ -1,0 +1,114 @@
+"""Tables of Iceberg, by the public methods of `pyiceberg`, which is not imported here."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.dataset.lake_places import Places
+from pageseek.dataset.table_files import Table, foreign, plain_type
+from pageseek.storage.hive import Partitions
+from pageseek.storage.redact import secrets_of
+
+
+def iceberg_table(scan: Any, places: Places, where: str, version: str = "") -> Table:
+    """What a scan of `pyiceberg` says. `where`: the table, in errors. `version`: the file of its metadata, for `explain`."""
+    told = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
+    with foreign(where, "pyiceberg", secrets_of(told)):
+        return _iceberg(scan, places, where, version)
+
+
+def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
+    metadata = getattr(scan, "table_metadata", None)
+    if getattr(scan, "limit", None) is not None or type(scan.row_filter).__name__ != "AlwaysTrue":
+        raise UnsupportedError(
+            f"{where}: the scan has a filter or a limit of its own; give them to pageseek instead"
+        )
+    projected = scan.projection()
+    arrow = projected.as_arrow()
+    schema = pa.schema([f.with_type(plain_type(f.type)) for f in arrow])
+    mapping = metadata.name_mapping() if metadata is not None else None
+    aliases = {field.field_id: tuple(field.names) for field in mapping or ()}
+    ids = []
+    for field in projected.fields:
+        if getattr(field, "initial_default", None) is not None:
+            raise UnsupportedError(
+                f"{where}: column {field.name!r} has a default for files without it, which is not supported"
+            )
+        ids.append((field.name, field.field_id, aliases.get(field.field_id, ())))
+    names = {number: name for name, number, _ in ids}
+    specs = metadata.specs() if metadata is not None else {}
+    shared: dict[Any, Partitions] = {}
+    sources, folders = [], {}
+    inside: dict[str, tuple[tuple[str, int], ...]] = {}
+    for task in scan.plan_files():
+        file = task.file
+        if task.delete_files:
+            raise UnsupportedError(
+                f"{where}: rows of {file.file_path} are deleted by delete files, which are not supported: "
+                "rewrite its data files (rewrite_data_files)"
+            )
+        if file.file_format.name != "PARQUET":
+            raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
+        said: Partitions = ()
+        nested: list[tuple[str, int]] = []
+        spec = specs.get(file.spec_id)
+        for place, field in enumerate(spec.fields if spec is not None else ()):
+            if str(field.transform) != "identity":
+                continue
+            name = names.get(field.source_id)
+            if name is None:
+                path = projected.find_column_name(field.source_id)
+                if path is not None and file.partition[place] is not None:
+                    nested.append((path, field.source_id))
+                continue
+            kind = schema.field(name).type
+            told = file.partition[place]
+            if kind == pa.float64() and told is not None:
+                told = _unrounded(told, file, field.source_id)
+            value = _value(told, kind, f"{file.file_path}: column {name!r}")
+            said = (*said, (name, value))
+            folders[name] = pa.field(name, kind)
+        same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
+        sources.append(places.source(file.file_path, same, encoded=False))
+        if nested:
+            inside[sources[-1].name] = tuple(nested)
+    snapshot = _snapshot(scan, metadata)
+    what = f"{where}: {version}{snapshot}"
+    columns = pa.schema(list(folders.values()))
+    return Table(tuple(sources), schema, columns, tuple(ids), tuple(inside.items()), what)
+
+
+def _snapshot(scan: Any, metadata: Any) -> str:
+    number = getattr(scan, "snapshot_id", None) or getattr(metadata, "current_snapshot_id", None)
+    return "no snapshot" if number is None else f"snapshot {number}"
+
+
+def _unrounded(value: float, file: Any, field: int) -> float:
+    """A double for a partition, which pyiceberg's compiled decoder rounds to 32 bits; the bounds of the column have it whole."""
+    low, high = ((of or {}).get(field) for of in (file.lower_bounds, file.upper_bounds))
+    if low is None or low != high or len(low) != 8:
+        return value
+    whole: float = struct.unpack("<d", low)[0]
+    return value if whole == value else whole  # it has the sign of a zero
+
+
+def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
+    """The value of a partition for Arrow. Manifests have times as numbers, in the unit of their type."""
+    t = pa.types
+    try:
+        if value is not None and (t.is_timestamp(kind) or t.is_time(kind)):
+            value = int(value)
+        elif isinstance(value, UUID):
+            value = value.bytes
+        if isinstance(kind, pa.BaseExtensionType):
+            return pa.ExtensionScalar.from_storage(kind, pa.scalar(value, kind.storage_type))
+        return pa.scalar(value, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise UnsupportedError(
+            f"{where}: its partition says {value!r}, which is no {kind}: {error}"
+        ) from error

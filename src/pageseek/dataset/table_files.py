@@ -1,0 +1,65 @@
+"""What a table of Delta Lake or Iceberg says of its files and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from pageseek.base.errors import PageseekError, UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.storage.redact import cleaned
+from pageseek.storage.resolve import Source
+
+ColumnId = tuple[str, int, tuple[str, ...]]  # name, field id, names in files that have no ids
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The files of one version of a table, and how they are read. `ids`: the field ids of its columns, if files have them."""
+
+    sources: tuple[Source, ...]
+    schema: pa.Schema
+    folders: pa.Schema
+    ids: tuple[ColumnId, ...] = ()
+    # names of files -> fields inside of columns whose values the partition has: path, field id
+    inside: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    what: str = ""  # the table and its version, as `explain` names them
+
+
+@contextmanager
+def foreign(
+    where: str, package: str, secrets: Iterable[str], remedy: str = "", hidden: str = ""
+) -> Iterator[None]:
+    """Turn errors of a table's package into ours; those of the system stay. `hidden`: a text that is left out of them."""
+    try:
+        yield
+    except (PageseekError, OSError):
+        raise
+    except BaseException as error:
+        # a panic in Rust is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        text = str(error).replace(hidden, "") if hidden else str(error)
+        said = cleaned(text, secrets) or type(error).__name__
+        raise UnsupportedError(
+            f"{where}: {package} cannot tell which files it has: {said}{remedy}"
+        ) from None
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type with 32-bit offsets, as readers give it by default."""
+    t = pa.types
+    if t.is_large_string(kind) or kind == pa.string_view():
+        return pa.string()
+    if t.is_large_binary(kind) or kind == pa.binary_view():
+        return pa.binary()
+    if t.is_struct(kind):
+        return pa.struct([f.with_type(plain_type(f.type)) for f in kind])
+    if t.is_map(kind):
+        key, item = (f.with_type(plain_type(f.type)) for f in (kind.key_field, kind.item_field))
+        return pa.map_(key, item)
+    if t.is_list(kind) or t.is_large_list(kind):
+        return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
+    return kind
