@@ -162,6 +162,9 @@ def scan(
     sources, dataset_schema = with_schema(found, partitioning, schema)
     if dataset_schema is not None:
         request = replace(request, dataset_schema=dataset_schema)
+    if found.table is not None:  # its timestamps are microseconds, and moments
+        options = request.options._replace(int96_unit="us", int96_utc=True)
+        request = replace(request, options=options)
     return Scan(Sources.of(sources), request, progress, found.origin)
 
 

@@ -131,19 +131,51 @@ def features(action: dict[str, Any], name: str) -> None:
         }  # fmt: skip
 
 
-def test_delta_deletion_vectors_are_refused(tmp_path: Path) -> None:
+def test_delta_vector_in_the_log(tmp_path: Path) -> None:
     def edit(action: dict[str, Any]) -> None:
         features(action, "deletionVectors")
-        if "add" in action:  # one row, written into the log itself
+        if "add" in action:  # six rows
             action["add"]["deletionVector"] = {
-                "storageType": "i",
-                "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-                "sizeInBytes": 44, "cardinality": 1,
+                "storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+                "sizeInBytes": 44, "cardinality": 6,
             }  # fmt: skip
 
     table = edited(tmp_path, edit)
-    with pytest.raises(ps.UnsupportedError, match="deletion vectors"):
-        ps.scan(table)
+    left = [i for i in range(40) if i not in (3, 4, 7, 11, 18, 29)]
+    assert ps.read_table(table)["a"].to_pylist() == left
+    assert ps.scan(str(tmp_path)).filter("a < 12").count_rows() == 8
+    assert ps.scan(table).aggregate([("a", "max"), "count"]).to_pylist() == [
+        {"a_max": 39, "count": 34}
+    ]
+    plan = pickle.loads(pickle.dumps(ps.scan(table).plan()))
+    assert sum(batch.num_rows for batch in plan.execute()) == 34
+    with pytest.raises(ps.UnsupportedError, match="has a deletion vector"):
+        ps.index.attach(table.file_uris()[0], table=table, distinct=["a"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"cardinality": 5}, "it deletes 6 rows, and 5 by the log"),
+        ({"sizeInBytes": 43}, "deletion vector in the log of the table"),
+        ({"storageType": "x"}, "of kind 'x'"),
+        ({"pathOrInlineDv": "wi5b"}, "3 bytes are too few"),
+        ({"pathOrInlineDv": "wi5b\\"}, "describes a deletion vector"),
+        ({"storageType": "u", "pathOrInlineDv": "short"}, "describes a deletion vector"),
+    ],
+)
+def test_delta_vectors_that_mean_nothing(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+    def edit(action: dict[str, Any]) -> None:
+        features(action, "deletionVectors")
+        if "add" in action:
+            said = {
+                "storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+                "sizeInBytes": 44, "cardinality": 6,
+            }  # fmt: skip
+            action["add"]["deletionVector"] = said | changes
+
+    with pytest.raises((ps.CorruptFileError, ps.UnsupportedError), match=why):
+        ps.read_table(edited(tmp_path, edit))
 
 
 def test_delta_vectors_that_are_possible_and_not_there(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.dataset.lake_folders import chosen_log, current_metadata
+from pageseek.dataset.delta_log import chosen_log
+from pageseek.dataset.lake_folders import current_metadata
 from pageseek.storage.table_folders import kind_here
 from support.opened import open_metadata
 
@@ -308,8 +309,7 @@ def test_a_log_that_says_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "copied#"])
-def test_deletion_vectors_are_refused(tmp_path: Path, name: str) -> None:
-    """Their file is not there, which deltalake says in its own way."""
+def test_the_file_of_a_deletion_vector_is_missing(tmp_path: Path, name: str) -> None:
     root = tmp_path / name
     deltalake.write_deltalake(str(tmp_path / "t"), pa.table({"a": list(range(40))}))
     os.rename(tmp_path / "t", root)
@@ -329,7 +329,12 @@ def test_deletion_vectors_are_refused(tmp_path: Path, name: str) -> None:
     log.write_text("\n".join(map(json.dumps, actions)))
     for checksum in (root / "_delta_log").glob("*.crc"):
         checksum.unlink()
-    with pytest.raises(ps.UnsupportedError, match="deletion"):
+    file = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    with pytest.raises(FileNotFoundError, match=file):
+        ps.read_table(root)
+    (root / "ab").mkdir()
+    (root / file).write_bytes(b"\1" + bytes(44))
+    with pytest.raises(ps.CorruptFileError, match=f"{file} at byte 1: it has 0 bytes there"):
         ps.read_table(root)
 
 

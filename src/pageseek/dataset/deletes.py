@@ -10,26 +10,25 @@ from pageseek.storage import Source
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
-    """A bitmap of the numbers of deleted rows.
+    """A bitmap of the numbers of deleted rows (Delta protocol, Deletion Vector Format; Puffin specification, deletion-vector-v1).
 
     Attributes
     ----------
     source : Source, optional
-        The file that has it from byte `offset` on; None if the table has it itself, in `data`.
+        The file that has it; None if the table has it itself, in `data`.
+    offset : int
+        Where it begins in the file: with its length, which is followed by the bitmap and a checksum.
     length : int
-        Its bytes, as its format counts them.
-    num_rows : int, optional
+        Bytes of the bitmap, its magic number included.
+    num_rows : int
         How many rows it deletes, as the table says.
-    form : str
-        "delta" (the Delta protocol, Deletion Vector Format) or "puffin" (Puffin specification, deletion-vector-v1).
     """
 
     source: Source | None
     offset: int
     length: int
     data: bytes | None
-    num_rows: int | None
-    form: str
+    num_rows: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.dataset.deletes import Deletes
+from pageseek.dataset.delta_log import DeltaLog, deletion_vector
 from pageseek.dataset.lake_places import Places, delta_options
 from pageseek.dataset.table_files import Table, foreign, plain_type
 from pageseek.storage.hive import Partitions
@@ -30,18 +33,16 @@ def delta_table(
     retry_policy: RetryPolicy,
     root: Source | None = None,
     shown: str | None = None,
-    copied: bool = False,
 ) -> Table:
     """What a `deltalake.DeltaTable` says.
 
-    `root`: its folder, if the table was opened for that, and `shown` the name of the folder. `copied`: it was opened by a
-    copy of the log alone.
+    `root`: its folder, if the table was opened for that, perhaps by a copy of the log alone; and `shown` the name of the folder.
     """
     shown = str(table.table_uri) if shown is None else shown
     where = f"Delta table {shown}"
     told = secrets_of(dict(getattr(table, "_storage_options", None) or options or {}))
     with foreign(where, "deltalake", told):
-        _refuse_features(table, where, copied)
+        _refuse_features(table, where)
         fields = table.schema()
         schema = pa.schema(
             fields.to_arrow() if hasattr(fields, "to_arrow") else fields.to_pyarrow()
@@ -61,19 +62,27 @@ def delta_table(
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
         shared: dict[Partitions, Partitions] = {}
         sources = []
+        vectors: dict[str, Any] = {}
+        if "deletionVectors" in (table.protocol().reader_features or ()):
+            log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
+            vectors = log.vectors(table.version())
         for i, path in enumerate(actions["path"].to_pylist()):
             path = unquote(path)  # as the log spells it
             said = tuple([(f.name, column[i]) for f, column in zip(folders, values, strict=True)])
             said = shared.setdefault(said, said)
+            deletes: tuple[Deletes, ...] = ()
+            if path in vectors:
+                deletes = (deletion_vector(vectors[path], folder, base, places, where),)
             if urlsplit(path).scheme:
-                sources.append(places.source(path, said))
+                sources.append(replace(places.source(path, said), deletes=deletes))
             else:
-                sources.append(Source(folder + path, base.filesystem, None, said, retry_policy))
+                files = base.filesystem
+                sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
         what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
     return Table(tuple(sources), schema, folders, what=what)
 
 
-def _refuse_features(table: Any, where: str, copied: bool) -> None:
+def _refuse_features(table: Any, where: str) -> None:
     features = set(table.protocol().reader_features or ())
     unknown = sorted(features - _DELTA_FEATURES)
     if unknown:
@@ -81,8 +90,6 @@ def _refuse_features(table: Any, where: str, copied: bool) -> None:
     mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
     if mode != "none":
         raise UnsupportedError(f"{where}: column mapping by {mode} is not supported")
-    if "deletionVectors" in features:
-        _refuse_vectors(table, where, copied)
 
 
 def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:
@@ -92,25 +99,3 @@ def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scala
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return list(column.cast(kind))
-
-
-def _refuse_vectors(table: Any, where: str, copied: bool) -> None:
-    listed = getattr(table, "deletion_vectors", None)
-    if listed is None:
-        raise UnsupportedError(
-            f"{where}: it may have deletion vectors, which this version of deltalake does not tell of"
-        )
-    many = "some"
-    try:
-        found = listed()
-        rows = sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(found))
-        many = str(rows)
-    except Exception:
-        if not copied:
-            raise
-        rows = 1  # there are some: their files were looked for, and are missing beside a copied log
-    if rows:
-        raise UnsupportedError(
-            f"{where}: {many} of its files have deletion vectors, which are not supported: "
-            "purge them (REORG TABLE ... APPLY (PURGE))"
-        )

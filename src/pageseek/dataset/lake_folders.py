@@ -13,20 +13,20 @@ import posixpath
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.dataset.delta_log import chosen_log, names_here, whole_file
 from pageseek.dataset.delta_tables import delta_table
 from pageseek.dataset.iceberg_tables import iceberg_table
 from pageseek.dataset.lake_places import Places
 from pageseek.dataset.table_files import Table, foreign
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
-from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import DEFAULT_RETRY, Source
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.table_folders import DELTA, ENDS, LOG, METADATA, REMEDY, TableFolder
@@ -36,11 +36,6 @@ SIDE_BY_SIDE = 16  # files of a log that are copied at a time
 MOST_METADATA = 1 << 30  # bytes of an Iceberg table's metadata, decompressed
 _PLAIN = re.compile(r"[\w ./-]+", re.ASCII)  # paths that deltalake takes as they are
 
-_checkpoint = re.compile(
-    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[\w-]+)?\.(?:parquet|json)"
-)
-_entry = re.compile(rf"\d{{20}}\.json|{_checkpoint.pattern}")
-_sidecar = re.compile(r"_sidecars/[\w.-]+\.parquet")
 _numbers = tuple(map(re.compile, (r"v(\d+)", r"(\d+)-.+")))
 
 
@@ -58,15 +53,6 @@ def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
         f"{folder.name}: this folder is a table of {folder.kind}, which {package} opens, and that is not installed: "
         f'pip install "pageseek[{extra}]"; {REMEDY}'
     )
-
-
-def _whole(source: Source) -> bytes:
-    """All bytes of a file. Those of a small remote file came as it was opened."""
-    with closing(source.open()) as store:
-        tail = store.tail if isinstance(store, RemoteStore) else None
-        came = 0 if tail is None else len(tail)
-        first = store.read([(0, store.size - came)])[0] if store.size > came else b""
-        return bytes(first) + bytes(tail or b"")
 
 
 # -- Delta Lake -----------------------------------------------------------------------------------
@@ -90,7 +76,7 @@ def _delta(
         told = secrets_of(dict(options or {}))
         with foreign(where, "deltalake", told, f"; {REMEDY}", at if copied else ""):
             opened = DeltaTable(at)
-        return delta_table(opened, options, retry_policy, root, folder.name, copied)
+        return delta_table(opened, options, retry_policy, root, folder.name)
 
 
 def _bring_log(folder: TableFolder, root: Source, to: str) -> None:
@@ -98,48 +84,18 @@ def _bring_log(folder: TableFolder, root: Source, to: str) -> None:
     os.makedirs(os.path.join(to, LOG, "_sidecars"))
     if folder.filesystem is None:
         log = os.path.join(folder.path, LOG)
-        names = {name: os.path.join(log, name) for name in _names_here(log)}
+        names = {name: os.path.join(log, name) for name in names_here(log)}
     else:
         start = f"{folder.path.rstrip('/')}/{LOG}/".lstrip("/")
         names = {path.lstrip("/")[len(start) :]: path for path in folder.files}
 
     def bring(name: str) -> None:
-        data = _whole(Source(names[name], root.filesystem, retry_policy=root.retry_policy))
+        data = whole_file(Source(names[name], root.filesystem, retry_policy=root.retry_policy))
         with open(os.path.join(to, LOG, name), "wb") as file:
             file.write(data)
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         list(pool.map(bring, chosen_log(names)))
-
-
-def _names_here(log: str) -> Iterator[str]:
-    """The names below a local log."""
-    yield from os.listdir(log)
-    sidecars = os.path.join(log, "_sidecars")
-    if os.path.isdir(sidecars):
-        yield from (f"_sidecars/{name}" for name in os.listdir(sidecars))
-
-
-def chosen_log(names: Iterable[str]) -> list[str]:
-    """Those of the names below `_delta_log/` that the newest version needs: the newest checkpoint that is whole, and all
-    that came after it.
-    """
-    found = list(names)
-    newest = -1
-    parts: dict[tuple[int, int], int] = {}
-    for name in found:
-        if (one := _checkpoint.fullmatch(name)) is None:
-            continue
-        version, of = int(one[1]), int(one[3] or 1)
-        parts[version, of] = parts.get((version, of), 0) + 1
-        if one[3] is None or parts[version, of] == of:
-            newest = max(newest, version)
-    return [
-        name
-        for name in found
-        if (_entry.fullmatch(name) and int(name[:20]) >= newest)
-        or (newest >= 0 and _sidecar.fullmatch(name))
-    ]
 
 
 # -- Iceberg --------------------------------------------------------------------------------------
@@ -163,7 +119,7 @@ def _iceberg(
         files = {posixpath.basename(path): path for path in folder.files}
 
     def read(name: str) -> bytes:
-        return _whole(Source(files[name], folder.filesystem, retry_policy=retry_policy))
+        return whole_file(Source(files[name], folder.filesystem, retry_policy=retry_policy))
 
     hint = read(HINT).decode(errors="replace") if HINT in files else None
     try:
@@ -291,4 +247,4 @@ class _Input(NamedTuple):
 
     def open(self, seekable: bool = True) -> io.BytesIO:
         """The file, whole."""
-        return io.BytesIO(_whole(self.source))
+        return io.BytesIO(whole_file(self.source))

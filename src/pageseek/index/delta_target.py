@@ -80,6 +80,11 @@ class DeltaEnd(TableEnd):
             raise ValueError(
                 f"{source.name}: version {table.version()} of {self.table} has no such file"
             )
+        if sources[mine[0]].deletes:
+            raise UnsupportedError(
+                f"{self.table}: {source.name} has a deletion vector, which transactions of deltalake cannot give to another file: "
+                "purge the table before (REORG TABLE ... APPLY (PURGE))"
+            )
         self._action = self._actions()[mine[0]]
         self._partitions = {
             name: _text(name, value)

@@ -44,6 +44,7 @@ async def table_async(sources: Sources, request: Request) -> pa.Table | None:
         len(sources) != 1
         or not sources.far
         or request.dataset_schema is not None
+        or sources[0].deletes
         or request.selects_rows
         or request.row_number is not None
         or REGISTRY.catalogs

@@ -7,10 +7,14 @@ from typing import Any
 
 from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError
+from pageseek.dataset.deletes import DeletionVector
+from pageseek.scan.deletion_vectors import vector_rows
 from pageseek.storage import Source
 
 # by the class of the record: what finds the rows of a file that it deletes
-_READERS: dict[type[Any], Callable[[Source, Any], rows.RowRanges]] = {}
+_READERS: dict[type[Any], Callable[[Source, Any], rows.RowRanges]] = {
+    DeletionVector: lambda _, vector: vector_rows(vector),
+}
 
 
 def deleted_rows(source: Source, num_rows: int) -> rows.RowRanges:

@@ -372,6 +372,7 @@ class PointReads:
             or len(sources) != 1
             or sources.far
             or sources[0].data is not None
+            or sources[0].deletes
             or request.filter is None
             or request.selects_rows
             or request.row_number is not None

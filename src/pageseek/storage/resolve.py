@@ -37,10 +37,9 @@ class Source:
     filesystem: Files | None = None
     data: bytes | None = None
     partitions: Partitions = field(default=(), compare=False)  # columns with one value in all rows
-    deletes: tuple[Any, ...] = field(
-        default=(), compare=False
-    )  # what its table says of deleted rows
     retry_policy: RetryPolicy = field(default=DEFAULT_RETRY, compare=False)
+    # what its table says of deleted rows
+    deletes: tuple[Any, ...] = field(default=(), compare=False)
 
     def open(self, known: Known | None = None) -> Store:
         """The file. `known`: what there is of it from before, which a remote store can confirm in one request."""
