@@ -11,6 +11,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.dataset.spelling import (
+    ByCase,
     has_structs,
     own_path,
     respelled,
@@ -72,44 +73,51 @@ SPELLED = struct(A=I, b=struct(C=I, D=I))
 )
 def test_fields_are_spelled_at_any_depth(around: Any) -> None:
     node = node_of(around(OTHER))
-    made = respelled_node(node, around(INNER))
+    made = respelled_node(node, ByCase(around(INNER)))
     assert made.field.type.equals(
-        respelled_node(node_of(around(SPELLED)), around(INNER)).field.type
+        respelled_node(node_of(around(SPELLED)), ByCase(around(INNER))).field.type
     )
     assert [n.name for n in made.leaf_nodes()][-3:] == ["A", "C", "D"]
     assert [n.leaf for n in made.leaf_nodes()] == [n.leaf for n in node.leaf_nodes()]
     own = node_of(around(INNER))
-    assert respelled_node(own, around(INNER)) is own
-    assert respelled_node(node, I) is node
+    assert respelled_node(own, ByCase(around(INNER))) is own
+    assert respelled_node(node, ByCase(I)) is node
 
 
 def test_a_path_is_as_the_file_spells_it() -> None:
     node = node_of(OTHER)
-    assert own_path(node, INNER, ["A"], "t") == ("a",)
-    assert own_path(node, INNER, ["b", "C"], "t") == ("B", "c")
-    assert own_path(node, INNER, ["b", "none"], "t") == ("B", "none")
-    assert own_path(node, INNER, ["none", "C"], "t") == ("none", "C")
-    assert own_path(node, INNER, [], "t") == ()
+    assert own_path(node, ByCase(INNER), ["A"], "t") == ("a",)
+    assert own_path(node, ByCase(INNER), ["b", "C"], "t") == ("B", "c")
+    assert own_path(node, ByCase(INNER), ["b", "none"], "t") == ("B", "none")
+    assert own_path(node, ByCase(INNER), ["none", "C"], "t") == ("none", "C")
+    assert own_path(node, ByCase(INNER), [], "t") == ()
     listed, mapped = node_of(pa.list_(OTHER)), node_of(pa.map_(pa.string(), OTHER))
-    assert own_path(listed, pa.list_(INNER), ["element", "b", "C"], "t") == ("element", "B", "c")
-    assert own_path(listed, pa.list_(INNER), ["b", "C"], "t") == ("B", "c")
-    assert own_path(mapped, pa.map_(pa.string(), INNER), ["value", "A"], "t") == ("value", "a")
+    assert own_path(listed, ByCase(pa.list_(INNER)), ["element", "b", "C"], "t") == (
+        "element",
+        "B",
+        "c",
+    )
+    assert own_path(listed, ByCase(pa.list_(INNER)), ["b", "C"], "t") == ("B", "c")
+    assert own_path(mapped, ByCase(pa.map_(pa.string(), INNER)), ["value", "A"], "t") == (
+        "value",
+        "a",
+    )
 
 
 def test_fields_that_differ_in_case_alone_spell_nothing() -> None:
     node = node_of(struct(aB=I, c=I))
-    assert respelled_node(node, struct(AB=I, ab=I, C=I)) is node
+    assert respelled_node(node, ByCase(struct(AB=I, ab=I, C=I))) is node
 
 
 def test_a_field_that_may_be_several_of_the_file_is_told_and_keeps_its_name() -> None:
     node, kind = node_of(pa.list_(struct(aB=I, Ab=I, C=I))), pa.list_(struct(ab=I, c=I))
-    assert list(undecided_fields(node, kind)) == [("ab", ["aB", "Ab"])]
-    assert not list(undecided_fields(node, pa.list_(struct(aB=I, c=I))))
-    made = respelled_node(node, kind)
+    assert list(undecided_fields(node, ByCase(kind))) == [("ab", ["aB", "Ab"])]
+    assert not list(undecided_fields(node, ByCase(pa.list_(struct(aB=I, c=I)))))
+    made = respelled_node(node, ByCase(kind))
     assert made.field.type.value_type.names == ["aB", "Ab", "c"]
     with pytest.raises(ps.UnsupportedError, match="t, field 'ab' may be 'aB' or 'Ab', which"):
-        own_path(node, kind, ["ab"], "t")
-    assert own_path(node, kind, ["element", "c"], "t") == ("element", "C")
+        own_path(node, ByCase(kind), ["ab"], "t")
+    assert own_path(node, ByCase(kind), ["element", "c"], "t") == ("element", "C")
 
 
 def test_types_with_structs() -> None:

@@ -183,23 +183,6 @@ def test_delta_vectors_that_are_possible_and_not_there(tmp_path: Path) -> None:
     assert ps.read_table(table)["a"].to_pylist() == list(range(40))
 
 
-def test_delta_column_mapping_is_refused(tmp_path: Path) -> None:
-    def edit(action: dict[str, Any]) -> None:
-        features(action, "columnMapping")
-        if "metaData" in action:
-            action["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
-            schema = json.loads(action["metaData"]["schemaString"])
-            for i, field in enumerate(schema["fields"], 1):
-                field["metadata"] = {
-                    "delta.columnMapping.id": i, "delta.columnMapping.physicalName": field["name"],
-                }  # fmt: skip
-            action["metaData"]["schemaString"] = json.dumps(schema)
-
-    table = edited(tmp_path, edit)
-    with pytest.raises(ps.UnsupportedError, match="column mapping by name"):
-        ps.scan(table)
-
-
 # -- Iceberg --------------------------------------------------------------------------------------
 
 pytest.importorskip("pyiceberg")
@@ -310,13 +293,52 @@ def test_iceberg_scans(iceberg: Any) -> None:
             ps.scan(own)
 
 
-def test_iceberg_renamed_fields_of_structs_are_refused(catalog: Any) -> None:
-    table = catalog.create_table("n.s", schema=ICE.select(["id", "s"]).schema)
-    table.append(ICE.select(["id", "s"]))
-    with table.update_schema() as change:
-        change.rename_column(("s", "u"), "w")
-    with pytest.raises(ps.UnsupportedError, match="inside 's'"):
-        ps.read_table(table)
+def test_iceberg_fields_of_structs_renamed_swapped_dropped_and_added(catalog: Any) -> None:
+    inner = pa.struct([("u", pa.int64()), ("v", pa.int64()), ("gone", pa.string())])
+    schema = pa.schema(
+        [
+            ("id", pa.int64()), ("s", inner), ("l", pa.list_(inner)), ("m", pa.map_(pa.string(), inner)),
+            ("deep", pa.struct([("l", pa.list_(pa.struct([("t", inner)])))])),
+        ]
+    )  # fmt: skip
+    table = catalog.create_table("n.s", schema=schema)
+    one = {"u": 1, "v": 2, "gone": "x"}
+    two = {"u": None, "v": 5, "gone": None}
+    rows = [
+        {"id": 1, "s": one, "l": [one, two], "m": {"a": one}, "deep": {"l": [{"t": one}, {"t": None}]}},
+        {"id": 2, "s": None, "l": None, "m": {"b": two}, "deep": {"l": []}},
+    ]  # fmt: skip
+    table.append(pa.Table.from_pylist(rows, schema))
+    places = [("s",), ("l", "element"), ("m", "value"), ("deep", "l", "element", "t")]
+    for place in places:
+        with table.update_schema(allow_incompatible_changes=True) as change:
+            change.rename_column((*place, "u"), "w")
+            change.delete_column((*place, "gone"))
+        with table.update_schema(allow_incompatible_changes=True) as change:
+            change.rename_column((*place, "v"), "u")
+        with table.update_schema(allow_incompatible_changes=True) as change:
+            change.rename_column((*place, "w"), "v")
+            from pyiceberg.types import IntegerType
+
+            change.add_column((*place, "gone"), IntegerType())  # another one of the same name
+    ours, expected = ps.read_table(table), table.scan().to_arrow()
+    assert ours.to_pylist() == expected.cast(ours.schema).to_pylist()
+    assert ours["s"].to_pylist()[0] == {"v": 1, "u": 2, "gone": None}
+    assert ours["l"].to_pylist()[0][1] == {"v": None, "u": 5, "gone": None}
+    assert ours["deep"].to_pylist()[0] == {
+        "l": [{"t": {"v": 1, "u": 2, "gone": None}}, {"t": None}]
+    }
+    assert ps.read_table(table, filter="s.u = 2")["id"].to_pylist() == [1]
+    assert ps.read_table(table, filter="s.v = 2").num_rows == 0
+    assert ps.read_table(table, filter="s.gone is null")["id"].to_pylist() == [1, 2]
+    assert ps.read_table(table, filter="s.gone = 1").num_rows == 0
+    assert ps.read_table(table, columns=["s.u", "id"], filter="s.v = 1").to_pylist() == [
+        {"s": {"u": 2}, "id": 1}
+    ]
+    assert ps.read_table(table, columns=["s.gone"]).to_pylist() == [
+        {"s": {"gone": None}}, {"s": None}
+    ]  # fmt: skip
+    assert ps.read_table(table, filter=ps.col("l.u").any() == 5)["id"].to_pylist() == [1]
 
 
 def test_iceberg_delete_files_are_refused(iceberg: Any, monkeypatch: pytest.MonkeyPatch) -> None:

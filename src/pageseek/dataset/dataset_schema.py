@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -23,6 +23,19 @@ from pageseek.predicate.literal import Number
 Path = tuple[str, ...]
 
 
+class TableField(NamedTuple):
+    """A field of a table, and how files have it.
+
+    `id`: the field id by which files have it, -1: by names alone. `aliases`: its names in files without ids. `children`: fields of a
+    struct; the element of a list; key and value of a map.
+    """
+
+    name: str
+    id: int
+    aliases: tuple[str, ...] = ()
+    children: tuple[TableField, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetSchema:
     """The columns that the files of a dataset are read as."""
@@ -31,8 +44,7 @@ class DatasetSchema:
     given: pa.Schema | None = None  # all columns that there are; None: those of the files
     # columns of a filter whose meaning depends on their types in all files
     tested: pa.Schema | None = None
-    # top-level columns: name, the field id by which files have it, its names in files without ids
-    ids: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
+    fields: tuple[TableField, ...] = ()  # of a table whose files may call its columns otherwise
     # top-level columns that files may spell in another case
     spelling: tuple[str, ...] = ()
     # the types of those that have structs, whose fields may be spelled so, too

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.dataset.dataset_schema import TableField
 from pageseek.dataset.deletes import Deletes
 from pageseek.dataset.delta_log import DeltaLog, deletion_vector
 from pageseek.dataset.lake_places import Places, delta_options
@@ -25,6 +27,9 @@ _DELTA_FEATURES = frozenset(
     ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
      "v2Checkpoint", "vacuumProtocolCheck")
 )  # fmt: skip
+
+
+_MAPPING = "delta.columnMapping"
 
 
 def delta_table(
@@ -79,7 +84,32 @@ def delta_table(
                 files = base.filesystem
                 sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
         what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
-    return Table(tuple(sources), schema, folders, what=what)
+        mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
+        mapped = () if mode == "none" else _mapped(json.loads(fields.to_json()), mode == "id")
+    return Table(tuple(sources), schema, folders, mapped, what=what)
+
+
+def _mapped(kind: Any, by_ids: bool) -> tuple[TableField, ...]:
+    """The fields of a type of the log's schema (Delta protocol, Schema Serialization Format and Column Mapping): by their ids, or
+    by the names that they have in files.
+    """
+    if not isinstance(kind, Mapping):
+        return ()
+    if kind["type"] == "array":
+        return (TableField("element", -1, (), _mapped(kind["elementType"], by_ids)),)
+    if kind["type"] == "map":
+        key, value = (_mapped(kind[name], by_ids) for name in ("keyType", "valueType"))
+        return TableField("key", -1, (), key), TableField("value", -1, (), value)
+    made = []
+    for field in kind["fields"]:
+        told, name = field.get("metadata", {}), field["name"]
+        inside = _mapped(field["type"], by_ids)
+        if by_ids:
+            made.append(TableField(name, int(told[f"{_MAPPING}.id"]), (), inside))
+        else:
+            own = told.get(f"{_MAPPING}.physicalName", name)
+            made.append(TableField(name, -1, (own,), inside))
+    return tuple(made)
 
 
 def _refuse_features(table: Any, where: str) -> None:
@@ -87,9 +117,6 @@ def _refuse_features(table: Any, where: str) -> None:
     unknown = sorted(features - _DELTA_FEATURES)
     if unknown:
         raise UnsupportedError(f"{where}: its readers have to know {', '.join(unknown)}")
-    mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
-    if mode != "none":
-        raise UnsupportedError(f"{where}: column mapping by {mode} is not supported")
 
 
 def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:

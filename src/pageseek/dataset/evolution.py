@@ -14,9 +14,18 @@ import pyarrow as pa
 from pageseek.base.errors import NoColumnError, UnsupportedError
 from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
-from pageseek.dataset.field_ids import columns_in_partitions, names_by_case, names_by_ids
+from pageseek.dataset.field_ids import (
+    Mapped,
+    by_ids,
+    columns_in_partitions,
+    names_by_case,
+    names_by_ids,
+    nested,
+)
 from pageseek.dataset.folder_columns import Fill, FolderNames
 from pageseek.dataset.spelling import (
+    ByCase,
+    FieldNames,
     ambiguous,
     own_path,
     respelled_node,
@@ -53,12 +62,17 @@ class SchemaMapping:
         self._names = Names(file, options)
         self._folders = FolderNames(dataset_schema, partitions)
         self._own, self._undecided = None, dict[str, list[str]]()
-        if dataset_schema.ids:
+        spelled: dict[str, FieldNames] = {
+            name: ByCase(kind) for name, kind in dataset_schema.spelled_types
+        }
+        if dataset_schema.fields:
             self._own = names_by_ids(file, dataset_schema)
+            ids = by_ids(file, dataset_schema)
+            spelled = {field.name: Mapped(field, ids) for field in nested(dataset_schema.fields)}
         elif dataset_schema.spelling:
             self._own = names_by_case(file, dataset_schema.spelling)
             self._undecided = undecided(_names(file), dataset_schema.spelling)
-        self._kinds = self._spelled_here(dict(dataset_schema.spelled_types))
+        self._kinds = self._spelled_here(spelled)
         self._in_partitions = columns_in_partitions(file, dataset_schema)
 
     # -- names of filters ------------------------------------------------------------------------
@@ -110,16 +124,13 @@ class SchemaMapping:
             )
         return given.field(top)
 
-    def _spelled_here(self, kinds: dict[str, pa.DataType]) -> dict[str, tuple[Node, pa.DataType]]:
-        """The columns in which this file spells fields of structs in another way, by their names in the dataset.
-
-        `kinds`: their types in the dataset.
-        """
-        if not kinds:
+    def _spelled_here(self, spelled: dict[str, FieldNames]) -> dict[str, tuple[Node, FieldNames]]:
+        """The columns in which this file calls fields of structs in another way, by their names in the dataset."""
+        if not spelled:
             return {}
         file, tree, found = self._file, self._file.schema_tree, {}
         counts = Counter(_names(file))
-        for name, kind in kinds.items():
+        for name, inside in spelled.items():
             own = name if self._own is None else self._own.get(name)
             if own is None or counts[own] != 1:
                 continue
@@ -127,10 +138,8 @@ class SchemaMapping:
             if tree.flat_leaf(index) is not None:
                 continue
             node = file.node(index, self._options)
-            if node.field.type == kind:
-                continue
-            if any(undecided_fields(node, kind)) or respelled_node(node, kind) is not node:
-                found[name] = node, kind
+            if any(undecided_fields(node, inside)) or respelled_node(node, inside) is not node:
+                found[name] = node, inside
         return found
 
     def _where(self, name: str) -> str:
@@ -141,12 +150,12 @@ class SchemaMapping:
         """A path as this file spells it."""
         top = top_of(path, self._kinds)
         if top is not None:
-            node, kind = self._kinds[top]
+            node, spelled = self._kinds[top]
             if path[0] == top:
-                path = (top, *own_path(node, kind, path[1:], self._where(top)))
+                path = (top, *own_path(node, spelled, path[1:], self._where(top)))
             else:
                 inside = path[0][len(top) + 1 :].split(".")
-                own = own_path(node, kind, inside, self._where(top))
+                own = own_path(node, spelled, inside, self._where(top))
                 path = (".".join((top, *own)), *path[1:])
         return self._own_top(path)
 

@@ -1,16 +1,27 @@
-"""Columns of a file under other names than in the dataset: by their field ids, or by the case of their names."""
+"""Columns of a file under other names than in the dataset: by their field ids, by names of the table's own, or by the case of
+their names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.dataset.dataset_schema import DatasetSchema
+from pageseek.dataset.dataset_schema import DatasetSchema, TableField
 from pageseek.dataset.spelling import respelled
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.types import Options
+from pageseek.format.nesting import Node
+
+_UNNAMED = "\0"  # begins the name of a field of a file that is none of the table
+
+
+def has_ids(file: FileMetadata) -> bool:
+    """Whether the columns of a file have field ids."""
+    tree = file.schema_tree
+    return any(tree.field(i).element.field_id >= 0 for i in range(tree.num_fields))
 
 
 def names_by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str | None]:
@@ -19,32 +30,83 @@ def names_by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str,
     Raises
     ------
     UnsupportedError
-        Inside a struct a field has another name than in the dataset, or the names of a file without ids mean nothing.
+        The names of a file without ids mean nothing.
     """
-    tree = file.schema_tree
-    there: dict[int, str] = {}
-    for i in range(tree.num_fields):
-        top = tree.field(i)
-        if top.element.field_id >= 0:
-            there[top.element.field_id] = top.name
-    if there:
-        own = {name: there.get(number) for name, number, _ in dataset_schema.ids}
-        for name, inside in own.items():
-            if inside is not None and dataset_schema.given is not None:
-                index = tree.field_index(inside)
-                if tree.flat_leaf(index) is None:
-                    field = file.node(index, Options()).field
-                    _check_inside(file.name, dataset_schema.given.field(name), field)
-        return own
-    if not any(aliases for _, _, aliases in dataset_schema.ids):
+    tree, fields = file.schema_tree, dataset_schema.fields
+    if by_ids(file, dataset_schema):
+        there: dict[int, str] = {}
+        for i in range(tree.num_fields):
+            top = tree.field(i)
+            if top.element.field_id >= 0:
+                there[top.element.field_id] = top.name
+        return {field.name: there.get(field.id) for field in fields}
+    if not any(field.aliases for field in fields):
         raise UnsupportedError(
             f"{file.name}: its columns have no field ids, and the table has no mapping of names"
         )
     names = {tree.field(i).name for i in range(tree.num_fields)}
     return {
-        name: next((alias for alias in aliases if alias in names), None)
-        for name, _, aliases in dataset_schema.ids
+        field.name: next((alias for alias in field.aliases if alias in names), None)
+        for field in fields
     }
+
+
+def by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> bool:
+    """Whether the fields of a file are found by their ids; else by names."""
+    return any(field.id >= 0 for field in dataset_schema.fields) and has_ids(file)
+
+
+class Mapped(NamedTuple):
+    """How a table calls the fields inside a field of a file: see FieldNames.
+
+    `by_ids`: whether they are found by ids; else by names of the table's own.
+    """
+
+    field: TableField
+    by_ids: bool
+
+    def names(self, node: Node) -> list[str]:
+        """See FieldNames."""
+        found = self._found(node)
+        return [
+            _UNNAMED + child.name if field is None else field.name
+            for child, field in zip(node.children, found, strict=True)
+        ]
+
+    def children(self, node: Node) -> Sequence[Mapped | None]:
+        """See FieldNames."""
+        if node.kind == "struct":
+            return [None if one is None else Mapped(one, self.by_ids) for one in self._found(node)]
+        inside = self.field.children
+        if len(inside) != len(node.children):
+            return [None] * len(node.children)
+        return [Mapped(one, self.by_ids) for one in inside]
+
+    def undecided(self, node: Node) -> dict[str, list[str]]:
+        """See FieldNames: an id means one field."""
+        return {}
+
+    def missing(self, name: str) -> str:
+        """See FieldNames."""
+        return _UNNAMED + name  # the file may have another field of this name
+
+    def _found(self, node: Node) -> list[TableField | None]:
+        """The field of the table for each field of a struct."""
+        if self.by_ids:
+            ids = {field.id: field for field in self.field.children}
+            return [ids.get(_id(child.field)) for child in node.children]
+        own = {child.name for child in node.children}
+        names = {}
+        for field in self.field.children:
+            alias = next((alias for alias in field.aliases if alias in own), None)
+            if alias is not None:
+                names[alias] = field
+        return [names.get(child.name) for child in node.children]
+
+
+def nested(fields: Sequence[TableField]) -> Iterator[TableField]:
+    """Those that have fields inside."""
+    return (field for field in fields if field.children)
 
 
 def names_by_case(file: FileMetadata, spelling: Sequence[str]) -> dict[str, str | None] | None:
@@ -55,31 +117,8 @@ def names_by_case(file: FileMetadata, spelling: Sequence[str]) -> dict[str, str 
     return None if names == own else dict(zip(names, own, strict=True))
 
 
-def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:
-    """Refuse fields inside a column whose names and ids do not belong together as they do in the table."""
-    t = pa.types
-    if t.is_struct(given.type) and t.is_struct(own.type):
-        names = {_id(field): field.name for field in given.type}
-        ids = {field.name: _id(field) for field in given.type}
-        for field in own.type:
-            number = _id(field)
-            renamed = number is not None and names.get(number, field.name) != field.name
-            if renamed or ids.get(field.name, number) != number:
-                raise UnsupportedError(
-                    f"{name}: inside {given.name!r} the field {field.name!r} has another name in the table, or "
-                    "another field has that name there: renamed fields of structs are not supported"
-                )
-            if field.name in ids:
-                _check_inside(name, given.type.field(field.name), field)
-    elif t.is_map(given.type) and t.is_map(own.type):
-        _check_inside(name, given.type.key_field, own.type.key_field)
-        _check_inside(name, given.type.item_field, own.type.item_field)
-    elif t.is_list(given.type) and t.is_list(own.type):
-        _check_inside(name, given.type.value_field, own.type.value_field)
-
-
-def _id(field: pa.Field) -> bytes | None:
-    return (field.metadata or {}).get(b"PARQUET:field_id")
+def _id(field: pa.Field) -> int:
+    return int((field.metadata or {}).get(b"PARQUET:field_id", -1))
 
 
 def columns_in_partitions(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str]:

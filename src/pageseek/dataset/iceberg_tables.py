@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.dataset.dataset_schema import TableField
 from pageseek.dataset.lake_places import Places
 from pageseek.dataset.table_files import Table, foreign, plain_type
 from pageseek.storage.hive import Partitions
@@ -32,15 +34,13 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     arrow = projected.as_arrow()
     schema = pa.schema([f.with_type(plain_type(f.type)) for f in arrow])
     mapping = metadata.name_mapping() if metadata is not None else None
-    aliases = {field.field_id: tuple(field.names) for field in mapping or ()}
-    ids = []
+    fields = _fields(projected, _aliases(mapping or ()))
     for field in projected.fields:
         if getattr(field, "initial_default", None) is not None:
             raise UnsupportedError(
                 f"{where}: column {field.name!r} has a default for files without it, which is not supported"
             )
-        ids.append((field.name, field.field_id, aliases.get(field.field_id, ())))
-    names = {number: name for name, number, _ in ids}
+    names = {field.id: field.name for field in fields}
     specs = metadata.specs() if metadata is not None else {}
     shared: dict[Any, Partitions] = {}
     sources, folders = [], {}
@@ -80,7 +80,30 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     snapshot = _snapshot(scan, metadata)
     what = f"{where}: {version}{snapshot}"
     columns = pa.schema(list(folders.values()))
-    return Table(tuple(sources), schema, columns, tuple(ids), tuple(inside.items()), what)
+    return Table(tuple(sources), schema, columns, fields, tuple(inside.items()), what)
+
+
+def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:
+    """The names of fields in files without ids, at any depth, by id (Iceberg specification, Name Mapping Serialization)."""
+    found = {}
+    for field in mapping:
+        if field.field_id is not None:
+            found[field.field_id] = tuple(field.names)
+        found |= _aliases(field.fields)
+    return found
+
+
+def _fields(kind: Any, aliases: Mapping[int, tuple[str, ...]]) -> tuple[TableField, ...]:
+    """The fields inside a schema or a type of pyiceberg."""
+    # a type has the field of its elements, of its keys and values, or fields
+    inside = [getattr(kind, name, None) for name in ("element_field", "key_field", "value_field")]
+    found = [field for field in inside if field is not None] or getattr(kind, "fields", ())
+    return tuple([
+        TableField(
+            one.name, one.field_id, aliases.get(one.field_id, ()), _fields(one.field_type, aliases)
+        )
+        for one in found
+    ])  # fmt: skip
 
 
 def _snapshot(scan: Any, metadata: Any) -> str:

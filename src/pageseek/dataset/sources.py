@@ -111,7 +111,9 @@ def with_schema(
                 "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
             )
         inside = dict(lake.inside)
-        return lake.sources, DatasetSchema(lake.folders, lake.schema, ids=lake.ids, inside=inside)
+        return lake.sources, DatasetSchema(
+            lake.folders, lake.schema, fields=lake.fields, inside=inside
+        )
     files = found.sources
     if not files:
         raise ValueError("the source is an empty list: no file to read")

@@ -1,10 +1,11 @@
-"""Names of fields that a file spells in another case than its dataset, at any depth."""
+"""Names of fields that a file has otherwise than its dataset, at any depth: in another case, or by ids (field_ids.py)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -77,30 +78,89 @@ def ambiguous(where: str, several: Sequence[str]) -> UnsupportedError:
     )
 
 
-def undecided_fields(node: Node, kind: pa.DataType) -> Iterator[tuple[str, list[str]]]:
-    """As `undecided`, of the fields of structs at any depth of a field of a file. `kind`: its type in the dataset."""
-    yield from _undecided_in(node, kind).items()
-    for child, below in zip(node.children, _children(node, kind), strict=True):
+class FieldNames(Protocol):
+    """How the dataset calls the fields inside a field of a file."""
+
+    def names(self, node: Node) -> list[str]:
+        """The names of the fields of a struct."""
+        ...
+
+    def children(self, node: Node) -> Sequence[FieldNames | None]:
+        """The same of each node below one; None where the dataset has nothing there."""
+        ...
+
+    def undecided(self, node: Node) -> dict[str, list[str]]:
+        """Names that may be one of several fields of a struct, as the file has them."""
+        ...
+
+    def missing(self, name: str) -> str:
+        """The name to look for where no field of a struct is called so."""
+        ...
+
+
+class ByCase:
+    """Names that differ in case alone. `kind`: the type of the field in the dataset."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+
+    def names(self, node: Node) -> list[str]:
+        """See FieldNames."""
+        own, kind = [child.name for child in node.children], self._kind
+        if not pa.types.is_struct(kind):
+            return own
+        spelling = [field.name for field in kind]
+        folded = {name.lower() for name in spelling}
+        return own if len(folded) < len(spelling) else respelled(own, spelling)
+
+    def children(self, node: Node) -> Sequence[ByCase | None]:
+        """See FieldNames."""
+        kind = self._kind
+        if node.kind == "struct" and pa.types.is_struct(kind):
+            places = map(kind.get_field_index, self.names(node))
+            return [ByCase(kind.field(at).type) if at >= 0 else None for at in places]
+        if node.kind == "map" and pa.types.is_map(kind):
+            return [ByCase(kind.key_type), ByCase(kind.item_type)]
+        if node.kind == "list" and any(isinstance(kind, one) for one, _ in _LISTS):
+            return [ByCase(kind.value_type)]
+        return [None] * len(node.children)
+
+    def undecided(self, node: Node) -> dict[str, list[str]]:
+        """See FieldNames."""
+        if node.kind != "struct" or not pa.types.is_struct(self._kind):
+            return {}
+        spelling = [field.name for field in self._kind]
+        if len({name.lower() for name in spelling}) < len(spelling):
+            return {}
+        return undecided([child.name for child in node.children], spelling)
+
+    def missing(self, name: str) -> str:
+        """See FieldNames."""
+        return name
+
+
+def undecided_fields(node: Node, spelled: FieldNames) -> Iterator[tuple[str, list[str]]]:
+    """As `undecided`, of the fields of structs at any depth of a field of a file."""
+    yield from spelled.undecided(node).items()
+    for child, below in zip(node.children, spelled.children(node), strict=True):
         if below is not None:
             yield from undecided_fields(child, below)
 
 
-def respelled_node(node: Node, kind: pa.DataType) -> Node:
-    """A field of a file with the fields of its structs spelled as in a type of the dataset; `node` itself if they are.
+def respelled_node(node: Node, spelled: FieldNames) -> Node:
+    """A field of a file with the fields of its structs called as in the dataset; `node` itself if they are.
 
-    The type may have other fields. Two of its fields that differ in case alone spell nothing. Where one may be several of the
-    file, these keep their names.
+    The dataset may have other fields. Where one may be several of the file, these keep their names.
     """
-    kinds = _children(node, kind)
+    below = spelled.children(node)
     children = tuple(
-        [respelled_node(c, k) if k else c for c, k in zip(node.children, kinds, strict=True)]
+        [respelled_node(c, b) if b else c for c, b in zip(node.children, below, strict=True)]
     )
     if node.kind == "struct":
-        names = _names(node, kind)
         children = tuple(
             [
                 c if c.name == name else replace(c, field=c.field.with_name(name))
-                for c, name in zip(children, names, strict=True)
+                for c, name in zip(children, spelled.names(node), strict=True)
             ]
         )
     if all(new is old for new, old in zip(children, node.children, strict=True)):
@@ -109,24 +169,24 @@ def respelled_node(node: Node, kind: pa.DataType) -> Node:
     return replace(node, children=children, field=node.field.with_type(made))
 
 
-def own_path(node: Node, kind: pa.DataType, path: Sequence[str], where: str) -> tuple[str, ...]:
-    """A path below a field, spelled as in the dataset, as the file spells it. `where`: what errors call the column."""
+def own_path(node: Node, spelled: FieldNames, path: Sequence[str], where: str) -> tuple[str, ...]:
+    """A path below a field, as the dataset has it, as the file has it. `where`: what errors call the column."""
     if not path or not node.children:
         return tuple(path)
-    kinds = _children(node, kind)
+    below = spelled.children(node)
     if node.kind != "struct":  # a path goes through elements with or without naming them
-        for child, below in zip(node.children, kinds, strict=True):
-            if below is not None and child.name == path[0]:
-                return (path[0], *own_path(child, below, path[1:], where))
-        last = kinds[-1]
+        for child, one in zip(node.children, below, strict=True):
+            if one is not None and child.name == path[0]:
+                return (path[0], *own_path(child, one, path[1:], where))
+        last = below[-1]
         return tuple(path) if last is None else own_path(node.children[-1], last, path, where)
-    if several := _undecided_in(node, kind).get(path[0]):
+    if several := spelled.undecided(node).get(path[0]):
         raise ambiguous(f"{where}, field {path[0]!r}", several)
-    for child, below, name in zip(node.children, kinds, _names(node, kind), strict=True):
+    for child, one, name in zip(node.children, below, spelled.names(node), strict=True):
         if name == path[0]:
-            rest = path[1:] if below is None else own_path(child, below, path[1:], where)
+            rest = path[1:] if one is None else own_path(child, one, path[1:], where)
             return (child.name, *rest)
-    return tuple(path)
+    return (spelled.missing(path[0]), *path[1:])
 
 
 def has_structs(kind: pa.DataType) -> bool:
@@ -136,41 +196,6 @@ def has_structs(kind: pa.DataType) -> bool:
     if pa.types.is_map(kind):  # its entries are one, too
         return has_structs(kind.key_type) or has_structs(kind.item_type)
     return any(has_structs(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _names(node: Node, kind: pa.DataType) -> list[str]:
-    """The names of the fields of a struct as a type of the dataset spells them."""
-    own = [child.name for child in node.children]
-    if not pa.types.is_struct(kind):
-        return own
-    spelling = [field.name for field in kind]
-    return (
-        own
-        if len({name.lower() for name in spelling}) < len(spelling)
-        else respelled(own, spelling)
-    )
-
-
-def _undecided_in(node: Node, kind: pa.DataType) -> dict[str, list[str]]:
-    """As `undecided`, of the fields of a struct."""
-    if node.kind != "struct" or not pa.types.is_struct(kind):
-        return {}
-    spelling = [field.name for field in kind]
-    if len({name.lower() for name in spelling}) < len(spelling):
-        return {}
-    return undecided([child.name for child in node.children], spelling)
-
-
-def _children(node: Node, kind: pa.DataType) -> list[pa.DataType | None]:
-    """For each node below one its type in the dataset; None where there is none."""
-    if node.kind == "struct" and pa.types.is_struct(kind):
-        places = map(kind.get_field_index, _names(node, kind))
-        return [kind.field(at).type if at >= 0 else None for at in places]
-    if node.kind == "map" and pa.types.is_map(kind):
-        return [kind.key_type, kind.item_type]
-    if node.kind == "list" and any(isinstance(kind, one) for one, _ in _LISTS):
-        return [kind.value_type]
-    return [None] * len(node.children)
 
 
 def _type(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:

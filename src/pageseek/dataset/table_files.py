@@ -9,20 +9,19 @@ import pyarrow as pa
 
 from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.records import dataclass
+from pageseek.dataset.dataset_schema import TableField
 from pageseek.storage.redact import cleaned
 from pageseek.storage.resolve import Source
-
-ColumnId = tuple[str, int, tuple[str, ...]]  # name, field id, names in files that have no ids
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The files of one version of a table, and how they are read. `ids`: the field ids of its columns, if files have them."""
+    """The files of one version of a table, and how they are read. `fields`: its columns, if files may call them otherwise."""
 
     sources: tuple[Source, ...]
     schema: pa.Schema
     folders: pa.Schema
-    ids: tuple[ColumnId, ...] = ()
+    fields: tuple[TableField, ...] = ()
     # names of files -> fields inside of columns whose values the partition has: path, field id
     inside: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     what: str = ""  # the table and its version, as `explain` names them

@@ -27,7 +27,7 @@ def spelled(scan: Scan, settings: Settings, wanted: pa.Schema | None = None) -> 
     """
     request, sources = scan._request, scan.sources
     schema = request.dataset_schema
-    if not sources or (schema is not None and schema.ids):
+    if not sources or (schema is not None and schema.fields):
         return scan
     given = None if schema is None else schema.given
     if given is None and wanted is None and (schema is None or len(sources) < 2):

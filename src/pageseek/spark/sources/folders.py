@@ -146,7 +146,7 @@ def _digits(kind: pa.DataType) -> int:
 def named_otherwise(scan: Scan, spelling: pa.Schema | None, settings: Settings) -> dict[str, str]:
     """Columns of folders or of a table -> what they are called, where that differs in case and case does not matter."""
     schema = scan._request.dataset_schema
-    if spelling is None or schema is None or schema.ids:
+    if spelling is None or schema is None or schema.fields:
         return {}
     wanted = {name.lower(): name for name in spelling.names}
     names = [*schema.folders.names, *(schema.given.names if schema.given is not None else ())]
