@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.base.errors import PredicateError, UnsupportedError
-from pageseek.spark import load, write
+from pageseek.spark import load, lookup, read, write
+from support.delta_by_hand import DeltaTable
 from support.lake_tables import KINDS, Made
 
 pytestmark = pytest.mark.spark
@@ -111,6 +113,46 @@ def test_nothing_is_left_of_a_write_that_fails(
     monkeypatch.undo()
     assert made.files() == before
     assert len(made.rows()) == 5
+
+
+def test_a_delta_table_with_vectors_and_mapped_columns(spark: Any, tmp_path: Path):
+    """It is read in every way. Files with a vector cannot be replaced, as the log would keep them."""
+    pytest.importorskip("deltalake")
+    kinds = {"id": "long", "s": "string", "k": "integer"}
+    table = DeltaTable(tmp_path / "t", "name", kinds, ["k"], random.Random(3))
+    for _ in range(3):
+        table.add(100)
+        table.delete()
+    root = str(tmp_path / "t")
+    for frame in (load(spark, root), read(spark, root), load(spark, root, local=False)):
+        assert repr(plain(frame)) == repr(sorted(table.rows(), key=repr))
+    wanted = [row for row in table.rows() if row["id"] == 5 and row["s"] is not None]
+    assert wanted
+    for frame in (
+        load(spark, root).where("id = 5 and s is not null"),
+        read(spark, root, filter="id = 5 and s is not null"),
+    ):
+        assert repr(plain(frame)) == repr(sorted(wanted, key=repr))
+    assert load(spark, root).count() == len(table.rows())
+    least = load(spark, root).selectExpr("min(id)", "max(id)", "count(s)").first()
+    ids = [row["id"] for row in table.rows() if row["id"] is not None]
+    assert tuple(least) == (min(ids), max(ids), sum(row["s"] is not None for row in table.rows()))
+    keys = spark.createDataFrame([(5,), (77,)], "key long")
+    found = lookup(spark, root, keys, on={"key": "id"})
+    assert found.count() == sum(row["id"] == 5 for row in table.rows())
+    plain_table = DeltaTable(tmp_path / "p", "none", kinds, [], random.Random(3))
+    plain_table.add(100)
+    plain_table.delete()
+    frame = load(spark, root).limit(3)
+    with pytest.raises(UnsupportedError, match="has a deletion vector"):
+        write(frame, str(tmp_path / "p"), mode="overwrite")
+    assert as_rows(str(tmp_path / "p")) == sorted(map(repr, plain_table.rows()))
+    write(frame, str(tmp_path / "p"), mode="append")
+    assert len(as_rows(str(tmp_path / "p"))) == len(plain_table.rows()) + 3
+
+
+def as_rows(path: str) -> list[str]:
+    return sorted(map(repr, ps.read_table(path).to_pylist()))
 
 
 def test_a_delta_table_with_rules_of_its_own_is_refused(spark: Any, tmp_path: Path):

@@ -97,7 +97,7 @@ def _fields(kind: Any, aliases: Mapping[int, tuple[str, ...]]) -> tuple[TableFie
     """The fields inside a schema or a type of pyiceberg."""
     # a type has the field of its elements, of its keys and values, or fields
     inside = [getattr(kind, name, None) for name in ("element_field", "key_field", "value_field")]
-    found = [field for field in inside if field is not None] or getattr(kind, "fields", ())
+    found = [field for field in inside if field is not None] or list(getattr(kind, "fields", ()))
     return tuple([
         TableField(
             one.name, one.field_id, aliases.get(one.field_id, ()), _fields(one.field_type, aliases)

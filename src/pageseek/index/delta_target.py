@@ -80,6 +80,11 @@ class DeltaEnd(TableEnd):
             raise ValueError(
                 f"{source.name}: version {table.version()} of {self.table} has no such file"
             )
+        if found is not None and found.fields:
+            raise UnsupportedError(
+                f"{self.table}: its columns are mapped, which transactions of deltalake do not know: attach to files without a "
+                "table, before they are added"
+            )
         if sources[mine[0]].deletes:
             raise UnsupportedError(
                 f"{self.table}: {source.name} has a deletion vector, which transactions of deltalake cannot give to another file: "

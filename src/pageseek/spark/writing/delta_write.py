@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
 from pageseek.dataset.lake_places import delta_options
+from pageseek.dataset.lake_tables import table_of_lake
 from pageseek.index.table_target import TRIES
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.writing.commit import Staging
@@ -60,7 +61,7 @@ class DeltaTarget(Target):
                 f"{self.name}: this deltalake has no RemoveAction for transactions: pip install 'deltalake>=1.6'"
             ) from None
         self._add, self._remove = AddAction, RemoveAction
-        self._delta = table
+        self._delta, self._storage_options = table, storage_options
         table.update_incremental()
         self._schema = str(table.schema().to_json())
         self._fields = json.loads(self._schema)["fields"]
@@ -170,6 +171,7 @@ class DeltaTarget(Target):
             if mode == "ignore" and there:
                 return None
             old = self._old(there, made, dynamic)
+            self._refuse_vectors(old)
             if not old and not made:
                 return 0
             now = int(time.time() * 1000)
@@ -203,6 +205,23 @@ class DeltaTarget(Target):
             for one in made
         }
         return [one for one in there if partition_key(one["values"]) in written]
+
+    def _refuse_vectors(self, old: Sequence[Mapping[str, Any]]) -> None:
+        """Raise UnsupportedError where a file that goes has a deletion vector: the log would keep it, as the name of such a file is
+        its path and its vector.
+        """
+        if not old or "deletionVectors" not in (self._delta.protocol().reader_features or ()):
+            return
+        found = table_of_lake(self._delta, self._storage_options)
+        paths = [one["path"] for one in self._actions()]
+        sources = () if found is None else found.sources
+        there = {path for path, one in zip(paths, sources, strict=True) if one.deletes}
+        for one in old:
+            if one["path"] in there:
+                raise UnsupportedError(
+                    f"{self.name}: {one['path']} has a deletion vector, which RemoveAction of deltalake does not tell of: purge the "
+                    "table before (REORG TABLE ... APPLY (PURGE)), or write with Spark's delta format"
+                )
 
     def _texts(self, one: StagedReport) -> dict[str, str | None]:
         """The values of a new file's partition, as its log has them: there an empty text is NULL."""
