@@ -18,14 +18,13 @@ pytest.importorskip("pyiceberg", "0.10")
 pytest.importorskip("sqlalchemy")
 
 from pyiceberg import types as ice
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import DataScan
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
-from support.iceberg_tables import appended, deleted, files, made_in
+from support.iceberg_tables import N, appended, deleted, files, made_in
 
 U = uuid.UUID("0123456789abcdef0123456789abcdef")
 WHEN = dt.datetime(2023, 5, 15, 14, 30, 45, 6)
@@ -127,14 +126,15 @@ def test_a_value_that_is_none_of_its_type(
     catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = table_of(catalog, tmp_path, ice.LongType(), 1)
-    plan = DataScan.plan_files
+    fetch = ManifestFile.fetch_manifest_entry
 
-    def planned(self: Any) -> Any:
-        for task in plan(self):
-            task.file.partition[0] = "x"
-            yield task
+    def fetched(self: Any, io: Any) -> Any:
+        found = fetch(self, io)
+        for entry in found:
+            entry.data_file.partition[0] = "x"
+        return found
 
-    monkeypatch.setattr(DataScan, "plan_files", planned)
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", fetched)
     with pytest.raises(ps.UnsupportedError, match=r"0\.parquet: column 'k': .*'x'.*int64"):
         ps.scan(table)
 
@@ -142,7 +142,7 @@ def test_a_value_that_is_none_of_its_type(
 # -- errors of pyiceberg --------------------------------------------------------------------------
 
 
-def test_equality_deletes_are_refused(catalog: Any, tmp_path: Path) -> None:
+def test_equality_deletes_in_tables_and_folders(catalog: Any, tmp_path: Path) -> None:
     table = made_in(catalog)
     entry: ManifestEntry
     (entry, *_) = [
@@ -152,9 +152,13 @@ def test_equality_deletes_are_refused(catalog: Any, tmp_path: Path) -> None:
     ]
     assert entry.data_file.file_path in files(table)
     deleted(table, entry.data_file, tmp_path / "d.parquet", DataFileContent.EQUALITY_DELETES)
+    (gone,) = pq.read_table(tmp_path / "d.parquet")["id"].to_pylist()
     for source in (table, table.scan(), str(table.metadata.location)):
-        with pytest.raises(ps.UnsupportedError, match=r"Iceberg table .*equality deletes"):
-            ps.read_table(source)
+        found = ps.read_table(source, columns=["text"])  # not the column that is compared
+        assert found.num_rows == N - 1
+        assert ps.scan(source).filter(ps.col("id") == gone).count_rows() == 0
+        explained = ps.scan(source).explain(analyze=True).to_dict()
+        assert explained["rows"]["pruned_by"]["deleted"] == 1
 
 
 @pytest.mark.parametrize("error", [KeyError("who knows"), AttributeError("who knows")])
@@ -163,10 +167,10 @@ def test_errors_of_other_libraries(
 ) -> None:
     table = table_of(catalog, tmp_path, ice.LongType(), 1)
 
-    def fail(self: Any) -> Any:
+    def fail(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(DataScan, "plan_files", fail)
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", fail)
     with pytest.raises(ps.UnsupportedError, match=r"Iceberg table .*who knows"):
         ps.scan(table)
 

@@ -341,21 +341,6 @@ def test_iceberg_fields_of_structs_renamed_swapped_dropped_and_added(catalog: An
     assert ps.read_table(table, filter=ps.col("l.u").any() == 5)["id"].to_pylist() == [1]
 
 
-def test_iceberg_delete_files_are_refused(iceberg: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyiceberg.table import DataScan
-
-    plan = DataScan.plan_files
-
-    def planned(self: Any) -> Any:
-        for task in plan(self):
-            task.delete_files = {task.file}  # pyiceberg reads such tables, and does not write them
-            yield task
-
-    monkeypatch.setattr(DataScan, "plan_files", planned)
-    with pytest.raises(ps.UnsupportedError, match="delete files"):
-        ps.scan(iceberg)
-
-
 def test_iceberg_files_without_ids(catalog: Any, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
 
 from pageseek.base.records import dataclass
 from pageseek.storage import Source
@@ -47,6 +49,27 @@ class PositionDeletes:
     path: str
 
 
+class KeyField(NamedTuple):
+    """A column that rows are compared by.
+
+    Attributes
+    ----------
+    id : int
+        Its field id.
+    name : str
+        Its name at the top of the table; of a field inside of a struct, its own.
+    aliases : tuple of str
+        Its names in files without ids, if it is a column at the top.
+    default : pyarrow.Scalar, optional
+        Its value in files that were written before it was added.
+    """
+
+    id: int
+    name: str
+    aliases: tuple[str, ...] = ()
+    default: pa.Scalar | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class EqualityDeletes:
     """A Parquet file of values: rows that have them are deleted (Iceberg specification, Equality Delete Files).
@@ -55,12 +78,12 @@ class EqualityDeletes:
     ----------
     source : Source
         The file.
-    fields : tuple of int
-        The field ids of the columns that are compared.
+    fields : tuple of KeyField
+        The columns that are compared.
     """
 
     source: Source
-    fields: tuple[int, ...]
+    fields: tuple[KeyField, ...]
 
 
 Deletes: TypeAlias = DeletionVector | PositionDeletes | EqualityDeletes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,10 +12,13 @@ import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.dataset.dataset_schema import TableField
+from pageseek.dataset.deletes import KeyField
+from pageseek.dataset.iceberg_files import DataFile, data_files
 from pageseek.dataset.lake_places import Places
 from pageseek.dataset.table_files import Table, foreign, plain_type
 from pageseek.storage.hive import Partitions
 from pageseek.storage.redact import secrets_of
+from pageseek.storage.resolve import Source
 
 
 def iceberg_table(scan: Any, places: Places, where: str, version: str = "") -> Table:
@@ -34,7 +38,8 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     arrow = projected.as_arrow()
     schema = pa.schema([f.with_type(plain_type(f.type)) for f in arrow])
     mapping = metadata.name_mapping() if metadata is not None else None
-    fields = _fields(projected, _aliases(mapping or ()))
+    aliases = _aliases(mapping or ())
+    fields = _fields(projected, aliases)
     for field in projected.fields:
         if getattr(field, "initial_default", None) is not None:
             raise UnsupportedError(
@@ -45,40 +50,43 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     shared: dict[Any, Partitions] = {}
     sources, folders = [], {}
     inside: dict[str, tuple[tuple[str, int], ...]] = {}
-    for task in scan.plan_files():
-        file = task.file
-        if task.delete_files:
-            raise UnsupportedError(
-                f"{where}: rows of {file.file_path} are deleted by delete files, which are not supported: "
-                "rewrite its data files (rewrite_data_files)"
-            )
+    snapshot = scan.snapshot()
+
+    def place(url: str) -> Source:
+        return places.source(url, (), encoded=False)
+
+    found: Iterable[DataFile] = ()
+    if snapshot is not None:
+        keys = _key_fields(metadata, names, aliases)
+        found = data_files(snapshot, scan.io, specs, keys, place)
+    for file, deletes in found:
         if file.file_format.name != "PARQUET":
             raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
         said: Partitions = ()
         nested: list[tuple[str, int]] = []
         spec = specs.get(file.spec_id)
-        for place, field in enumerate(spec.fields if spec is not None else ()):
+        for at, field in enumerate(spec.fields if spec is not None else ()):
             if str(field.transform) != "identity":
                 continue
             name = names.get(field.source_id)
             if name is None:
                 path = projected.find_column_name(field.source_id)
-                if path is not None and file.partition[place] is not None:
+                if path is not None and file.partition[at] is not None:
                     nested.append((path, field.source_id))
                 continue
             kind = schema.field(name).type
-            told = file.partition[place]
+            told = file.partition[at]
             if kind == pa.float64() and told is not None:
                 told = _unrounded(told, file, field.source_id)
             value = _value(told, kind, f"{file.file_path}: column {name!r}")
             said = (*said, (name, value))
             folders[name] = pa.field(name, kind)
         same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
-        sources.append(places.source(file.file_path, same, encoded=False))
+        source = places.source(file.file_path, same, encoded=False)
+        sources.append(replace(source, deletes=deletes) if deletes else source)
         if nested:
             inside[sources[-1].name] = tuple(nested)
-    snapshot = _snapshot(scan, metadata)
-    what = f"{where}: {version}{snapshot}"
+    what = f"{where}: {version}{_snapshot(scan, metadata)}"
     columns = pa.schema(list(folders.values()))
     return Table(tuple(sources), schema, columns, fields, tuple(inside.items()), what)
 
@@ -104,6 +112,23 @@ def _fields(kind: Any, aliases: Mapping[int, tuple[str, ...]]) -> tuple[TableFie
         )
         for one in found
     ])  # fmt: skip
+
+
+def _key_fields(
+    metadata: Any, names: Mapping[int, str], aliases: Mapping[int, tuple[str, ...]]
+) -> dict[int, KeyField]:
+    """The fields of all schemas of a table, by which rows may be deleted."""
+    found: dict[int, KeyField] = {}
+
+    def add(fields: Iterable[TableField], top: bool) -> None:
+        for one in fields:
+            name = names.get(one.id, one.name)
+            found[one.id] = KeyField(one.id, name, one.aliases if top else ())
+            add(one.children, False)
+
+    for schema in metadata.schemas:
+        add(_fields(schema, aliases), True)
+    return found
 
 
 def _snapshot(scan: Any, metadata: Any) -> str:

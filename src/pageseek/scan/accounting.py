@@ -9,7 +9,6 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.plan import GroupPlan
-from pageseek.scan.request import Request
 
 FILTER, PARTITION, LIMIT, TAKE, NO_ROWS = "filter", "partition", "limit", "take", "no_rows"
 DELETED = "deleted"
@@ -68,7 +67,7 @@ def count_kept(
     if report.chunks is None:
         return
     sure = plan.ranges if plan.fully_matched else plan.matching
-    cut = cut_by(bound_request.request)
+    cut = TAKE if bound_request.request.selects_rows else LIMIT
     for leaf in bound_request.leaves.required(file)(plan.row_group):
         chunk = report.chunks.get((file.name, plan.row_group, leaf.name))
         offsets = file.offset_indexes.get((plan.row_group, leaf.index))
@@ -95,13 +94,6 @@ def count_limited(
     chunk = report.chunks.get((file.name, row_group, leaf.name))
     if offsets is not None and chunk is not None:
         chunk.limited += len(offsets.pages_of(ranges)) - len(offsets.pages_of(read))
-
-
-def cut_by(request: Request) -> str:
-    """What has cut the rows of a row group that no mechanism has cut."""
-    if request.selects_rows:
-        return TAKE
-    return DELETED if request.limit is None else LIMIT
 
 
 def last_proof(before: dict[str, int], report: Report) -> str:

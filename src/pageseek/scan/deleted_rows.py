@@ -7,13 +7,17 @@ from typing import Any
 
 from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError
-from pageseek.dataset.deletes import DeletionVector
-from pageseek.scan.deletion_vectors import vector_rows
+from pageseek.dataset.deletes import DeletionVector, EqualityDeletes, PositionDeletes
+from pageseek.scan.deletion_vectors import rows_of_vectors
+from pageseek.scan.equality_deletes import rows_by_values
+from pageseek.scan.position_deletes import rows_by_position
 from pageseek.storage import Source
 
-# by the class of the record: what finds the rows of a file that it deletes
-_READERS: dict[type[Any], Callable[[Source, Any], rows.RowRanges]] = {
-    DeletionVector: lambda _, vector: vector_rows(vector),
+# by the class of the records: what finds the rows of a file that they delete
+_READERS: dict[type[Any], Callable[[Source, list[Any]], rows.RowRanges]] = {
+    DeletionVector: rows_of_vectors,
+    PositionDeletes: rows_by_position,
+    EqualityDeletes: rows_by_values,
 }
 
 
@@ -23,11 +27,14 @@ def deleted_rows(source: Source, num_rows: int) -> rows.RowRanges:
     Raises
     ------
     CorruptFileError
-        A row is deleted that the file does not have.
+        A row is deleted that the file does not have, or what lists the deletes is broken.
     """
-    found = rows.RowRanges.empty()
+    kinds: dict[type[Any], list[Any]] = {}
     for one in source.deletes:
-        found |= _READERS[type(one)](source, one)
+        kinds.setdefault(type(one), []).append(one)
+    found = rows.RowRanges.empty()
+    for kind, records in kinds.items():
+        found |= _READERS[kind](source, records)
     if found and found.bounds[1] > num_rows:
         raise CorruptFileError(
             f"{source.name}: its table deletes row {found.bounds[1] - 1}, and the file has {num_rows}: the deletes are those "

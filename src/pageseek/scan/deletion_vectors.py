@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError, PageseekError
 from pageseek.dataset.deletes import DeletionVector
+from pageseek.storage import Source
 
 Pairs = npt.NDArray[np.int64]  # [first, behind the last] of each run of rows
 
@@ -59,6 +60,14 @@ def vector_rows(vector: DeletionVector) -> rows.RowRanges:
         raise CorruptFileError(
             f"{where}: it deletes {found.num_rows} rows, and {vector.num_rows} by the log; {remedy}"
         )
+    return found
+
+
+def rows_of_vectors(_: Source, vectors: list[DeletionVector]) -> rows.RowRanges:
+    """The rows that are deleted by any of the vectors."""
+    found = rows.RowRanges.empty()
+    for one in vectors:
+        found |= vector_rows(one)
     return found
 
 

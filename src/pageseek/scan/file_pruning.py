@@ -9,7 +9,7 @@ from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
 from pageseek.prune import GroupProof, MechanismRun, ProofAccumulator, run_mechanisms
-from pageseek.scan.accounting import account, cut_by
+from pageseek.scan.accounting import LIMIT, TAKE, account
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.late_offsets import load_planned_offsets
 from pageseek.scan.plan import GroupPlan
@@ -65,7 +65,7 @@ def prune_pages(
                 _NO_ROWS if use.tests_payload else remaining.fully_matched,
                 True,
                 ignored[group.row_group],
-                by=remaining.pruned_by,
+                by=remaining.pruned_by or group.by,
             )
         pruned.append(part)
         if part.ranges:
@@ -74,11 +74,11 @@ def prune_pages(
         yield from load_planned_offsets(file, bound_request, found, report)
     if report.chunks is None:
         return found
-    cut = cut_by(request)
+    cut = TAKE if request.selects_rows else LIMIT
     costs = {}
     for group in pruned:
         told = left.get(group.row_group)
-        by = cut if told is None else told.pruned_by or cut
+        by = ("" if told is None else told.pruned_by) or group.by or cut
         costs[group.row_group], held = account(file, bound_request, group, by, report)
         if not report.analyzed:  # else they are counted when they are read
             report.bytes["data"] += costs[group.row_group] - held

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, account, last_proof
+from pageseek.scan.accounting import DELETED, LIMIT, PARTITION, TAKE, account, last_proof
 from pageseek.scan.batched_file import BatchedFile
 from pageseek.scan.catalog_answers import CatalogAnswers
 from pageseek.scan.dataset_columns import DatasetColumns
@@ -275,8 +275,9 @@ class Planner:
         )  # fmt: skip
         if not ranges:
             return ()
+        by = DELETED if deleted else ""
         groups = [
-            GroupPlan(i, found, bool(fully[i]), 0, pages_pruned=bool(fully[i]))
+            GroupPlan(i, found, bool(fully[i]), 0, pages_pruned=bool(fully[i]), by=by)
             for i, found in ranges.items()
         ]
         lane = self._scheduler.lane(scan, report)

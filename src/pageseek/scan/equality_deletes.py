@@ -1,0 +1,142 @@
+"""Rows that are deleted by their values (Iceberg specification, Equality Delete Files), as row numbers.
+
+The rows of a data file that may have the values are read by a scan of its own, with all that prunes, and then compared. Null equals
+null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek._core import rows
+from pageseek.base.errors import CorruptFileError
+from pageseek.dataset.deletes import EqualityDeletes, KeyField
+from pageseek.dataset.widening import joined_type, widened
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.predicate.expression import Expression, col
+from pageseek.scan.delete_files import opened, read
+from pageseek.storage import Source
+
+KEPT = 256  # pairs of a data file and its deletes whose rows are kept
+MOST_VALUES = 100_000  # of a condition that leaves out rows before they are compared
+_ROW = "row\0"  # no column has this name
+
+
+def rows_by_values(source: Source, deletes: list[EqualityDeletes]) -> rows.RowRanges:
+    """The rows of a data file that are deleted by any of the files."""
+    by_fields: dict[tuple[KeyField, ...], list[Source]] = {}
+    for one in deletes:
+        by_fields.setdefault(one.fields, []).append(one.source)
+    found = rows.RowRanges.empty()
+    plain = replace(source, deletes=())
+    for fields, files in by_fields.items():
+        found |= _found(plain, source.partitions, fields, tuple(files))
+    return found
+
+
+@lru_cache(KEPT)
+def _found(
+    source: Source,
+    partitions: tuple[tuple[str, pa.Scalar], ...],
+    fields: tuple[KeyField, ...],
+    files: tuple[Source, ...],
+) -> rows.RowRanges:
+    values = [_values(file, fields) for file in files]
+    deleted = [pa.chunked_array([c for one in values for c in one[i].chunks], values[0][i].type) for i in range(len(fields))]  # fmt: skip
+    if not len(deleted[0]):
+        return rows.RowRanges.empty()
+    file, said = opened(source), dict(partitions)
+    leaves = [_leaf(file, field) for field in fields]
+    names = tuple([".".join(leaf.path) for leaf in leaves if leaf is not None])
+    table = read(source, names, _condition(leaves, deleted), _ROW)
+    columns = []
+    for field, leaf in zip(fields, leaves, strict=True):
+        if leaf is not None:
+            columns.append(_flat(table, leaf))
+            continue
+        value = said.get(field.name, field.default)
+        columns.append(pa.chunked_array([_constant(value, table.num_rows)]))
+    hit = np.isin(*_codes(columns, deleted, source))
+    return rows.RowRanges.from_rows(table[_ROW].to_numpy()[hit])
+
+
+def _values(source: Source, fields: Sequence[KeyField]) -> list[pa.ChunkedArray]:
+    """The columns of a file of deletes."""
+    file = opened(source)
+    leaves = []
+    for field in fields:
+        leaf = _leaf(file, field)
+        if leaf is None:
+            raise CorruptFileError(
+                f"{source.name}: it deletes by column {field.name!r} (field {field.id}), and does not have it"
+            )
+        leaves.append(leaf)
+    table = read(source, tuple([".".join(leaf.path) for leaf in leaves]))
+    return [_flat(table, leaf) for leaf in leaves]
+
+
+def _leaf(file: FileMetadata, field: KeyField) -> Leaf | None:
+    """The leaf of a field in a file, by its id, or by its name where the file has no ids."""
+    leaves = file.schema_tree.leaves
+    found = [leaf for leaf in leaves if leaf.element.field_id == field.id]
+    if not found and all(leaf.element.field_id < 0 for leaf in leaves):
+        names = field.aliases or (field.name,)
+        found = [leaf for leaf in leaves if leaf.flat and leaf.path[0] in names]
+    return found[0] if found else None
+
+
+def _flat(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
+    """The values of a leaf of a table, null where a struct around it is."""
+    column = table[leaf.path[0]]
+    for name in leaf.path[1:]:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def _constant(value: pa.Scalar | None, n: int) -> pa.Array:
+    return pa.nulls(n) if value is None or not value.is_valid else pa.repeat(value, n)
+
+
+def _condition(
+    leaves: Sequence[Leaf | None], deleted: Sequence[pa.ChunkedArray]
+) -> Expression | None:
+    """A condition that all rows pass that may be deleted: by the first column that allows one."""
+    for leaf, values in zip(leaves, deleted, strict=True):
+        if leaf is None or leaf.max_rep or pa.types.is_floating(values.type):
+            continue
+        some = values.unique()
+        if len(some) > MOST_VALUES:
+            continue
+        column = col(*leaf.path)
+        condition = column.isin(some.drop_null().to_pylist())
+        return condition | column.is_null() if some.null_count else condition
+    return None
+
+
+def _codes(
+    ours: Sequence[pa.ChunkedArray], theirs: Sequence[pa.ChunkedArray], source: Source
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A number for each row, equal for those that have the same values in all columns."""
+    n = len(ours[0])
+    codes = np.zeros(n + len(theirs[0]), np.int64)
+    for mine, other in zip(ours, theirs, strict=True):
+        kind = joined_type(mine.type, other.type)
+        if kind is None:
+            raise CorruptFileError(
+                f"{source.name}: rows of it are deleted by values of {other.type}, and the column is {mine.type}"
+            )
+        both = pa.chunked_array([widened(one, kind) for one in (*mine.chunks, *other.chunks)], kind)
+        if both.null_count == len(both):
+            continue
+        coded = both.combine_chunks().dictionary_encode(null_encoding="encode")
+        inside = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = np.unique(codes * (len(coded.dictionary) + 1) + inside, return_inverse=True)[1]
+    return codes[:n], codes[n:]
