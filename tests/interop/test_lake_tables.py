@@ -351,3 +351,95 @@ def test_iceberg_files_without_ids(catalog: Any, tmp_path: Path) -> None:
     with table.update_schema() as change:
         change.rename_column("id", "number")
     assert rows_of(ps.read_table(table), "number") == rows_of(table.scan().to_arrow(), "number")
+
+
+def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
+    catalog: Any, tmp_path: Path
+) -> None:
+    """pyiceberg has no way to add them: the metadata are changed by hand."""
+    from pyiceberg.table import StaticTable
+
+    inner = pa.struct([("u", pa.int64())])
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("s", inner),
+            ("l", pa.list_(inner)),
+            ("m", pa.map_(pa.string(), inner)),
+        ]
+    )
+    table = catalog.create_table("n.d", schema=schema)
+    rows = [
+        {"id": 1, "s": {"u": 1}, "l": [{"u": 1}, None], "m": {"a": {"u": None}}},
+        {"id": 2, "s": None, "l": [], "m": {}},
+    ]  # fmt: skip
+    table.append(pa.Table.from_pylist(rows, schema))
+    told = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
+    told["format-version"] = 3
+    told["next-row-id"] = 0
+    for one in told["schemas"]:
+        structs = [
+            one["fields"][1]["type"],
+            one["fields"][2]["type"]["element"],
+            one["fields"][3]["type"]["value"],
+        ]
+        for number, of in enumerate(structs, 50):
+            of["fields"].append(
+                {
+                    "id": number,
+                    "name": "w",
+                    "type": "string",
+                    "required": False,
+                    "initial-default": f"w{number}",
+                    "write-default": "x",
+                }
+            )
+        for number, kind, value in [
+            (60, "int", 7),
+            (61, "date", "2024-02-29"),
+            (62, "timestamptz", "2024-01-01T00:00:00.000001+00:00"),
+            (63, "binary", "0aff"),
+        ]:
+            one["fields"].append(
+                {
+                    "id": number,
+                    "name": f"c{number}",
+                    "type": kind,
+                    "required": False,
+                    "initial-default": value,
+                    "write-default": value,
+                }
+            )
+    told["last-column-id"] = 63
+    changed = tmp_path / "changed.metadata.json"
+    changed.write_text(json.dumps(told))
+    opened = StaticTable.from_metadata(str(changed))
+    more = {
+        "c60": 7, "c61": dt.date(2024, 2, 29), "c62": dt.datetime(2024, 1, 1, 0, 0, 0, 1, dt.UTC), "c63": b"\x0a\xff",
+    }  # fmt: skip
+    expected = [
+        {
+            "id": 1,
+            "s": {"u": 1, "w": "w50"},
+            "l": [{"u": 1, "w": "w51"}, None],
+            "m": [("a", {"u": None, "w": "w52"})],
+            **more,
+        },
+        {"id": 2, "s": None, "l": [], "m": [], **more},
+    ]
+    assert ps.read_table(opened).to_pylist() == expected
+    assert ps.scan(opened, columns=["c60", "id"]).to_table().to_pylist() == [
+        {"c60": 7, "id": 1}, {"c60": 7, "id": 2},
+    ]  # fmt: skip
+    assert ps.read_table(opened, columns=["s.w"]).to_pylist() == [{"s": {"w": "w50"}}, {"s": None}]
+    assert ps.scan(opened, filter="c60 = 7 and c61 = date '2024-02-29'").count_rows() == 2
+    assert ps.scan(opened, filter="c60 = 8").count_rows() == 0
+    assert (
+        ps.scan(opened, filter="c62 > timestamp '2024-01-01 00:00:00Z' and id = 2").count_rows()
+        == 1
+    )
+    assert ps.scan(opened).aggregate([("c60", "max"), ("c60", "count")]).to_pylist() == [
+        {"c60_max": 7, "c60_count": 2}
+    ]
+    with pytest.raises(ps.UnsupportedError, match=r"'s.w' is not in the file and has a default"):
+        ps.read_table(opened, filter="s.w = 'w50'")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
+from pageseek.dataset.table_fields import TableField
 from pageseek.dataset.widening import holds, joined_fields, keyed, widened
 from pageseek.format.types import nulls
 from pageseek.predicate import expression as ex
@@ -21,19 +22,6 @@ from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.literal import Number
 
 Path = tuple[str, ...]
-
-
-class TableField(NamedTuple):
-    """A field of a table, and how files have it.
-
-    `id`: the field id by which files have it, -1: by names alone. `aliases`: its names in files without ids. `children`: fields of a
-    struct; the element of a list; key and value of a map.
-    """
-
-    name: str
-    id: int
-    aliases: tuple[str, ...] = ()
-    children: tuple[TableField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +160,11 @@ class SchemaAdapter:
         own: Sequence[pa.Field],
         values: dict[str, pa.Scalar],
         name: str,
+        fields: Sequence[TableField] = (),
     ) -> None:
         self._target, self._name = target, name
+        told = {field.name: field.children for field in fields if field.has_defaults_inside}
+        self._inside = [told.get(field.name, ()) for field in target]
         there = {key: i for i, key in enumerate(keyed(list(own)))}
         keys = keyed(list(target))
         self._from = [there.get(key) if key[0] not in values else None for key in keys]
@@ -187,11 +178,13 @@ class SchemaAdapter:
         if self.none:
             return [list(column) for column in arrays]
         made: list[list[pa.Array]] = []
-        for field_, at, value in zip(self._target, self._from, self._constants, strict=True):
+        for field_, at, value, inside in zip(
+            self._target, self._from, self._constants, self._inside, strict=True
+        ):
             kind = field_.type
             if at is not None:
                 try:
-                    made.append([widened(array, kind) for array in arrays[at]])
+                    made.append([widened(array, kind, inside) for array in arrays[at]])
                 except pa.ArrowException as error:
                     raise UnsupportedError(
                         f"{self._name}: column {field_.name!r}: a value does not fit {kind}, the type that the files "

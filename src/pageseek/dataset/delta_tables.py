@@ -12,10 +12,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.dataset.dataset_schema import TableField
 from pageseek.dataset.deletes import Deletes
 from pageseek.dataset.delta_log import DeltaLog, deletion_vector
 from pageseek.dataset.lake_places import Places, delta_options
+from pageseek.dataset.table_fields import TableField
 from pageseek.dataset.table_files import Table, foreign, plain_type
 from pageseek.storage.hive import Partitions
 from pageseek.storage.redact import secrets_of, shown_path

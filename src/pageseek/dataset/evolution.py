@@ -32,6 +32,7 @@ from pageseek.dataset.spelling import (
     undecided,
     undecided_fields,
 )
+from pageseek.dataset.table_fields import TableField
 from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -60,18 +61,23 @@ class SchemaMapping:
         self._file, self._dataset_schema = file, dataset_schema
         self._options, self._strict = options, strict
         self._names = Names(file, options)
-        self._folders = FolderNames(dataset_schema, partitions)
+        self.defaults: dict[str, pa.Scalar] = {}  # of columns that the file lacks
         self._own, self._undecided = None, dict[str, list[str]]()
         spelled: dict[str, FieldNames] = {
             name: ByCase(kind) for name, kind in dataset_schema.spelled_types
         }
         if dataset_schema.fields:
             self._own = names_by_ids(file, dataset_schema)
-            ids = by_ids(file, dataset_schema)
+            ids, said = by_ids(file, dataset_schema), dict(partitions)
+            for field in dataset_schema.fields:
+                lacks = not self._own[field.name] and field.name not in said
+                if lacks and field.default is not None:
+                    self.defaults[field.name] = field.default
             spelled = {field.name: Mapped(field, ids) for field in nested(dataset_schema.fields)}
         elif dataset_schema.spelling:
             self._own = names_by_case(file, dataset_schema.spelling)
             self._undecided = undecided(_names(file), dataset_schema.spelling)
+        self._folders = FolderNames(dataset_schema, (*partitions, *self.defaults.items()))
         self._kinds = self._spelled_here(spelled)
         self._in_partitions = columns_in_partitions(file, dataset_schema)
 
@@ -99,6 +105,7 @@ class SchemaMapping:
                 raise
             if given is None:
                 self.absent[path] = None
+            self._refuse_default(path)
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         if leaf_type.is_null:  # null in all rows, like a column that is missing
             return ConstantColumn(path, None), NULL_LEAF_TYPE
@@ -110,6 +117,21 @@ class SchemaMapping:
         ):
             raise too_narrow(self._file.name, given, leaf_type.type)
         return leaf, leaf_type
+
+    def _refuse_default(self, path: Path) -> None:
+        """Refuse a filter on a field inside of a struct that the file lacks and that has a default: it is null where the struct is."""
+        fields: Sequence[TableField] = self._dataset_schema.fields
+        names = path if len(path) > 1 else tuple(path[0].split("."))
+        for name in names:
+            one = next((field for field in fields if field.name == name), None)
+            if one is None:
+                return
+            if one.default is not None:
+                raise UnsupportedError(
+                    f"{self._file.name}: {'.'.join(path)!r} is not in the file and has a default, by which a filter cannot go "
+                    "inside of a struct: filter the rows that are read, or rewrite the file (rewrite_data_files)"
+                )
+            fields = one.children
 
     def _given(self, path: Path) -> pa.Field | None:
         """The column that a path leads into, among those that were given; NoColumnError where it is none of them."""

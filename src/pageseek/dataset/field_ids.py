@@ -10,8 +10,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.dataset.dataset_schema import DatasetSchema, TableField
+from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.spelling import respelled
+from pageseek.dataset.table_fields import TableField
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import Node
 

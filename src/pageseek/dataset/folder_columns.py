@@ -34,7 +34,7 @@ class FolderNames:
         """The column at a path, where that is one of a partition."""
         if path[0] not in self.values:
             return None
-        kind = self._dataset_schema.folders.field(path[0]).type
+        kind = self._kind(path[0])
         if len(path) > 1:
             raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
         if pa.types.is_null(kind):
@@ -46,6 +46,11 @@ class FolderNames:
             )
         values = pa.array([self.values[path[0]]], kind)
         return ConstantColumn(path, widened(values, leaf_type.storage)), leaf_type
+
+    def _kind(self, name: str) -> pa.DataType:
+        folders = self._dataset_schema.folders
+        at = folders.get_field_index(name)
+        return self.values[name].type if at < 0 else folders.field(at).type
 
     def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
         """The column at a path; UnknownColumnError where that is in the files."""

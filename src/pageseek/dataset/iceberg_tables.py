@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -11,10 +12,10 @@ from uuid import UUID
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.dataset.dataset_schema import TableField
 from pageseek.dataset.deletes import KeyField
 from pageseek.dataset.iceberg_files import DataFile, data_files
 from pageseek.dataset.lake_places import Places
+from pageseek.dataset.table_fields import TableField
 from pageseek.dataset.table_files import Table, foreign, plain_type
 from pageseek.storage.hive import Partitions
 from pageseek.storage.redact import secrets_of
@@ -39,12 +40,7 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     schema = pa.schema([f.with_type(plain_type(f.type)) for f in arrow])
     mapping = metadata.name_mapping() if metadata is not None else None
     aliases = _aliases(mapping or ())
-    fields = _fields(projected, aliases)
-    for field in projected.fields:
-        if getattr(field, "initial_default", None) is not None:
-            raise UnsupportedError(
-                f"{where}: column {field.name!r} has a default for files without it, which is not supported"
-            )
+    fields = _fields(projected, list(arrow), aliases, where)
     names = {field.id: field.name for field in fields}
     specs = metadata.specs() if metadata is not None else {}
     shared: dict[Any, Partitions] = {}
@@ -57,7 +53,7 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
 
     found: Iterable[DataFile] = ()
     if snapshot is not None:
-        keys = _key_fields(metadata, names, aliases)
+        keys = _key_fields(metadata, names, aliases, where)
         found = data_files(snapshot, scan.io, specs, keys, place)
     for file, deletes in found:
         if file.file_format.name != "PARQUET":
@@ -101,21 +97,33 @@ def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _fields(kind: Any, aliases: Mapping[int, tuple[str, ...]]) -> tuple[TableField, ...]:
-    """The fields inside a schema or a type of pyiceberg."""
+def _fields(
+    kind: Any, arrow: Sequence[pa.Field], aliases: Mapping[int, tuple[str, ...]], where: str
+) -> tuple[TableField, ...]:
+    """The fields inside a schema or a type of pyiceberg. `arrow`: the same of Arrow."""
     # a type has the field of its elements, of its keys and values, or fields
     inside = [getattr(kind, name, None) for name in ("element_field", "key_field", "value_field")]
     found = [field for field in inside if field is not None] or list(getattr(kind, "fields", ()))
-    return tuple([
-        TableField(
-            one.name, one.field_id, aliases.get(one.field_id, ()), _fields(one.field_type, aliases)
-        )
-        for one in found
-    ])  # fmt: skip
+    made = []
+    for one, same in zip(found, arrow, strict=True):
+        below = _fields(one.field_type, _inside(same.type), aliases, where)
+        default = getattr(one, "initial_default", None)
+        if default is not None:
+            default = _value(default, plain_type(same.type), f"{where}: default of {one.name!r}")
+        names = aliases.get(one.field_id, ())
+        made.append(TableField(one.name, one.field_id, names, below, default))
+    return tuple(made)
+
+
+def _inside(kind: pa.DataType) -> list[pa.Field]:
+    """The fields inside a type of Arrow."""
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return [kind.field(at) for at in range(kind.num_fields)]
 
 
 def _key_fields(
-    metadata: Any, names: Mapping[int, str], aliases: Mapping[int, tuple[str, ...]]
+    metadata: Any, names: Mapping[int, str], aliases: Mapping[int, tuple[str, ...]], where: str
 ) -> dict[int, KeyField]:
     """The fields of all schemas of a table, by which rows may be deleted."""
     found: dict[int, KeyField] = {}
@@ -123,11 +131,11 @@ def _key_fields(
     def add(fields: Iterable[TableField], top: bool) -> None:
         for one in fields:
             name = names.get(one.id, one.name)
-            found[one.id] = KeyField(one.id, name, one.aliases if top else ())
+            found[one.id] = KeyField(one.id, name, one.aliases if top else (), one.default)
             add(one.children, False)
 
     for schema in metadata.schemas:
-        add(_fields(schema, aliases), True)
+        add(_fields(schema, list(schema.as_arrow()), aliases, where), True)
     return found
 
 
@@ -146,9 +154,11 @@ def _unrounded(value: float, file: Any, field: int) -> float:
 
 
 def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
-    """The value of a partition for Arrow. Manifests have times as numbers, in the unit of their type."""
+    """The value of a partition, or a default, for Arrow. Manifests have times as numbers, in the unit of their type."""
     t = pa.types
     try:
+        if isinstance(value, dt.datetime | dt.time):  # of a default
+            return pa.scalar(value, kind)
         if value is not None and (t.is_timestamp(kind) or t.is_time(kind)):
             value = int(value)
         elif isinstance(value, UUID):
@@ -158,5 +168,5 @@ def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
         return pa.scalar(value, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise UnsupportedError(
-            f"{where}: its partition says {value!r}, which is no {kind}: {error}"
+            f"{where}: the table says {value!r}, which is no {kind}: {error}"
         ) from error

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.records import dataclass
-from pageseek.dataset.dataset_schema import TableField
+from pageseek.dataset.table_fields import TableField
 from pageseek.storage.redact import cleaned
 from pageseek.storage.resolve import Source
 

@@ -8,6 +8,7 @@ not become doubles, nor text numbers: values would change.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.arrays import of_numpy
+from pageseek.dataset.table_fields import TableField
 
 _UNITS = ("s", "ms", "us", "ns")
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # bits of an integer -> its digits; int64 has 19
@@ -198,29 +200,33 @@ def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
         return _UNITS.index(wide.unit) >= _UNITS.index(kind.unit)
     if any(wide in layouts and kind in layouts for layouts in (_TEXT, _BINARY)):
         return True
+    if isinstance(wide, pa.UuidType) and kind == wide.storage_type:  # the file does not say so
+        return True
     joined = joined_type(wide, kind)
     if joined is not None and t.is_decimal(joined) and t.is_decimal(wide):
         return (joined.precision, joined.scale) == (wide.precision, wide.scale)
     return bool(joined == wide)
 
 
-def widened(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array of a type that holds its values. Fields of structs are matched by name; missing ones are null."""
+def widened(array: pa.Array, kind: pa.DataType, inside: Sequence[TableField] = ()) -> pa.Array:
+    """An array of a type that holds its values. Fields of structs are matched by name; missing ones are null, or have the
+    default that the fields `inside` tell.
+    """
     if array.type == kind:
         return array
     t, given = pa.types, array.type
     if t.is_null(given):
         return pa.nulls(len(array), kind)
     if isinstance(given, pa.BaseExtensionType):
-        return widened(array.storage, kind)
+        return widened(array.storage, kind, inside)
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, widened(array, kind.storage_type))
     if t.is_dictionary(given):
         return widened(array.dictionary_decode(), kind)
     if t.is_struct(kind):
-        return _widened_struct(array, kind)
+        return _widened_struct(array, kind, inside)
     if t.is_map(kind) or _is_list(kind):
-        return _widened_list(array, kind)
+        return _widened_list(array, kind, inside)
     if t.is_fixed_size_binary(given):
         array = array.cast(pa.binary())
     if t.is_timestamp(kind) and t.is_timestamp(given):  # a zone is a label on instants
@@ -229,8 +235,8 @@ def widened(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else array.cast(kind)
 
 
-def _widened_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    n = len(array)
+def _widened_struct(array: pa.Array, kind: pa.DataType, inside: Sequence[TableField]) -> pa.Array:
+    n, told = len(array), {field.name: field for field in inside}
     there = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
     missing = array.is_null() if array.null_count else None
     if not kind.num_fields:
@@ -238,26 +244,38 @@ def _widened_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
         if missing is not None:
             bits = pc.invert(missing).buffers()[1]
         return pa.StructArray.from_buffers(kind, n, [bits])
-    children = [
-        widened(there[field.name], field.type) if field.name in there else pa.nulls(n, field.type)
-        for field in kind
-    ]
+    children = []
+    for field in kind:
+        below = told.get(field.name)
+        if field.name in there:
+            child = widened(there[field.name], field.type, () if below is None else below.children)
+        elif below is not None and below.default is not None:
+            child = widened(pa.repeat(below.default, n), field.type)
+        else:
+            child = pa.nulls(n, field.type)
+        children.append(child)
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=missing)
 
 
-def _widened_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _widened_list(array: pa.Array, kind: pa.DataType, inside: Sequence[TableField]) -> pa.Array:
     """Convert the elements, and make the array anew from its first row on, if it is a slice."""
     t, given = pa.types, array.type
+    below = [field.children for field in inside] or [
+        (),
+        (),
+    ]  # of the elements, or of keys and values
     missing = array.is_null() if array.null_count else None
     if t.is_fixed_size_list(kind):
         size, start = kind.list_size, array.offset
-        values = widened(array.values.slice(start * size, len(array) * size), kind.value_type)
+        values = widened(
+            array.values.slice(start * size, len(array) * size), kind.value_type, below[0]
+        )
         return pa.FixedSizeListArray.from_arrays(values, type=kind, mask=missing)
     if t.is_map(kind):
         ends = np.asarray(array.offsets)
         first, size = int(ends[0]), int(ends[-1] - ends[0])
-        keys = widened(array.keys.slice(first, size), kind.key_type)
-        items = widened(array.items.slice(first, size), kind.item_type)
+        keys = widened(array.keys.slice(first, size), kind.key_type, below[0])
+        items = widened(array.items.slice(first, size), kind.item_type, below[1])
         offsets = of_numpy((ends - first).astype(np.int32))
         return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=missing)
     if t.is_fixed_size_list(given):
@@ -266,6 +284,6 @@ def _widened_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
         lengths = np.asarray(pc.list_value_length(array).fill_null(0))
     wide = t.is_large_list(kind)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64 if wide else np.int32)
-    values = widened(array.flatten(), kind.value_type)
+    values = widened(array.flatten(), kind.value_type, below[0])
     make = pa.LargeListArray if wide else pa.ListArray
     return make.from_arrays(of_numpy(ends), values, type=kind, mask=missing)

@@ -34,6 +34,8 @@ class BoundRequest:
         The filter.
     absent : tuple of Path
         Paths of the request that the file lacks.
+    defaults : dict of str to pyarrow.Scalar
+        The values of columns that the file lacks, where these are not null.
     leaves : LeafUse
         The leaves that the columns and the filter read.
     learned : Learned
@@ -47,6 +49,7 @@ class BoundRequest:
         "absent",
         "bound",
         "columns",
+        "defaults",
         "kept",
         "learned",
         "leaves",
@@ -65,6 +68,7 @@ class BoundRequest:
         self.request, self.columns, self.schema, self.bound = request, columns, schema, bound
         self.absent, self.leaves, self.learned = absent, LeafUse(columns, bound), Learned()
         self.kept = Kept()
+        self.defaults: dict[str, pa.Scalar] = {}
         self._fitting: list[pa.Schema] = []  # the last plan's schema that needs no adapter
 
     @classmethod
@@ -112,7 +116,9 @@ class BoundRequest:
             said = type(error)(f"{source.name}: {error}")
             said.at = error.at
             raise said from None
-        return cls(request, columns, schema, bound, tuple(mapping.absent))
+        made = cls(request, columns, schema, bound, tuple(mapping.absent))
+        made.defaults = mapping.defaults
+        return made
 
     def again(self) -> BoundRequest:
         """The bound request for another file with the same columns."""
@@ -128,7 +134,10 @@ class BoundRequest:
         own = list(self.schema)
         if self.request.dataset_schema is None:
             own = own[first:]
-        made = SchemaAdapter(list(schema)[first:], own, dict(source.partitions), source.name)
+        values = {**self.defaults, **dict(source.partitions)}
+        dataset_schema = self.request.dataset_schema
+        fields = () if dataset_schema is None else dataset_schema.fields
+        made = SchemaAdapter(list(schema)[first:], own, values, source.name, fields)
         if not made.none:
             return made
         if not source.partitions:
