@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -106,10 +107,14 @@ def tables(files: Path) -> Iterator[dict[str, Any]]:
         deltalake.write_deltalake(str(files / "tables" / "sales"), ROWS, mode="append")
     dated = ROWS.append_column("day", pa.array([date(2024, 1, 31)] * 100))
     deltalake.write_deltalake(str(files / "tables" / "orders"), dated)
+    new_year = 1_704_067_200
+    os.utime(files / "tables" / "orders" / "_delta_log" / f"{0:020}.json", (new_year, new_year))
     catalog = sql.SqlCatalog("c", uri=f"sqlite:///{files}/c.db", warehouse=f"file://{files}/house")
     catalog.create_namespace("sales")
     table = catalog.create_table("sales.orders", schema=ROWS.schema)
     table.append(ROWS)
+    with table.manage_snapshots() as change:
+        change.create_tag(table.current_snapshot().snapshot_id, "end-of-year")
     yield {"catalog": catalog, "iceberg_table": table, "DeltaTable": deltalake.DeltaTable}
     catalog.engine.dispose()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pageseek.dataset.file_cache import CacheInfo as CacheInfo
 from pageseek.dataset.file_cache import cache
 from pageseek.dataset.partitions import Inference
 from pageseek.dataset.sources import files_of, open_metadata, with_schema
+from pageseek.dataset.table_versions import AsOf
 from pageseek.format.parquet_file import ParquetFile as ParquetFile
 from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
 from pageseek.scan.request import AHEAD, BATCH_SIZE, Request
@@ -48,6 +50,9 @@ def scan(
     partitioning: Types | Inference | bool | None = None,
     schema: pa.Schema | None = None,
     table: bool | None = None,
+    version: int | None = None,
+    timestamp: dt.datetime | str | None = None,
+    snapshot: int | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,
@@ -135,6 +140,13 @@ def scan(
         table, which deltalake or pyiceberg opens (`pip install "pageseek[delta]"`, `"pageseek[iceberg]"`); with False, its
         bare files, among them those of older versions. A folder that has such tables below it is an UnsupportedError unless
         this is False. Files, globs and partition folders inside a table are read as they are named.
+    version : int, optional
+        Of a table of Delta Lake: the number of the version to read, in place of the current one.
+    timestamp : datetime or str, optional
+        Of a table: the version that was current then; without a zone, UTC. Delta Lake has the times of versions in the files of its
+        log, so that it needs a local folder or a DeltaTable.
+    snapshot : int or str, optional
+        Of a table of Iceberg: the number of a snapshot, or the name of a branch or a tag.
     storage_options : mapping, optional
         Credentials, region, endpoint and more for the library that opens a URL: obstore if it is installed, else pyarrow
         or fsspec. Their names are those of that library. Without them, the library looks in the environment. The files of
@@ -158,7 +170,8 @@ def scan(
         (max_page_bytes, max_output_bytes, max_metadata_bytes),
         distinct_index,
     )
-    found = files_of(source, storage_options, retry_policy(retries, timeout), table)
+    as_of = AsOf.of(version, timestamp, snapshot)
+    found = files_of(source, storage_options, retry_policy(retries, timeout), table, as_of)
     sources, dataset_schema = with_schema(found, partitioning, schema)
     if dataset_schema is not None:
         request = replace(request, dataset_schema=dataset_schema)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import pickle
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
@@ -98,6 +100,52 @@ def test_delta_versions(delta: Any) -> None:
     delta.load_as_version(0)
     assert rows_of(ps.read_table(delta), "id") == rows_of(FIRST, "id")
     assert ps.read_table(delta).schema.names == FIRST.schema.names
+
+
+@pytest.mark.parametrize("name", ["plain", "copied#"])
+def test_delta_versions_by_options(tmp_path: Path, name: str) -> None:
+    root = str(tmp_path / name)
+    for i in range(3):
+        deltalake.write_deltalake(str(tmp_path / "t"), pa.table({"a": [i]}), mode="append")
+    os.rename(tmp_path / "t", root)
+    for i, moment in enumerate([1_700_000_000, 1_700_000_100, 1_700_000_200]):
+        os.utime(tmp_path / name / "_delta_log" / f"{i:020}.json", (moment, moment))
+    for i in range(3):
+        assert sorted(ps.read_table(root, version=i)["a"].to_pylist()) == [*range(i + 1)]
+        assert f"version {i}" in ps.scan(root, version=i).explain().notes[0]
+    assert ps.scan(root).count_rows() == 3
+    with pytest.raises(ps.UnsupportedError, match=str(tmp_path)):
+        ps.scan(root, version=7)
+    with pytest.raises(ps.UnsupportedError, match="for tables of Iceberg"):
+        ps.scan(root, snapshot=1)
+    if name != "plain":
+        with pytest.raises(ps.UnsupportedError, match="give version="):
+            ps.scan(root, timestamp="2024-01-01")
+        return
+    assert ps.scan(root, timestamp="2023-11-14T22:15:10Z").count_rows() == 2
+    assert ps.scan(root, timestamp=dt.datetime.fromtimestamp(1_700_000_150)).count_rows() >= 1
+    table = deltalake.DeltaTable(root)
+    assert ps.scan(table, version=0).count_rows() == 1
+    moment = dt.datetime.fromtimestamp(1_700_000_100, dt.UTC)
+    assert ps.scan(table, timestamp=moment).count_rows() == 2
+    assert table.version() == 2
+
+
+def test_versions_that_mean_nothing(tmp_path: Path) -> None:
+    pq.write_table(FIRST.select(["id"]), tmp_path / "f.parquet")
+    path = str(tmp_path / "f.parquet")
+    for options, error, why in [
+        ({"version": 1}, ValueError, "version=: the source is no table"),
+        ({"snapshot": 1}, ValueError, "snapshot=: the source is no table"),
+        ({"version": -1}, ValueError, "not negative"),
+        ({"version": True}, TypeError, "the number of a version"),
+        ({"version": 1, "timestamp": "2024-01-01"}, ValueError, "give one"),
+        ({"timestamp": "noon"}, ValueError, "such as"),
+        ({"timestamp": 5}, TypeError, "a datetime"),
+        ({"snapshot": 1.5}, TypeError, "name of a branch"),
+    ]:
+        with pytest.raises(error, match=why):
+            ps.scan(path, **options)
 
 
 def test_delta_without_files_and_options(tmp_path: Path) -> None:
@@ -282,6 +330,29 @@ def test_iceberg_partitions_prune_files(iceberg: Any) -> None:
         "partition"
         in ps.scan(iceberg, filter="k = 'y/ %'").explain().to_dict()["files"]["pruned_by"]
     )
+
+
+def test_iceberg_snapshots_by_options(iceberg: Any) -> None:
+    history = [one.snapshot_id for one in iceberg.history()]
+    with iceberg.manage_snapshots() as change:
+        change.create_tag(history[0], "first")
+    folder = iceberg.metadata.location
+    for source in (iceberg, folder):
+        for number in history:
+            expected = iceberg.scan(snapshot_id=number).count()
+            assert ps.scan(source, snapshot=number).count_rows() == expected
+        assert ps.scan(source, snapshot="first").count_rows() == 1
+        moment = iceberg.snapshot_by_id(history[1]).timestamp_ms / 1000
+        at = dt.datetime.fromtimestamp(moment, dt.UTC) + dt.timedelta(milliseconds=1)
+        expected = iceberg.snapshot_as_of_timestamp(int(at.timestamp() * 1000)).snapshot_id
+        assert str(expected) in ps.scan(source, timestamp=at).explain().notes[0]
+        for options in ({"snapshot": 5}, {"snapshot": "none"}, {"timestamp": "1999-01-01"}):
+            with pytest.raises(ps.UnsupportedError, match="names no snapshot"):
+                ps.scan(source, **options)
+        with pytest.raises(ps.UnsupportedError, match="for tables of Delta Lake"):
+            ps.scan(source, version=1)
+    with pytest.raises(ValueError, match="a snapshot of its own"):
+        ps.scan(iceberg.scan(), snapshot=history[0])
 
 
 def test_iceberg_scans(iceberg: Any) -> None:

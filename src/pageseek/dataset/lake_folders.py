@@ -6,6 +6,7 @@ and the manifests of an Iceberg table are read as pyiceberg needs them. So table
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import io
 import os
@@ -25,6 +26,7 @@ from pageseek.dataset.delta_tables import delta_table
 from pageseek.dataset.iceberg_tables import iceberg_table
 from pageseek.dataset.lake_places import Places
 from pageseek.dataset.table_files import Table, foreign
+from pageseek.dataset.table_versions import CURRENT, AsOf
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.resolve import DEFAULT_RETRY, Source
@@ -43,9 +45,10 @@ def open_table(
     folder: TableFolder,
     options: Mapping[str, Any] | None = None,
     retry_policy: RetryPolicy = DEFAULT_RETRY,
+    as_of: AsOf = CURRENT,
 ) -> Table:
-    """The current version of a table in a folder."""
-    return (_delta if folder.kind == DELTA else _iceberg)(folder, options, retry_policy)
+    """A version of a table in a folder, the current one unless another is given."""
+    return (_delta if folder.kind == DELTA else _iceberg)(folder, options, retry_policy, as_of)
 
 
 def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
@@ -59,7 +62,7 @@ def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
 
 
 def _delta(
-    folder: TableFolder, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
+    folder: TableFolder, options: Mapping[str, Any] | None, retry_policy: RetryPolicy, as_of: AsOf
 ) -> Table:
     try:
         from deltalake import DeltaTable
@@ -70,17 +73,25 @@ def _delta(
     with ExitStack() as stack:
         at = folder.path
         copied = folder.filesystem is not None or not _PLAIN.fullmatch(at)
+        version = as_of.delta(where)
+        if copied and as_of.timestamp is not None:
+            raise UnsupportedError(
+                f"{where}: timestamp= needs the times of the files of its log, which a copy of it has not: give version=, or a "
+                "DeltaTable"
+            )
         if copied:
             at = stack.enter_context(tempfile.TemporaryDirectory(prefix="pageseek-"))
-            _bring_log(folder, root, at)
+            _bring_log(folder, root, at, as_of.version)
         told = secrets_of(dict(options or {}))
         with foreign(where, "deltalake", told, f"; {REMEDY}", at if copied else ""):
-            opened = DeltaTable(at)
+            opened = DeltaTable(at, version=as_of.version)
+            if isinstance(version, dt.datetime):
+                opened.load_as_version(version)
         return delta_table(opened, options, retry_policy, root, folder.name)
 
 
-def _bring_log(folder: TableFolder, root: Source, to: str) -> None:
-    """Copy those files of the log that the newest version needs into a local folder."""
+def _bring_log(folder: TableFolder, root: Source, to: str, version: int | None) -> None:
+    """Copy those files of the log that a version needs, the newest one if none is given, into a local folder."""
     os.makedirs(os.path.join(to, LOG, "_sidecars"))
     if folder.filesystem is None:
         log = os.path.join(folder.path, LOG)
@@ -95,14 +106,14 @@ def _bring_log(folder: TableFolder, root: Source, to: str) -> None:
             file.write(data)
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        list(pool.map(bring, chosen_log(names)))
+        list(pool.map(bring, chosen_log(names, version)))
 
 
 # -- Iceberg --------------------------------------------------------------------------------------
 
 
 def _iceberg(
-    folder: TableFolder, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
+    folder: TableFolder, options: Mapping[str, Any] | None, retry_policy: RetryPolicy, as_of: AsOf
 ) -> Table:
     try:
         from pyiceberg.catalog.noop import NoopCatalog
@@ -148,7 +159,8 @@ def _iceberg(
             io=_Io(places),  # type: ignore[arg-type]
             catalog=NoopCatalog("folder"),
         )
-        return iceberg_table(opened.scan(), places, where, f"{METADATA}/{name}, ")
+        scan = opened.scan(snapshot_id=as_of.iceberg(opened, where))
+        return iceberg_table(scan, places, where, f"{METADATA}/{name}, ")
 
 
 def _text(data: bytes, name: str) -> str:

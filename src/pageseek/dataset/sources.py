@@ -14,6 +14,7 @@ from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
 from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.partitions import Inference, by_name, typed
+from pageseek.dataset.table_versions import CURRENT, AsOf
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Origin, RetryPolicy, Source, Types, resolve
 from pageseek.storage.resolve import DEFAULT_RETRY
@@ -43,10 +44,11 @@ def files_of(
     storage_options: Mapping[str, Any] | None = None,
     retry_policy: RetryPolicy = DEFAULT_RETRY,
     table: bool | None = None,
+    as_of: AsOf = CURRENT,
 ) -> Found:
     """What a path, URL, list, (filesystem, path), bytes or a table object means.
 
-    A folder that is a table means its current version, unless `table` is False.
+    A folder that is a table means its current version, or that of `as_of`, unless `table` is False.
 
     Raises
     ------
@@ -57,12 +59,14 @@ def files_of(
     if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
         from pageseek.dataset.lake_tables import table_of_lake
 
-        lake = table_of_lake(source, storage_options, retry_policy)
+        lake = table_of_lake(source, storage_options, retry_policy, as_of)
         if lake is not None:
             return Found([], lake, None, Origin((lake.what,)))
     tables = Tables()
     given = None if table is False else tables
     sources = resolve(source, storage_options, retry_policy, given)
+    if not as_of.is_current and not tables.found:
+        raise ValueError(f"{as_of.option}: the source is no table of Delta Lake or Iceberg")
     if given is None:
         near = [one.path for one in sources[:1] if one.data is None and one.filesystem is None]
         return Found(sources, None, None, Origin((), tuple(near)))
@@ -75,7 +79,7 @@ def files_of(
         )
     from pageseek.dataset.lake_folders import open_table  # slow to import
 
-    opened = open_table(first, storage_options, retry_policy)
+    opened = open_table(first, storage_options, retry_policy, as_of)
     return Found([], opened, first, Origin((opened.what,)))
 
 

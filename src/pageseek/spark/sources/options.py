@@ -183,6 +183,10 @@ def _types(text: str) -> bool | dict[str, pa.DataType]:
     return {name: pa.type_for_alias(kind) for name, kind in _object(text).items()}
 
 
+def _number_or_text(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
 _TABLE: dict[str, Callable[[str], Any]] = {
     "local": _bool,
     "native": _bool,
@@ -207,6 +211,9 @@ _SCAN: dict[str, Callable[[str], Any]] = {
     "max_metadata_bytes": int,
     "partitioning": _types,
     "table": _bool,
+    "version": int,
+    "timestamp": str,
+    "snapshot": _number_or_text,
     "storage_options": _object,
     "retries": int,
     "timeout": float,
