@@ -493,6 +493,7 @@ def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
 
 # why no row matches, by mechanism; kinds of index add theirs when they are registered
 MECHANISMS = {
+    "log": "the statistics in the log of the table prove that no row in them matches",
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
     "page_headers": "the statistics in the headers of pages prove that no row in them matches",

@@ -40,6 +40,25 @@ class DatasetSchema:
     # by the name of a file the fields inside of columns whose values a partition has: path, field id
     inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
 
+    def gives(self, path: Path) -> bool:
+        """Whether the columns that were given have a path, as far as it leads through structs."""
+        top = None if self.given is None else top_of(path, self.given.names)
+        return top is not None and self.given is not None and has_path(self.given.field(top), path)
+
+
+def has_path(given: pa.Field, path: Path) -> bool:
+    """Whether a column has a field at a path, as far as that leads through structs."""
+    kind, rest = given.type, path[1:]
+    if not rest and path[0] != given.name:
+        rest = tuple(path[0][len(given.name) + 1 :].split("."))
+    for name in rest:
+        if not pa.types.is_struct(kind):
+            return True
+        if kind.get_field_index(name) < 0:
+            return False
+        kind = kind.field(name).type
+    return True
+
 
 def top_of(path: Path, names: Iterable[str]) -> str | None:
     """The column that a path leads into, if there is one: that of its first name, or of that name up to a dot."""

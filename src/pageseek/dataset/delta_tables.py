@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.dataset.deletes import Deletes
+from pageseek.dataset.delta_bounds import delta_bounds
 from pageseek.dataset.delta_log import DeltaLog, deletion_vector
 from pageseek.dataset.lake_places import Places, delta_options
 from pageseek.dataset.table_fields import TableField
@@ -45,8 +46,8 @@ def delta_table(
     """
     shown = str(table.table_uri) if shown is None else shown
     where = f"Delta table {shown}"
-    told = secrets_of(dict(getattr(table, "_storage_options", None) or options or {}))
-    with foreign(where, "deltalake", told):
+    secrets = secrets_of(dict(getattr(table, "_storage_options", None) or options or {}))
+    with foreign(where, "deltalake", secrets):
         _refuse_features(table, where)
         fields = table.schema()
         schema = pa.schema(
@@ -85,8 +86,10 @@ def delta_table(
                 sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
         what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
         mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
-        mapped = () if mode == "none" else _mapped(json.loads(fields.to_json()), mode == "id")
-    return Table(tuple(sources), schema, folders, mapped, what=what)
+        told = json.loads(fields.to_json())
+        mapped = () if mode == "none" else _mapped(told, mode == "id")
+        bounds = delta_bounds(actions, schema, told["fields"])
+    return Table(tuple(sources), schema, folders, mapped, what=what, bounds=bounds)
 
 
 def _mapped(kind: Any, by_ids: bool) -> tuple[TableField, ...]:

@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, UnsupportedError
 from pageseek.base.suggest import Offer
-from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
+from pageseek.dataset.dataset_schema import (
+    DatasetSchema,
+    Path,
+    SchemaAdapter,
+    has_path,
+    too_narrow,
+    top_of,
+)
 from pageseek.dataset.field_ids import (
     Mapped,
     by_ids,
@@ -101,7 +108,7 @@ class SchemaMapping:
         try:
             leaf, leaf_type = look(self._own_path(path))
         except NoColumnError:
-            if path in self._strict or (given is not None and not _has(given, path)):
+            if path in self._strict or (given is not None and not has_path(given, path)):
                 raise
             if given is None:
                 self.absent[path] = None
@@ -318,7 +325,7 @@ class SchemaMapping:
     def _lacks(self, name: str, error: NoColumnError | None = None) -> None:
         strict = (name,) in self._strict
         given = None if strict else self._given((name,))
-        if strict or (given is not None and not _has(given, (name,))):
+        if strict or (given is not None and not has_path(given, (name,))):
             raise error or self._no_column(name)
         if given is None:
             self.absent[name,] = None
@@ -385,20 +392,6 @@ def _emptied(kind: pa.DataType) -> pa.DataType:
         item = kind.value_field.with_type(_emptied(kind.value_type))
         return pa.list_(item) if t.is_list(kind) else pa.large_list(item)
     return kind
-
-
-def _has(given: pa.Field, path: Path) -> bool:
-    """Whether a column has a field at a path, as far as that leads through structs."""
-    kind, rest = given.type, path[1:]
-    if not rest and path[0] != given.name:
-        rest = tuple(path[0][len(given.name) + 1 :].split("."))
-    for name in rest:
-        if not pa.types.is_struct(kind):
-            return True
-        if kind.get_field_index(name) < 0:
-            return False
-        kind = kind.field(name).type
-    return True
 
 
 def _type_at(dataset_schema: DatasetSchema, path: Path) -> pa.DataType | None:

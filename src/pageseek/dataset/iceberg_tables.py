@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.dataset.deletes import KeyField
+from pageseek.dataset.iceberg_bounds import iceberg_bounds
 from pageseek.dataset.iceberg_files import DataFile, data_files
 from pageseek.dataset.lake_places import Places
 from pageseek.dataset.table_fields import TableField
@@ -51,10 +52,10 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     def place(url: str) -> Source:
         return places.source(url, (), encoded=False)
 
-    found: Iterable[DataFile] = ()
+    found: Sequence[DataFile] = ()
     if snapshot is not None:
         keys = _key_fields(metadata, names, aliases, where)
-        found = data_files(snapshot, scan.io, specs, keys, place)
+        found = list(data_files(snapshot, scan.io, specs, keys, place))
     for file, deletes in found:
         if file.file_format.name != "PARQUET":
             raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
@@ -84,7 +85,8 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
             inside[sources[-1].name] = tuple(nested)
     what = f"{where}: {version}{_snapshot(scan, metadata)}"
     columns = pa.schema(list(folders.values()))
-    return Table(tuple(sources), schema, columns, fields, tuple(inside.items()), what)
+    bounds = iceberg_bounds([one.file for one in found], schema, fields)
+    return Table(tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds)
 
 
 def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.partitions import Inference, by_name, typed
 from pageseek.dataset.table_versions import CURRENT, AsOf
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.storage import Origin, RetryPolicy, Source, Types, resolve
+from pageseek.storage import Origin, RetryPolicy, Source, Sources, Types, resolve
 from pageseek.storage.resolve import DEFAULT_RETRY
 from pageseek.storage.table_folders import REMEDY, TableFolder, Tables
 
@@ -115,9 +115,9 @@ def with_schema(
                 "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
             )
         inside = dict(lake.inside)
-        return lake.sources, DatasetSchema(
-            lake.folders, lake.schema, fields=lake.fields, inside=inside
-        )
+        files = Sources(lake.sources)
+        files.bounds = lake.bounds
+        return files, DatasetSchema(lake.folders, lake.schema, fields=lake.fields, inside=inside)
     files = found.sources
     if not files:
         raise ValueError("the source is an empty list: no file to read")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import field
 
 import pyarrow as pa
 
 from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.records import dataclass
+from pageseek.dataset.file_bounds import FileBounds
 from pageseek.dataset.table_fields import TableField
 from pageseek.storage.redact import cleaned
 from pageseek.storage.resolve import Source
@@ -25,6 +27,7 @@ class Table:
     # names of files -> fields inside of columns whose values the partition has: path, field id
     inside: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     what: str = ""  # the table and its version, as `explain` names them
+    bounds: FileBounds | None = field(default=None, compare=False, repr=False)
 
 
 @contextmanager

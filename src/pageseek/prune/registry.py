@@ -22,6 +22,7 @@ from pageseek.prune.protocol import Catalog, Pruner
 
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 DICTIONARY = DictionaryPruner.name
+LOG = "log"  # of a table: it rules out files before they are opened
 DISTINCT, DATAFUSION_INDEX = "distinct", "distinct_index"  # scans of many files use them by name
 _PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())
 _TAKEN = {*MECHANISMS, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, PAGE_INDEX, BLOOM, FREE}
@@ -54,7 +55,7 @@ class _Registry:
             [kind for kind in self._kinds.values() if callable(getattr(kind, "select", None))]
         )
         named = [one.name for one in (*self.pruners, *self.catalogs)]
-        self.names = tuple(dict.fromkeys((STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *named)))
+        self.names = tuple(dict.fromkeys((LOG, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *named)))
 
     def _prunes(self, name: str) -> bool:
         kind = self._kinds[name]

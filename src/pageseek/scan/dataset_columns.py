@@ -91,6 +91,18 @@ class DatasetColumns:
         else:
             self._union.add(bound_request.schema, bound_request.absent, name)
 
+    @property
+    def _is_given(self) -> bool:
+        """Whether the columns that were asked for are among those of a table, so that no file need be opened to know them."""
+        request, dataset_schema = self.request, self.request.dataset_schema
+        if dataset_schema is None or dataset_schema.given is None:
+            return False
+        paths = [] if request.filter is None else tested_paths(request.filter)
+        return paths is not None and all(
+            dataset_schema.gives(path)
+            for path in (*paths, *((name,) for name in request.columns or ()))
+        )
+
     def schema(self) -> pa.Schema:
         """The schema of the answer, from the files that were opened, one at least. Further files are opened while a column of
         the request was found in none.
@@ -99,7 +111,7 @@ class DatasetColumns:
             assert self._single is not None
             return self._single
         for source in self._sources:
-            if self.known:
+            if self.known or (not self.opened and self._is_given):
                 break
             file = self._open_file(source)
             self.opened += 1

@@ -230,7 +230,7 @@ class FooterBatches:
                 source.filesystem is None and source.data is None for source in sources[at:stop]
             ]
             asked = asked[at_hand]
-        if self._plain:  # folders say nothing of any
+        if self._plain and sources.bounds is None:  # nothing is known of any
             asked = asked if self._asked(sources[at]) else _NO_FILES
         else:
             asked = asked[[self._asked(sources[i]) for i in asked.tolist()]]

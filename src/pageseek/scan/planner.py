@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pageseek.prune.registry import LOG
 from pageseek.scan.accounting import DELETED, LIMIT, PARTITION, TAKE, account, last_proof
 from pageseek.scan.batched_file import BatchedFile
 from pageseek.scan.catalog_answers import CatalogAnswers
@@ -24,6 +25,7 @@ from pageseek.scan.footer_selection import (
     ranges_by_footer,
 )
 from pageseek.scan.limit_steps import LimitSteps
+from pageseek.scan.log_answers import ruled_out_by_log
 from pageseek.scan.plan import FilePlan, Footer, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.scheduler import Scheduler
@@ -80,6 +82,7 @@ class Planner:
         self.request = request = self.columns.request
         # a row selection or a catalog chooses files, too
         self._chosen = request.selected is not None or self._catalogs is not None
+        self._gone = frozenset() if self._counted else ruled_out_by_log(sources, request)
         self._left, self._first_row = request.limit, 0
         self._schemas: dict[Any, Any] = {}  # each by itself, so that equal ones are one object
         self._batches = self._footer_batches() if batches and len(sources) >= FEWEST_FILES else None
@@ -107,6 +110,8 @@ class Planner:
         selected = self.request.selected
         if selected is not None and source.name not in selected:
             return False
+        if self._gone and source.name in self._gone:
+            return False
         return self.columns.may_match(source) and not (
             self._catalogs is not None and self._catalogs.rules_out(source)
         )
@@ -122,6 +127,11 @@ class Planner:
             if self._left == 0 and self.columns.known:
                 report.files.prune(LIMIT, len(sources) - at)
                 break
+            if self._gone and sources[at].name in self._gone:
+                report.files.prune(LOG, 1)
+                report.step()
+                at += 1
+                continue
             pruned = None
             if self._batches is not None and not self._counted:
                 pruned = self._batches.gone(at)

@@ -94,7 +94,15 @@ class Source:
 
 
 class Sources(tuple[Source, ...]):
-    """The files of a scan. What is true of all of them is found out once."""
+    """The files of a scan. What is true of all of them is found out once.
+
+    Attributes
+    ----------
+    bounds : FileBounds or None
+        What their table says of the values in them; it is not pickled.
+    """
+
+    bounds: Any = None
 
     @classmethod
     def of(cls, sources: Sequence[Source]) -> Sources:

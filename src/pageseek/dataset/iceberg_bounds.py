@@ -1,0 +1,108 @@
+"""The statistics in the manifests of an Iceberg table as bounds (Iceberg specification, Manifests and Appendix D)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek.dataset.file_bounds import ColumnBounds, FileBounds, Path
+from pageseek.dataset.table_fields import TableField
+
+# numbers of fixed size, as they lie in bounds; a shorter one is of a narrower type of before
+_NUMBERS: Mapping[pa.DataType, tuple[str, ...]] = {
+    pa.int32(): ("<i4",),
+    pa.int64(): ("<i8", "<i4"),
+    pa.float32(): ("<f4",),
+    pa.float64(): ("<f8", "<f4"),
+    pa.date32(): ("<i4",),
+}
+
+
+def iceberg_bounds(
+    files: Sequence[Any], schema: pa.Schema, fields: Sequence[TableField]
+) -> FileBounds | None:
+    """The bounds of data files of `pyiceberg`; None without files."""
+    if not files:
+        return None
+    num_rows = np.array([file.record_count for file in files], np.int64)
+
+    def column(path: Path) -> ColumnBounds | None:
+        number = _id(fields, path)
+        kind = _type(schema, path)
+        if number is None or kind is None:
+            return None
+        ends = []
+        for told in ("lower_bounds", "upper_bounds"):
+            values = _values(((getattr(file, told) or {}).get(number) for file in files), kind)
+            if values is None:
+                return None
+            ends.append(values)
+        counts = [(file.null_value_counts or {}).get(number) for file in files]
+        return ColumnBounds(ends[0], ends[1], pa.array(counts, pa.int64()))
+
+    return FileBounds(schema, num_rows, column)
+
+
+def _values(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array | None:
+    """Bounds of a type; null where there is none, or it has another length than the type."""
+    t = pa.types
+    if t.is_string(kind) or t.is_binary(kind):
+        made = pa.array(texts, pa.binary())
+        if t.is_binary(kind):
+            return made
+        try:
+            return made.cast(kind)
+        except pa.ArrowInvalid:  # cut inside of a character
+            return None
+    if t.is_decimal128(kind):
+        return _decimals(texts, kind)
+    numbers = pa.int64() if t.is_timestamp(kind) or t.is_time64(kind) else kind
+    formats = _NUMBERS.get(numbers)
+    if formats is None:
+        return None
+    sizes = {np.dtype(one).itemsize: np.dtype(one) for one in formats}
+    found = [
+        None if text is None or len(text) not in sizes else np.frombuffer(text, sizes[len(text)])[0]
+        for text in texts
+    ]
+    made = pa.array([None if one is None else one.item() for one in found], _plain(numbers))
+    return made if made.type == kind else made.cast(kind)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.int32() if kind == pa.date32() else kind
+
+
+def _decimals(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Unscaled numbers, the most significant byte first, in as few bytes as they need."""
+    raw = bytearray()
+    there = []
+    for text in texts:
+        fits = text is not None and 0 < len(text) <= 16
+        there.append(fits)
+        number = int.from_bytes(text, "big", signed=True) if fits and text is not None else 0
+        raw += number.to_bytes(16, "little", signed=True)
+    validity = pa.array(there, pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(kind, len(there), [validity, pa.py_buffer(bytes(raw))])
+
+
+def _id(fields: Sequence[TableField], path: Path) -> int | None:
+    number = None
+    for name in path:
+        field = next((one for one in fields if one.name == name), None)
+        if field is None:
+            return None
+        number, fields = field.id, field.children
+    return number
+
+
+def _type(schema: pa.Schema, path: Path) -> pa.DataType | None:
+    kind = schema.field(path[0]).type
+    for name in path[1:]:
+        if not pa.types.is_struct(kind):
+            return None
+        kind = kind.field(name).type
+    return kind
