@@ -103,7 +103,8 @@ def test_what_the_log_leaves(tmp_path: Path) -> None:
     assert set(left(root, "a is not null")) == {0, 1, 4, *unknown}
     assert set(left(root, "not a = 3")) == {0, 1, 4, *unknown}
     assert left(root, "a = 3", prune=False) == [*range(7)]
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "t" / "0.parquet")
+    root = delta_of(tmp_path / "one", [said(1, 5)], [("a", "long")])
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "one" / "0.parquet")
     with pytest.raises(NoColumnError):
         ps.scan(root, filter="a = 99", columns=["none"]).to_table()
 

@@ -118,13 +118,13 @@ class FileBounds:
         if leaf_type.kind in FLOAT_KINDS:  # a bound that is NaN bounds nothing
             for one in (bounds.lower, bounds.upper):
                 known &= ~np.isnan(one.fill_null(0).to_numpy(zero_copy_only=False))
-        ends: list[Any] = []
-        for one in (bounds.lower, bounds.upper):
-            made = one if one.type == storage else one.cast(storage)
-            ends += _buffers(made)
+        low, high = (
+            _buffers(one if one.type == storage else one.cast(storage))
+            for one in (bounds.lower, bounds.upper)
+        )
         null_counts = bounds.null_counts.fill_null(ABSENT).to_numpy(zero_copy_only=False)
         return rows.Zones(
-            leaf_type.kind, leaf_type.width, len(known), *ends, known.astype(np.uint8), None,
+            leaf_type.kind, leaf_type.width, len(known), low[0], low[1], high[0], high[1], known.astype(np.uint8), None,
             np.ascontiguousarray(null_counts, np.int64), None, np.ascontiguousarray(self._num_rows),
         )  # fmt: skip
 

@@ -115,9 +115,9 @@ def with_schema(
                 "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
             )
         inside = dict(lake.inside)
-        files = Sources(lake.sources)
-        files.bounds = lake.bounds
-        return files, DatasetSchema(lake.folders, lake.schema, fields=lake.fields, inside=inside)
+        bounded = Sources(lake.sources)
+        bounded.bounds = lake.bounds
+        return bounded, DatasetSchema(lake.folders, lake.schema, fields=lake.fields, inside=inside)
     files = found.sources
     if not files:
         raise ValueError("the source is an empty list: no file to read")

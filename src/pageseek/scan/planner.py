@@ -128,7 +128,8 @@ class Planner:
                 report.files.prune(LIMIT, len(sources) - at)
                 break
             if self._gone and sources[at].name in self._gone:
-                report.files.prune(LOG, 1)
+                may_match = self.columns.may_match(sources[at])
+                report.files.prune(LOG if may_match else PARTITION, 1)
                 report.step()
                 at += 1
                 continue
