@@ -26,7 +26,7 @@ from pageseek.prune.page_stages import (
 )
 from pageseek.prune.protocol import PruneContext, Pruner
 from pageseek.prune.pruner_stage import PrunerStage
-from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, REGISTRY
+from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, REGISTRY
 from pageseek.prune.sampling import priced
 
 Asking = Generator[Wanted, list[memoryview], None]
@@ -58,7 +58,7 @@ def run_mechanisms(
     if COLUMN_INDEX in run.use and has_pages:
         column_index = partial(column_index_stage, run, tests, tested)
         cost = 0.0
-        if len(run.use) > 2:  # there are others beside this one and the statistics
+        if len(run.use - {LOG}) > 2:  # there are others beside this one and the statistics
             cost = missing_bytes(run.file, list(row_groups), tested, run.options)
         if cost:
             stages.append((cost, WHOLE, COLUMN_INDEX, column_index))

@@ -23,6 +23,7 @@ from pageseek.prune.registry import (
     COLUMN_INDEX,
     DATAFUSION_INDEX,
     DISTINCT,
+    LOG,
     PAGE_HEADERS,
     STATISTICS,
     names,
@@ -32,7 +33,7 @@ Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 # mechanisms that by the footer prove nothing of some row groups; lists of values were asked before
 _KNOWN = {
-    STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
+    LOG, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
     DATAFUSION_INDEX,
 }  # fmt: skip
 
@@ -48,7 +49,7 @@ def may_be_final(tests: Sequence[BoundLeaf], use: frozenset[str]) -> bool:
 
 def more_than_footers(use: frozenset[str]) -> bool:
     """Whether any mechanism that is used needs more of a file than its footer, and lists of values."""
-    return bool(use & set(names()) - {STATISTICS, DISTINCT, DATAFUSION_INDEX})
+    return bool(use & set(names()) - {LOG, STATISTICS, DISTINCT, DATAFUSION_INDEX})
 
 
 def final(
