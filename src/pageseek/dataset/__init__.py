@@ -14,10 +14,13 @@
 | `saved_cache` | what that cache has of remote files, written to a file and read back |
 | `kept_ends` | the same in a folder that processes share, and find again |
 | `sources` | what a path, a folder or a table object means: files, and the columns of all of them |
-| `lake_folders` | folders that are tables, opened at their current version |
+| `lake_folders` | folders that are tables, opened at a version |
+| `table_versions` | which version of a table is read |
 | `lake_tables` | objects of deltalake and pyiceberg as files and columns |
 | `delta_tables`, `iceberg_tables` | the same for each of them |
-| `table_files` | the record of such a table |
+| `table_files`, `table_fields` | the record of such a table; its fields, which files may call otherwise or lack |
+| `delta_log`, `iceberg_files` | what their packages do not tell: deletion vectors in the log; data files with the deletes that apply to them |
 | `deletes` | where the deleted rows of a file are listed |
+| `file_bounds`, `delta_bounds`, `iceberg_bounds` | what a table says of the values in its files, probed as statistics are; the forms of both formats |
 | `lake_places` | where the files of such a table lie |
 """

@@ -14,6 +14,9 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `binding`, `leaf_use` | a request bound to many files once; which leaves it reads, and what for |
 | `steps` | what a file scan may ask of its lane |
 | `file_scan`, `file_pruning` | the states of one file: prune, filter, payload; the rows that no mechanism denies |
+| `deleted_rows`, `delete_files` | the rows of a file that its table has deleted; scans of the files that list them |
+| `deletion_vectors`, `position_deletes`, `equality_deletes` | the forms in which they are listed |
+| `log_answers` | the files that the log of a table rules out |
 | `scheduler`, `lane` | threads, memory and order; what answers the steps of one file scan |
 | `open_ahead` | opens files; remote ones are begun before their turn |
 | `plan`, `scan_plan` | what is left to read: records, and the `ScanPlan` that executes them |

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
-from pageseek.base.errors import CorruptFileError
+from pageseek.base.errors import CorruptFileError, PredicateError
 from pageseek.dataset.deletes import EqualityDeletes, KeyField
 from pageseek.dataset.widening import joined_type, widened
 from pageseek.format.file_metadata import FileMetadata
@@ -26,6 +26,7 @@ from pageseek.scan.delete_files import opened, read
 from pageseek.storage import Source
 
 KEPT = 256  # pairs of a data file and its deletes whose rows are kept
+KEPT_VALUES = 32  # files of deletes whose values are kept
 MOST_VALUES = 100_000  # of a condition that leaves out rows before they are compared
 _ROW = "row\0"  # no column has this name
 
@@ -49,14 +50,17 @@ def _found(
     fields: tuple[KeyField, ...],
     files: tuple[Source, ...],
 ) -> rows.RowRanges:
-    values = [_values(file, fields) for file in files]
-    deleted = [pa.chunked_array([c for one in values for c in one[i].chunks], values[0][i].type) for i in range(len(fields))]  # fmt: skip
+    of_files = [_values(file, fields) for file in files]
+    deleted = [_together(columns, files) for columns in zip(*of_files, strict=True)]
     if not len(deleted[0]):
         return rows.RowRanges.empty()
     file, said = opened(source), dict(partitions)
     leaves = [_leaf(file, field) for field in fields]
     names = tuple([".".join(leaf.path) for leaf in leaves if leaf is not None])
-    table = read(source, names, _condition(leaves, deleted), _ROW)
+    try:
+        table = read(source, names, _condition(leaves, deleted), _ROW)
+    except PredicateError:  # values of a type that no condition takes
+        table = read(source, names, None, _ROW)
     columns = []
     for field, leaf in zip(fields, leaves, strict=True):
         if leaf is not None:
@@ -68,8 +72,9 @@ def _found(
     return rows.RowRanges.from_rows(table[_ROW].to_numpy()[hit])
 
 
-def _values(source: Source, fields: Sequence[KeyField]) -> list[pa.ChunkedArray]:
-    """The columns of a file of deletes."""
+@lru_cache(KEPT_VALUES)
+def _values(source: Source, fields: tuple[KeyField, ...]) -> list[pa.ChunkedArray]:
+    """The columns of a file of deletes, which may serve many data files."""
     file = opened(source)
     leaves = []
     for field in fields:
@@ -81,6 +86,17 @@ def _values(source: Source, fields: Sequence[KeyField]) -> list[pa.ChunkedArray]
         leaves.append(leaf)
     table = read(source, tuple([".".join(leaf.path) for leaf in leaves]))
     return [_flat(table, leaf) for leaf in leaves]
+
+
+def _together(columns: Sequence[pa.ChunkedArray], files: Sequence[Source]) -> pa.ChunkedArray:
+    """One column of several files of deletes, of which some may be older than a wider type."""
+    kind = columns[0].type
+    for column, file in zip(columns, files, strict=True):
+        joined = joined_type(kind, column.type)
+        if joined is None:
+            raise CorruptFileError(f"{file.name}: it deletes by values of {column.type}, others by {kind}")
+        kind = joined
+    return pa.chunked_array([widened(c, kind) for column in columns for c in column.chunks], kind)
 
 
 def _leaf(file: FileMetadata, field: KeyField) -> Leaf | None:
@@ -98,11 +114,17 @@ def _flat(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
     column = table[leaf.path[0]]
     for name in leaf.path[1:]:
         column = pc.struct_field(column, name)
+    if isinstance(column.type, pa.BaseExtensionType):
+        plain = [chunk.storage for chunk in column.chunks]
+        column = pa.chunked_array(plain, column.type.storage_type)
     return column
 
 
 def _constant(value: pa.Scalar | None, n: int) -> pa.Array:
-    return pa.nulls(n) if value is None or not value.is_valid else pa.repeat(value, n)
+    if value is None or not value.is_valid:
+        return pa.nulls(n)
+    made = pa.repeat(value, n)
+    return made.storage if isinstance(made, pa.ExtensionArray) else made
 
 
 def _condition(

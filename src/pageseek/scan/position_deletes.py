@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.base.errors import CorruptFileError, NoColumnError
+from pageseek.base.errors import CorruptFileError, PredicateError
 from pageseek.dataset.deletes import PositionDeletes
 from pageseek.predicate.expression import col
 from pageseek.scan.delete_files import read
@@ -29,7 +29,7 @@ def position_rows(deletes: PositionDeletes) -> rows.RowRanges:
     source = deletes.source
     try:
         table = read(source, (POSITION,), col(PATH) == deletes.path)
-    except NoColumnError as error:
+    except PredicateError as error:  # a column is missing, or of another type
         raise CorruptFileError(
             f"{source.name}: it deletes rows by their numbers: {error}"
         ) from error
