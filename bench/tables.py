@@ -45,7 +45,10 @@ def table_of(folder: Path, files: int) -> str:
         for i in range(1, files):
             name = f"{i}.parquet"
             pq.write_table(
-                pa.table(_columns(i, random)), root / name, write_page_index=True, compression="zstd"
+                pa.table(_columns(i, random)),
+                root / name,
+                write_page_index=True,
+                compression="zstd",
             )
             told = {"numRecords": ROWS, "minValues": {"id": i * ROWS}, "maxValues": {"id": (i + 1) * ROWS - 1}, "nullCount": {"id": 0}}  # fmt: skip
             size = (root / name).stat().st_size
@@ -135,7 +138,9 @@ def main() -> None:
                     raise RuntimeError(f"{name}: no row of key {key}")
                 if turn:  # the first warms up
                     seconds[name].append(time.perf_counter() - began)
-    print(f"{machine()}\n\n| lookup in {given.files:,} files | ms | times pageseek |\n|---|---|---|")
+    print(
+        f"{machine()}\n\n| lookup in {given.files:,} files | ms | times pageseek |\n|---|---|---|"
+    )
     base = statistics.median(seconds["pageseek"])
     for name, found in seconds.items():
         median = statistics.median(found)

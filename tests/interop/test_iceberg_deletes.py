@@ -209,8 +209,13 @@ def test_rows_and_filters_equal_a_model(tmp_path: Path, seed: int) -> None:
 def deletes_of(model: Model, fields: dict[str, int], rows: pa.Table) -> None:
     """Delete the rows that have values, in all partitions. `fields`: names in the file, and ids."""
     one = next(iter(model.files.values()))[0]
-    named = [pa.field(f.name, f.type, metadata={b"PARQUET:field_id": str(fields[f.name]).encode()}) for f in rows.schema]
-    table = pa.Table.from_arrays([c.combine_chunks() for c in rows.columns], schema=pa.schema(named))
+    named = [
+        pa.field(f.name, f.type, metadata={b"PARQUET:field_id": str(fields[f.name]).encode()})
+        for f in rows.schema
+    ]
+    table = pa.Table.from_arrays(
+        [c.combine_chunks() for c in rows.columns], schema=pa.schema(named)
+    )
     model.commit(table, DataFileContent.EQUALITY_DELETES, one, list(fields.values()), None)
 
 
@@ -223,14 +228,20 @@ def test_values_of_other_types_and_columns_that_are_gone(tmp_path: Path) -> None
         {"id": i, "k": "a" if i % 2 else None, "v": i % 7, "s": f"s{i}", "n": {"x": i}} for i in range(50)
     ]  # fmt: skip
     model.table.append(pa.Table.from_pylist(rows, model.table.schema().as_arrow()))
-    entry = model.table.current_snapshot().manifests(model.table.io)[0].fetch_manifest_entry(model.table.io)[0]
+    entry = (
+        model.table.current_snapshot()
+        .manifests(model.table.io)[0]
+        .fetch_manifest_entry(model.table.io)[0]
+    )
     model.files[entry.data_file.file_path] = entry.data_file, 1, rows
     deletes_of(model, {"v": 3}, pa.table({"v": pa.array([3], pa.int32())}))
     with model.table.update_schema() as change:
         change.update_column("v", LongType())
         change.rename_column("v", "w")
     deletes_of(model, {"w": 3}, pa.table({"w": pa.array([5, 2**40], pa.int64())}))
-    deletes_of(model, {"k": 2, "id": 1}, pa.table({"k": pa.array([None, None], pa.string()), "id": [2, 3]}))
+    deletes_of(
+        model, {"k": 2, "id": 1}, pa.table({"k": pa.array([None, None], pa.string()), "id": [2, 3]})
+    )
     deletes_of(model, {"s": 4}, pa.table({"s": ["s20", "none"]}))
     with model.table.update_schema(allow_incompatible_changes=True) as change:
         change.delete_column("s")
@@ -263,7 +274,7 @@ def test_deletes_that_are_broken(tmp_path: Path) -> None:
             ps.read_table(model.table)
         (tmp_path / str(case) / "deletes 1.parquet").write_bytes(b"PAR1 nothing PAR1")
         ps.clear_cache()
-        with pytest.raises(ps.CorruptFileError, match="deletes 1.parquet"):
+        with pytest.raises(ps.CorruptFileError, match=r"deletes 1\.parquet"):
             ps.read_table(model.table)
         model.catalog.close()
 

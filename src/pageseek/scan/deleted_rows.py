@@ -8,9 +8,9 @@ from typing import Any
 from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError
 from pageseek.dataset.deletes import DeletionVector, EqualityDeletes, PositionDeletes
-from pageseek.scan.deletion_vectors import rows_of_vectors
-from pageseek.scan.equality_deletes import rows_by_values
-from pageseek.scan.position_deletes import rows_by_position
+from pageseek.scan.deletion_vectors import rows_of_vectors, vector_rows
+from pageseek.scan.equality_deletes import rows_by_values, rows_of_values, values_of
+from pageseek.scan.position_deletes import position_rows, rows_by_position
 from pageseek.storage import Source
 
 # by the class of the records: what finds the rows of a file that they delete
@@ -19,6 +19,14 @@ _READERS: dict[type[Any], Callable[[Source, list[Any]], rows.RowRanges]] = {
     PositionDeletes: rows_by_position,
     EqualityDeletes: rows_by_values,
 }
+
+_KEPT = (vector_rows, position_rows, rows_of_values, values_of)
+
+
+def forget() -> None:
+    """Let go of all deletes that are kept decoded."""
+    for one in _KEPT:
+        one.cache_clear()
 
 
 def deleted_rows(source: Source, num_rows: int) -> rows.RowRanges:

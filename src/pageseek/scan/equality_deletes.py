@@ -39,18 +39,19 @@ def rows_by_values(source: Source, deletes: list[EqualityDeletes]) -> rows.RowRa
     found = rows.RowRanges.empty()
     plain = replace(source, deletes=())
     for fields, files in by_fields.items():
-        found |= _found(plain, source.partitions, fields, tuple(files))
+        found |= rows_of_values(plain, source.partitions, fields, tuple(files))
     return found
 
 
 @lru_cache(KEPT)
-def _found(
+def rows_of_values(
     source: Source,
     partitions: tuple[tuple[str, pa.Scalar], ...],
     fields: tuple[KeyField, ...],
     files: tuple[Source, ...],
 ) -> rows.RowRanges:
-    of_files = [_values(file, fields) for file in files]
+    """The rows of a data file that have values of a file of deletes in all of some fields."""
+    of_files = [values_of(file, fields) for file in files]
     deleted = [_together(columns, files) for columns in zip(*of_files, strict=True)]
     if not len(deleted[0]):
         return rows.RowRanges.empty()
@@ -73,7 +74,7 @@ def _found(
 
 
 @lru_cache(KEPT_VALUES)
-def _values(source: Source, fields: tuple[KeyField, ...]) -> list[pa.ChunkedArray]:
+def values_of(source: Source, fields: tuple[KeyField, ...]) -> list[pa.ChunkedArray]:
     """The columns of a file of deletes, which may serve many data files."""
     file = opened(source)
     leaves = []
@@ -94,7 +95,9 @@ def _together(columns: Sequence[pa.ChunkedArray], files: Sequence[Source]) -> pa
     for column, file in zip(columns, files, strict=True):
         joined = joined_type(kind, column.type)
         if joined is None:
-            raise CorruptFileError(f"{file.name}: it deletes by values of {column.type}, others by {kind}")
+            raise CorruptFileError(
+                f"{file.name}: it deletes by values of {column.type}, others by {kind}"
+            )
         kind = joined
     return pa.chunked_array([widened(c, kind) for column in columns for c in column.chunks], kind)
 
