@@ -40,7 +40,8 @@ class DatasetColumns:
         self._folders: Folders | None = None
         self.opened = 0
         if request.dataset_schema is not None:
-            self._folders = Folders(request.dataset_schema, request.filter, request.nan)
+            if sources.in_folders:
+                self._folders = Folders(request.dataset_schema, request.filter, request.nan)
             self._union = Union(request.dataset_schema, request.columns)
         self.request = request
         self.requests = BoundRequests(request)
@@ -79,6 +80,11 @@ class DatasetColumns:
     def one_schema(self) -> bool:
         """Whether files are not compared: there is one file, or each must have the schema of the first."""
         return self._union is None
+
+    @property
+    def may_match_all(self) -> bool:
+        """Whether folders rule out no file, since none has any."""
+        return self._folders is None
 
     def may_match(self, source: Source) -> bool:
         """Whether rows of a file may match, by its folders."""

@@ -41,7 +41,7 @@ class FooterBatches:
     Parameters
     ----------
     asked : callable
-        Whether a file is read at all.
+        Those of some positions whose files are read at all.
     folders : callable
         The values of a file's folders, as far as its bound request depends on them.
     """
@@ -51,7 +51,7 @@ class FooterBatches:
         sources: Sources,
         request: Request,
         report: Report,
-        asked: Callable[[Source], bool],
+        asked: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]],
         folders: Callable[[Source], Hashable],
     ) -> None:
         self._sources, self._request, self._report = sources, request, report
@@ -231,9 +231,9 @@ class FooterBatches:
             ]
             asked = asked[at_hand]
         if self._plain and sources.bounds is None:  # nothing is known of any
-            asked = asked if self._asked(sources[at]) else _NO_FILES
+            asked = asked if len(self._asked(asked[:1])) else _NO_FILES
         else:
-            asked = asked[[self._asked(sources[i]) for i in asked.tolist()]]
+            asked = self._asked(asked)
         if len(asked) == stop - at and sources.paths is not None:
             paths = sources.paths[at:stop]
         else:

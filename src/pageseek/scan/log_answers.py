@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import compress
+import numpy as np
+import numpy.typing as npt
 
 from pageseek.base.errors import PredicateError
 from pageseek.predicate.bind import bind
@@ -12,15 +13,41 @@ from pageseek.scan.request import Request
 from pageseek.storage import Sources
 
 
-def ruled_out_by_log(sources: Sources, request: Request) -> frozenset[str]:
-    """The names of files in which no row passes the filter, as the log says."""
-    bounds = sources.bounds
-    if bounds is None or request.filter is None or LOG not in request.prune:
-        return frozenset()
-    try:
-        bound = bind(request.filter, bounds, request.nan)
-    except PredicateError:  # raised again, with the name of a file, where one is opened
-        return frozenset()
-    may = prune_groups(bounds, bound, request.options).may
-    names = (source.name for source in sources)
-    return frozenset(compress(names, (not one for one in may)))
+class LogAnswers:
+    """Which files of a scan its table's log leaves, by their positions.
+
+    Parameters
+    ----------
+    may : bytes
+        For each file, whether rows of it may pass the filter.
+    """
+
+    def __init__(self, may: bytes) -> None:
+        self._may = np.frombuffer(may, np.bool_)
+        self._left = np.append(np.flatnonzero(self._may), len(may))
+        self.num_left = len(self._left) - 1
+
+    @classmethod
+    def of(cls, sources: Sources, request: Request) -> LogAnswers | None:
+        """What the log says of a filter; None where it rules out no file."""
+        bounds = sources.bounds
+        if bounds is None or request.filter is None or LOG not in request.prune:
+            return None
+        try:
+            bound = bind(request.filter, bounds, request.nan)
+        except PredicateError:  # raised again, with the name of a file, where one is opened
+            return None
+        may = prune_groups(bounds, bound, request.options).may
+        return cls(may) if 0 in may else None
+
+    def rules_out(self, at: int) -> bool:
+        """Whether the log rules out the file at a position."""
+        return not self._may[at]
+
+    def next_left(self, at: int) -> int:
+        """The position of the first file from `at` on that is not ruled out; behind the last without one."""
+        return int(self._left[np.searchsorted(self._left, at)])
+
+    def left(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of some positions whose files are not ruled out."""
+        return positions[self._may[positions]]

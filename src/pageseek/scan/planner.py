@@ -8,6 +8,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.prune.registry import LOG
@@ -25,7 +27,7 @@ from pageseek.scan.footer_selection import (
     ranges_by_footer,
 )
 from pageseek.scan.limit_steps import LimitSteps
-from pageseek.scan.log_answers import ruled_out_by_log
+from pageseek.scan.log_answers import LogAnswers
 from pageseek.scan.plan import FilePlan, Footer, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.scheduler import Scheduler
@@ -77,15 +79,17 @@ class Planner:
         open_file = partial(scheduler.files.open, report=scheduler.report)
         self.columns = DatasetColumns(sources, request, open_file)
         if len(sources) > 1 and sources.far:
-            scheduler.files.expect(lambda: [one for one in sources if self._is_wanted(one)])
+            every = np.arange(len(sources))
+            scheduler.files.expect(lambda: [sources[i] for i in self._wanted(every).tolist()])
         self.columns.resolve_types()
         self.request = request = self.columns.request
         # a row selection or a catalog chooses files, too
         self._chosen = request.selected is not None or self._catalogs is not None
-        self._gone = frozenset() if self._counted else ruled_out_by_log(sources, request)
+        self._log = None if self._counted else LogAnswers.of(sources, request)
         self._left, self._first_row = request.limit, 0
         self._schemas: dict[Any, Any] = {}  # each by itself, so that equal ones are one object
-        self._batches = self._footer_batches() if batches and len(sources) >= FEWEST_FILES else None
+        left = len(sources) if self._log is None else self._log.num_left
+        self._batches = self._footer_batches() if batches and left >= FEWEST_FILES else None
 
     def _footer_batches(self) -> FooterBatches | None:
         """Prunes the footers of many local files together. None where all of these files stay open until they are read, or few
@@ -100,17 +104,25 @@ class Planner:
         if self.columns.one_schema or self._sources.far:
             return None
         return FooterBatches(
-            self._sources, request, self._report, self._is_wanted, self.columns.requests.said
+            self._sources, request, self._report, self._wanted, self.columns.requests.said
         )
 
-    def _is_wanted(self, source: Source) -> bool:
-        """Whether a file is opened, by its folders, the row selection and catalogs. Where rows have numbers all files are."""
+    def _wanted(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of some positions whose files are opened, by what the log, folders, the row selection and catalogs say. Where rows
+        have numbers all files are.
+        """
         if self._counted:
-            return True
+            return positions
+        if self._log is not None:
+            positions = self._log.left(positions)
+        if not self._chosen and self.columns.may_match_all:
+            return positions
+        return positions[[self._is_wanted(self._sources[i]) for i in positions.tolist()]]
+
+    def _is_wanted(self, source: Source) -> bool:
+        """Whether a file is opened, by its folders, the row selection and catalogs."""
         selected = self.request.selected
         if selected is not None and source.name not in selected:
-            return False
-        if self._gone and source.name in self._gone:
             return False
         return self.columns.may_match(source) and not (
             self._catalogs is not None and self._catalogs.rules_out(source)
@@ -127,11 +139,8 @@ class Planner:
             if self._left == 0 and self.columns.known:
                 report.files.prune(LIMIT, len(sources) - at)
                 break
-            if self._gone and sources[at].name in self._gone:
-                may_match = self.columns.may_match(sources[at])
-                report.files.prune(LOG if may_match else PARTITION, 1)
-                report.step()
-                at += 1
+            if self._log is not None and self._log.rules_out(at):
+                at = self._skip_to(self._log.next_left(at), at)
                 continue
             pruned = None
             if self._batches is not None and not self._counted:
@@ -146,7 +155,7 @@ class Planner:
             if not may_match and not self._counted:
                 report.files.prune(PARTITION, 1)
                 continue
-            if self._chosen and not self._is_wanted(source):
+            if self._chosen and not (self._counted or self._is_wanted(source)):
                 by = None if self._catalogs is None else self._catalogs.rules_out(source)
                 report.files.prune(by or TAKE, 1)
                 continue
@@ -159,6 +168,16 @@ class Planner:
                 check_taken(self.request.take, self._first_row)
         if self._batches is not None:
             self._batches.close()
+
+    def _skip_to(self, stop: int, at: int) -> int:
+        """Count the files that the log rules out, by their folders where these do, too."""
+        report, by_folders = self._report, 0
+        if not self.columns.may_match_all:
+            by_folders = sum(not self.columns.may_match(one) for one in self._sources[at:stop])
+        report.files.prune(PARTITION, by_folders)
+        report.files.prune(LOG, stop - at - by_folders)
+        report.step(stop - at)
+        return stop
 
     def _plan(self, at: int, source: Source, may_match: bool) -> Planned | None:
         """The row groups that are left of a file: by its footer if that was read with others, else by the file itself."""
@@ -211,7 +230,7 @@ class Planner:
             similar = 0 if self._batches is None else self._batches.similar(at)
             if not similar:
                 similar, source = 1, self._sources[at]
-                if self._is_wanted(source):
+                if len(self._wanted(np.array([at]))):
                     self._open(source, at)
             at += similar
             report.step(similar)
