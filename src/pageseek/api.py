@@ -74,8 +74,8 @@ def scan(
         unless a column that is named is in no other file.
 
         A table is a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, on local disk or in a store. The files of
-        that version are read, as the table's columns. Deletion vectors and delete files are refused. A folder that is a
-        table of Delta Lake or Iceberg is read as its current version (`table`).
+        that version are read, as the table's columns, without the rows that it has deleted. A folder that is a table of Delta
+        Lake or Iceberg, or a file of Iceberg's metadata, is read as its current version (`table`).
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
@@ -94,7 +94,7 @@ def scan(
     nan : {"ieee", "spark"}
         How floats compare: by IEEE 754, or with NaN equal to itself and above every number.
     int96_unit : {"ns", "us", "ms"}
-        The unit in which INT96 timestamps come out.
+        The unit in which INT96 timestamps come out; those of a table are microseconds of UTC.
     string_type : {"string", "large", "view"}
         How strings and binary come out: with 32-bit or 64-bit offsets, or as views. A dictionary keeps values
         with 32-bit offsets.
@@ -105,9 +105,9 @@ def scan(
         Whether a decimal of more digits than its column declares, or a time of day outside a day (24:00:00 too), is an
         error, or the value as it is stored. Some writers store such values, and Arrow's types do not allow them.
     prune : bool or list of str
-        Which mechanisms may rule out rows before they are read: all, none, or some of "statistics" (of row
-        groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter",
-        "dictionary", "distinct" and "distinct_index" (lists of values inside the file: docs/indexes.md), and the names
+        Which mechanisms may rule out rows before they are read: all, none, or some of "log" (of files, by the log or the
+        manifests of their table), "statistics" (of row groups), "column_index" (of pages), "page_headers" (of pages, where
+        there is no index), "bloom_filter", "dictionary", "distinct" and "distinct_index" (lists of values inside the file: docs/indexes.md), and the names
         of registered pruners. The rows are the same with any of them.
     distinct_index : str, optional
         The column of a list of values in the form `IDX1`, which does not name its column. Unless given, it is the only

@@ -279,6 +279,17 @@ def test_folders_that_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(capsys, "scan", root, "--json") == (0, '{"a": 2}\n', "")
     code, out, _ = run(capsys, "scan", root, "--json", "--no-table")
     assert code == 0 and sorted(out.split("\n")) == ["", '{"a": 1}', '{"a": 2}']
+    assert run(capsys, "scan", root, "--json", "--table-version", "0") == (0, '{"a": 1}\n', "")
+    assert run(capsys, "scan", root, "--json", "--timestamp", "2999-01-01") == (0, '{"a": 2}\n', "")
+    code, out, _ = run(capsys, "explain", root, "--table-version", "0")
+    assert code == 0 and f"Delta Lake table {root}: version 0" in out
+    for arguments, said in (
+        (("--table-version", "7"), "version"),
+        (("--snapshot", "main"), "snapshot= is for tables of Iceberg"),
+        (("--timestamp", "noon"), "2024-01-31T12:00:00Z"),
+    ):
+        code, _, error = run(capsys, "scan", root, *arguments)
+        assert code == 1 and said in error, error
     said = f"Delta Lake table {root}: version 1"
     code, out, _ = run(capsys, "explain", root)
     assert code == 0 and said in out

@@ -127,6 +127,16 @@ def test_a_folder_is_its_current_version(
     assert SECRET not in note + repr(ps.scan(**given))
 
 
+# a subtree that has only the metadata does not reach the table's files
+@pytest.mark.parametrize("way", [by_url, in_a_list, of_arrow, of_obstore, below_a_prefix])
+def test_a_metadata_file_is_its_version(way: Any, bucket: Bucket, iceberg: str) -> None:
+    keys = bucket.client.list_objects_v2(Bucket="bucket", Prefix=urlsplit(iceberg).path[1:])
+    names = sorted(one["Key"] for one in keys["Contents"] if one["Key"].endswith(".metadata.json"))
+    for name, rows in ((names[-1], CURRENT), (names[-2], list(range(N)))):
+        ps.clear_cache()
+        assert ids(ps.read_table(**way(bucket, f"s3://bucket/{name}"))) == rows
+
+
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_in_another_process(kind: str, bucket: Bucket, request: pytest.FixtureRequest) -> None:
     import pickle

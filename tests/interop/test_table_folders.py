@@ -451,3 +451,30 @@ def test_a_manifest_that_is_gone(iceberg: str) -> None:
         one.unlink()
     with pytest.raises(FileNotFoundError, match=r"avro"):
         ps.read_table(iceberg)
+
+
+@pytest.mark.parametrize("form", ["path", "pathlib", "url", "list", "arrow", "obstore", "fsspec"])
+def test_a_metadata_file_is_its_version(iceberg: str, form: str) -> None:
+    *_, old, new = metadata_files(iceberg)
+    elsewhere = new.with_name("other")
+    elsewhere.mkdir()
+    for file, rows in ((old, ids(OLD)), (new, CURRENT), (shutil.copy(old, elsewhere), ids(OLD))):
+        given = FORMS[form](str(file))
+        if form == "obstore":
+            store = pytest.importorskip("obstore.store").LocalStore(os.path.dirname(file))
+            given = store, os.path.basename(file)
+        assert ids(ps.read_table(given)) == rows
+        (note,) = ps.scan(given, filter="id = 7").explain().to_dict()["notes"]
+        assert note.startswith("Iceberg table ") and os.path.basename(file) in note
+    broken = new.with_name("v9.metadata.json")
+    broken.write_text("{")
+    with pytest.raises(
+        ps.UnsupportedError, match=r"v9\.metadata\.json: .*give the folder of the table"
+    ):
+        ps.read_table(str(broken))
+    with pytest.raises(ps.CorruptFileError, match=r"v9\.metadata\.json"):  # not a Parquet file
+        ps.read_table(str(broken), table=False)
+    with pytest.raises(FileNotFoundError, match=r"v8\.metadata\.json"):
+        ps.read_table(str(broken.with_name("v8.metadata.json")))
+    with pytest.raises(ps.UnsupportedError, match="is read alone"):
+        ps.read_table([str(new), str(new)])

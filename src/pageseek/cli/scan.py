@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_source(made: argparse.ArgumentParser) -> None:
-    made.add_argument("source", help="file, directory, glob or URL")
+    made.add_argument("source", help="file, directory, glob or URL; a table's folder")
     made.add_argument(
         "--columns", type=names, metavar="A,B", help="columns of the result (default: all)"
     )
@@ -53,6 +53,20 @@ def _add_source(made: argparse.ArgumentParser) -> None:
         help="such as \"a > 35 and b like 'x%%'\"; several are joined by AND",
     )
     add_table(made)
+    version = made.add_mutually_exclusive_group()
+    version.add_argument(
+        "--table-version", type=count, metavar="N", help="a version of a Delta Lake table, in place of the current one"
+    )  # fmt: skip
+    version.add_argument(
+        "--timestamp", metavar="TIME", help="the version that was current then, such as 2024-01-31T12:00:00Z"
+    )  # fmt: skip
+    version.add_argument(
+        "--snapshot", type=_snapshot, metavar="ID", help="a snapshot of an Iceberg table: its number, or the name of a branch or tag"
+    )  # fmt: skip
+
+
+def _snapshot(value: str) -> int | str:
+    return int(value) if value.isdecimal() else value
 
 
 def add_table(made: argparse.ArgumentParser) -> None:
@@ -69,11 +83,11 @@ def names(value: str) -> list[str]:
 
 
 def count(value: str) -> int:
-    """A number of rows."""
+    """A number that is not negative."""
     try:
         n = int(value)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{value!r} is no number of rows") from error
+        raise argparse.ArgumentTypeError(f"{value!r} is no whole number") from error
     if n < 0:
         raise argparse.ArgumentTypeError(f"{value}: not negative")
     return n
@@ -86,6 +100,9 @@ def _lazy(options: argparse.Namespace, watched: bool) -> Scan:
         columns=options.columns,
         filter=condition(options.where),
         table=options.table,
+        version=options.table_version,
+        timestamp=options.timestamp,
+        snapshot=options.snapshot,
         progress=watched and interactive(),
     )
 

@@ -1,4 +1,4 @@
-"""Folders that are tables of Delta Lake and Iceberg, opened by the packages of these formats at their current version.
+"""Folders that are tables of Delta Lake and Iceberg, and files of metadata of Iceberg, opened by the packages of these formats.
 
 What lies in a store is read by our own requests: the log of a Delta table is copied into a temporary folder, the metadata
 and the manifests of an Iceberg table are read as pyiceberg needs them. So tables lie on any filesystem that files are read from.
@@ -53,8 +53,8 @@ def open_table(
 
 def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{folder.name}: this folder is a table of {folder.kind}, which {package} opens, and that is not installed: "
-        f'pip install "pageseek[{extra}]"; {REMEDY}'
+        f"{folder.name}: this is a table of {folder.kind}, which {package} opens, and that is not installed: "
+        f'pip install "pageseek[{extra}]"; {folder.remedy}'
     )
 
 
@@ -122,6 +122,28 @@ def _iceberg(
     except ImportError:
         raise _missing(folder, "pyiceberg", "iceberg") from None
     where = f"Iceberg table {folder.name}"
+    at = folder.metadata or _current(folder, retry_policy, where)
+    name = "/".join(at.replace(os.sep, "/").split("/")[-2:])
+    secrets = secrets_of(dict(options or {}))
+    data = whole_file(Source(at, folder.filesystem, retry_policy=retry_policy))
+    text = _text(data, where if folder.metadata else f"{where}: {name}", folder.remedy)
+    with foreign(where, "pyiceberg", secrets, f"; {folder.remedy}"):
+        metadata = TableMetadataUtil.parse_raw(text)
+    places = _places(folder, str(metadata.location), options or {}, retry_policy, where)
+    with foreign(where, "pyiceberg", secrets, f"; {folder.remedy}"):
+        opened = StaticTable(
+            identifier=("folder", folder.name),
+            metadata=metadata,
+            metadata_location=at,
+            io=_Io(places),  # type: ignore[arg-type]
+            catalog=NoopCatalog("folder"),
+        )
+        scan = opened.scan(snapshot_id=as_of.iceberg(opened, where))
+        return iceberg_table(scan, places, where, f"{name}, ")
+
+
+def _current(folder: TableFolder, retry_policy: RetryPolicy, where: str) -> str:
+    """The path of the file of metadata that has the current version."""
     inside = os.path.join if folder.filesystem is None else posixpath.join
     start = inside(folder.path, METADATA)
     if folder.filesystem is None:
@@ -146,24 +168,10 @@ def _iceberg(
             f"{where}: {METADATA}/ has no file of the current version{said}: "
             f"give the table of its catalog (catalog.load_table(...)); {REMEDY}"
         )
-    secrets = secrets_of(dict(options or {}))
-    text = _text(read(name), f"{where}: {METADATA}/{name}")
-    with foreign(where, "pyiceberg", secrets, f"; {REMEDY}"):
-        metadata = TableMetadataUtil.parse_raw(text)
-    places = _places(folder, str(metadata.location), options or {}, retry_policy, where)
-    with foreign(where, "pyiceberg", secrets, f"; {REMEDY}"):
-        opened = StaticTable(
-            identifier=("folder", folder.name),
-            metadata=metadata,
-            metadata_location=files[name],
-            io=_Io(places),  # type: ignore[arg-type]
-            catalog=NoopCatalog("folder"),
-        )
-        scan = opened.scan(snapshot_id=as_of.iceberg(opened, where))
-        return iceberg_table(scan, places, where, f"{METADATA}/{name}, ")
+    return files[name]
 
 
-def _text(data: bytes, name: str) -> str:
+def _text(data: bytes, name: str, remedy: str) -> str:
     try:
         if data[:2] == b"\x1f\x8b":
             with gzip.open(io.BytesIO(data)) as file:
@@ -172,7 +180,7 @@ def _text(data: bytes, name: str) -> str:
             raise UnsupportedError(f"{name}: it has more than {MOST_METADATA:,} bytes")
         return data.decode()
     except (EOFError, OSError, ValueError, zlib.error) as error:
-        raise CorruptFileError(f"{name}: it is no JSON: {error}; {REMEDY}") from error
+        raise CorruptFileError(f"{name}: it is no JSON: {error}; {remedy}") from error
 
 
 def _number(stem: str) -> int | None:

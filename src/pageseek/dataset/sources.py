@@ -18,7 +18,7 @@ from pageseek.dataset.table_versions import CURRENT, AsOf
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Origin, RetryPolicy, Source, Sources, Types, resolve
 from pageseek.storage.resolve import DEFAULT_RETRY
-from pageseek.storage.table_folders import REMEDY, TableFolder, Tables
+from pageseek.storage.table_folders import TableFolder, Tables
 
 if TYPE_CHECKING:
     from pageseek.dataset.table_files import Table
@@ -75,7 +75,7 @@ def files_of(
     first = tables.found[0]
     if sources or len(tables.found) > 1:
         raise UnsupportedError(
-            f"{first.name}: this folder is a table of {first.kind}, and is read alone, not among other files; {REMEDY}"
+            f"{first.name}: this is a table of {first.kind}, and is read alone, not among other files; {first.remedy}"
         )
     from pageseek.dataset.lake_folders import open_table  # slow to import
 

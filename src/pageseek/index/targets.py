@@ -29,7 +29,7 @@ def one_file(
     named = files_of(source, storage_options, table=table)
     if changed and named.folder is not None:
         raise UnsupportedError(
-            f"{named.folder.name}: this folder is a table of {named.folder.kind}, whose files are changed by its own commits: name one of "
+            f"{named.folder.name}: this is a table of {named.folder.kind}, whose files are changed by its own commits: name one of "
             "them, and commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
             "or read the bare files (table=False)"
         )

@@ -21,7 +21,7 @@ from pageseek.storage.listing import NO_DATA, NO_MATCH, is_data, on_disk, on_sto
 from pageseek.storage.local import LocalStore, MemoryStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
-from pageseek.storage.table_folders import ListedTables, Tables
+from pageseek.storage.table_folders import ListedTables, Tables, of_metadata
 
 DEFAULT_RETRY = RetryPolicy()
 
@@ -143,12 +143,16 @@ def resolve(
     name is the glob itself comes first. Links are followed. Below a directory, or below the part of a glob that
     has no magic, the names of folders such as `k=1` are partitions of the files in them.
 
-    `tables` receives the folders that are tables of Delta Lake or Iceberg; no files of these are returned then. Without it
-    they are folders like others.
+    `tables` receives the folders that are tables of Delta Lake or Iceberg, and files of metadata of Iceberg; no files of these
+    are returned then. Without it they are folders and files like others.
     """
     named = _named(source, storage_options, retry_policy)
     if named is not None:
         filesystem, path = named
+        table = None if tables is None else of_metadata(path, filesystem)
+        if tables is not None and table is not None:
+            tables.found.append(table)
+            return []
         if filesystem is None:
             return _local(path, tables)
         return _on_files(filesystem, path, retry_policy, tables)

@@ -29,7 +29,7 @@ class TableFolder:
     """A folder that is a table.
 
     `filesystem`: None on this machine's disk. `name`: the path without secrets. `files`: on a store, the paths of its log or
-    its metadata.
+    its metadata. `metadata`: the path of the file of metadata that was given, in place of the folder.
     """
 
     kind: str
@@ -37,6 +37,23 @@ class TableFolder:
     name: str
     filesystem: Files | None = None
     files: tuple[str, ...] = ()
+    metadata: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What else can be given."""
+        return "give the folder of the table" if self.metadata else REMEDY
+
+
+def of_metadata(path: str, filesystem: Files | None) -> TableFolder | None:
+    """The table of Iceberg that a file of metadata describes; None for other files."""
+    if not path.endswith(ENDS):
+        return None
+    folder = os.path.dirname(path)
+    if os.path.basename(folder) == METADATA:
+        folder = os.path.dirname(folder)
+    name = path if filesystem is None else filesystem.name(path)
+    return TableFolder(ICEBERG, folder, name, filesystem, (), path)
 
 
 # ---- this machine's disk
