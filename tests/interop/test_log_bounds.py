@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import pageseek as ps
 from pageseek.base.errors import NoColumnError
+from pageseek.base.report import Report
 from pageseek.dataset.file_bounds import ColumnBounds, FileBounds
 from pageseek.format.types import Options
 from pageseek.predicate.bind import bind
@@ -66,12 +67,13 @@ def said(low: Any, high: Any, nulls: int = 0, n: int = 10) -> dict[str, Any]:
 
 def left(root: str, condition: Any, **options: Any) -> list[int]:
     """The numbers of the files that the log leaves."""
-    from pageseek.scan.log_answers import ruled_out_by_log
+    from pageseek.scan.log_answers import LogAnswers
 
     scan = ps.scan(root, filter=condition, **options)
-    gone = ruled_out_by_log(scan._sources, scan._request)
-    names = [source.name for source in scan._sources]
-    return sorted(int(Path(name).stem) for name in names if name not in gone)
+    log = LogAnswers.of(scan._sources, scan._request, Report())
+    every = np.arange(len(scan._sources))
+    places = every if log is None else log.left(every)
+    return sorted(int(Path(scan._sources[i].name).stem) for i in places)
 
 
 def test_ten_thousand_files_of_which_one_is_there(tmp_path: Path) -> None:
@@ -109,10 +111,36 @@ def test_what_the_log_leaves(tmp_path: Path) -> None:
         ps.scan(root, filter="a = 99", columns=["none"]).to_table()
 
 
-def test_malformed_statistics_rule_out_nothing(tmp_path: Path) -> None:
-    for i, wrong in enumerate([said("x", [1]), "no JSON", {"numRecords": "many"}]):
-        root = delta_of(tmp_path / str(i), [said(1, 5), wrong], [("a", "long")])
+def notes(root: str, condition: str) -> list[str]:
+    return [
+        one
+        for one in ps.scan(root, filter=condition).explain().to_dict()["notes"]
+        if "the log of" in one
+    ]
+
+
+def test_malformed_statistics_rule_out_nothing_and_are_noted(tmp_path: Path) -> None:
+    def made(name: str, wrong: Any) -> str:
+        root = delta_of(tmp_path / name, [said(1, 5), wrong], [("a", "long"), ("b", "long")])
+        for i in range(2):
+            pq.write_table(pa.table({"a": [i], "b": [i]}), Path(root, f"{i}.parquet"))
+        return root
+
+    for i, wrong in enumerate([said("x", [1]), "no JSON", {"numRecords": "many"}, {}]):
+        root = made(str(i), wrong)
         assert 1 in left(root, "a = 7")
+        (note,) = notes(root, "a = 7")
+        assert "the log of the table has no statistics of" in note
+    root = made("inverted", said(9, 3))
+    assert left(root, "a = 7") == [1]
+    assert notes(root, "b = 7") == []
+    (note,) = notes(root, "a = 7")
+    assert (
+        note == "the log of the table: statistics of 'a' are malformed for 1.parquet, and ignored"
+    )
+    for nulls in (-1, 11):
+        root = made(f"nulls {nulls}", said(1, 2, nulls))
+        assert left(root, "a = 7") == [1] and len(notes(root, "a is null")) == 1
 
 
 def test_bounds_that_were_cut(tmp_path: Path) -> None:
@@ -163,6 +191,8 @@ def test_no_file_with_a_row_that_passes_is_ruled_out(
             pa.array([max(one, default=None) for one in there], pa.int64()),
             pa.array([one.count(None) for one in files], pa.int64()),
         ),
+        "the log",
+        [str(i) for i in range(len(files))],
     )
     text = (" and " if joined else " or ").join(f"a {op} {value}" for op, value in conditions)
     may = prune_groups(bounds, bind(to_expression(text), bounds, "ieee"), Options()).may

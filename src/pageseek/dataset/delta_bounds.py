@@ -51,7 +51,13 @@ def delta_bounds(
             counts = actions[nulls].combine_chunks()
         return ColumnBounds(lower, upper, counts)
 
-    return FileBounds(schema, num_rows.astype(np.int64), column)
+    return FileBounds(
+        schema,
+        num_rows.astype(np.int64),
+        column,
+        "the log of the table",
+        actions["path"].to_pylist(),
+    )
 
 
 def _physical(fields: list[Mapping[str, Any]], path: Path) -> Path | None:

@@ -5,12 +5,13 @@ They are to the files of a table what the statistics of a footer are to the row 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.format.schema import Leaf
@@ -25,12 +26,14 @@ _NO_ELEMENT = SchemaElement._make([ABSENT] * len(SchemaElement._fields))
 class ColumnBounds(NamedTuple):
     """Of one column in each file: no value but null and NaN lies outside of `lower` and `upper`; null where that is not known.
 
-    `null_counts`: of int64, null where it is not known.
+    `null_counts`: of int64, null where it is not known. `malformed`: the numbers of the files whose bounds are no values of the
+    column; they are null above.
     """
 
     lower: pa.Array
     upper: pa.Array
     null_counts: pa.Array
+    malformed: tuple[int, ...] = ()
 
 
 class FileBounds:
@@ -44,6 +47,10 @@ class FileBounds:
         The rows of each file, -1 where the table does not say.
     column : callable
         The bounds of the column at a path, with values of its type in the table; None where there are none.
+    said_by : str
+        What says so, as notes name it.
+    names : sequence of str
+        Of the files.
     """
 
     def __init__(
@@ -51,10 +58,40 @@ class FileBounds:
         schema: pa.Schema,
         num_rows: npt.NDArray[np.int64],
         column: Callable[[Path], ColumnBounds | None],
+        said_by: str,
+        names: Sequence[str],
     ) -> None:
         self._schema, self._num_rows, self._column = schema, num_rows, column
+        self._said_by, self._names = said_by, names
         self._leaves: dict[Path, tuple[Leaf, LeafType]] = {}
+        self._sound: dict[Path, ColumnBounds | None] = {}
         self._zones: dict[Path, rows.Zones | None] = {}
+
+    def of(self, path: Path) -> ColumnBounds | None:
+        """The bounds of a column, without those that cannot be true; None where there are none."""
+        if path not in self._sound:
+            told = self._column(path)
+            self._sound[path] = None if told is None else _sound(told, self._num_rows)
+        return self._sound[path]
+
+    def notes(self, paths: Iterable[Path]) -> list[str]:
+        """What is not used of the statistics, for columns of a filter."""
+        made = []
+        unknown = np.flatnonzero(self._num_rows < 0).tolist()
+        if unknown:
+            made.append(f"{self._said_by} has no statistics of {self._some(unknown)}")
+        for path in paths:
+            found = self._sound.get(self._split(path))
+            if found is not None and found.malformed:
+                column = ".".join(self._split(path))
+                made.append(
+                    f"{self._said_by}: statistics of {column!r} are malformed for {self._some(found.malformed)}, and ignored"
+                )
+        return made
+
+    def _some(self, files: Sequence[int]) -> str:
+        first = self._names[files[0]]
+        return first if len(files) == 1 else f"{len(files):,} files, such as {first}"
 
     # -- names of a filter: see DatasetNames ------------------------------------------------------
 
@@ -109,7 +146,7 @@ class FileBounds:
         return self._zones[leaf.path]
 
     def _made(self, path: Path) -> rows.Zones | None:
-        bounds = self._column(path)
+        bounds = self.of(path)
         if bounds is None:
             return None
         leaf_type = self._leaves[path][1]
@@ -127,6 +164,22 @@ class FileBounds:
             leaf_type.kind, leaf_type.width, len(known), low[0], low[1], high[0], high[1], known.astype(np.uint8), None,
             np.ascontiguousarray(null_counts, np.int64), None, np.ascontiguousarray(self._num_rows),
         )  # fmt: skip
+
+
+def _sound(told: ColumnBounds, num_rows: npt.NDArray[np.int64]) -> ColumnBounds:
+    """The bounds without those of files where they are inverted, or count more nulls than rows."""
+    counts = told.null_counts.fill_null(0).to_numpy(zero_copy_only=False)
+    wrong = (counts < 0) | ((num_rows >= 0) & (counts > num_rows))
+    inverted = pc.greater(told.lower, told.upper).fill_null(False)
+    wrong |= inverted.to_numpy(zero_copy_only=False)
+    if not wrong.any():
+        return told
+    keep = pa.array(~wrong)
+    columns = (
+        pc.if_else(keep, one, pa.scalar(None, one.type))
+        for one in (told.lower, told.upper, told.null_counts)
+    )
+    return ColumnBounds(*columns, tuple(sorted({*told.malformed, *np.flatnonzero(wrong).tolist()})))
 
 
 def _buffers(array: pa.Array) -> tuple[Any, Any]:

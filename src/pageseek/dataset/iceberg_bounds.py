@@ -35,28 +35,30 @@ def iceberg_bounds(
         if number is None or kind is None:
             return None
         ends = []
+        malformed: set[int] = set()
         for told in ("lower_bounds", "upper_bounds"):
-            values = _values(((getattr(file, told) or {}).get(number) for file in files), kind)
+            texts = [(getattr(file, told) or {}).get(number) for file in files]
+            values = _values(texts, kind)
             if values is None:
                 return None
             ends.append(values)
+            lost = np.asarray(values.is_null()) & np.array([text is not None for text in texts])
+            malformed.update(np.flatnonzero(lost).tolist())
         counts = [(file.null_value_counts or {}).get(number) for file in files]
-        return ColumnBounds(ends[0], ends[1], pa.array(counts, pa.int64()))
+        nulls = pa.array(counts, pa.int64())
+        return ColumnBounds(ends[0], ends[1], nulls, tuple(sorted(malformed)))
 
-    return FileBounds(schema, num_rows, column)
+    names = [file.file_path for file in files]
+    return FileBounds(schema, num_rows, column, "the manifests of the table", names)
 
 
 def _values(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array | None:
-    """Bounds of a type; null where there is none, or it has another length than the type."""
+    """Bounds of a type; null where there is none, or the bytes are no value of the type."""
     t = pa.types
     if t.is_string(kind) or t.is_binary(kind):
-        made = pa.array(texts, pa.binary())
         if t.is_binary(kind):
-            return made
-        try:
-            return made.cast(kind)
-        except pa.ArrowInvalid:  # cut inside of a character
-            return None
+            return pa.array(texts, kind)
+        return pa.array([None if text is None else _text(text) for text in texts], kind)
     if t.is_decimal128(kind):
         return _decimals(texts, kind)
     numbers = pa.int64() if t.is_timestamp(kind) or t.is_time64(kind) else kind
@@ -70,6 +72,13 @@ def _values(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array | None
     ]
     made = pa.array([None if one is None else one.item() for one in found], _plain(numbers))
     return made if made.type == kind else made.cast(kind)
+
+
+def _text(text: bytes) -> str | None:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:  # cut inside of a character
+        return None
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.report import Report
+from pageseek.dataset.dataset_schema import tested_paths
 from pageseek.predicate.bind import bind
 from pageseek.prune import prune_groups
 from pageseek.prune.registry import LOG
@@ -28,8 +30,8 @@ class LogAnswers:
         self.num_left = len(self._left) - 1
 
     @classmethod
-    def of(cls, sources: Sources, request: Request) -> LogAnswers | None:
-        """What the log says of a filter; None where it rules out no file."""
+    def of(cls, sources: Sources, request: Request, report: Report) -> LogAnswers | None:
+        """What the log says of a filter; None where it rules out no file. The report is told what of the log is not used."""
         bounds = sources.bounds
         if bounds is None or request.filter is None or LOG not in request.prune:
             return None
@@ -38,6 +40,8 @@ class LogAnswers:
         except PredicateError:  # raised again, with the name of a file, where one is opened
             return None
         may = prune_groups(bounds, bound, request.options).may
+        for note in bounds.notes(tested_paths(request.filter) or ()):
+            report.note(note)
         return cls(may) if 0 in may else None
 
     def rules_out(self, at: int) -> bool:

@@ -85,7 +85,7 @@ class Planner:
         self.request = request = self.columns.request
         # a row selection or a catalog chooses files, too
         self._chosen = request.selected is not None or self._catalogs is not None
-        self._log = None if self._counted else LogAnswers.of(sources, request)
+        self._log = None if self._counted else LogAnswers.of(sources, request, self._report)
         self._left, self._first_row = request.limit, 0
         self._schemas: dict[Any, Any] = {}  # each by itself, so that equal ones are one object
         left = len(sources) if self._log is None else self._log.num_left
