@@ -137,6 +137,10 @@ def test_the_examples_run(
             f'"{files}/tables/orders"',
         ),
         ('"s3://lake/orders"', f'"{files}/tables/orders"'),  # a table: locally
+        (
+            '"/lake/orders/metadata/v3.metadata.json"',
+            repr(tables["iceberg_table"].metadata_location),
+        ),
         ('"/lake/orders"', f'"{files}/tables/orders"'),
         ('"/lake/events"', f'"{files}/lake/events"'),
     ):

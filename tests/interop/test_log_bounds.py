@@ -259,3 +259,38 @@ def test_iceberg_bounds(tmp_path: Path) -> None:
         file.unlink()
     assert ps.scan(table, filter="j = 3").count_rows() == 1
     catalog.close()
+
+
+LIES: list[tuple[dict[str, Any], str]] = [
+    ({"minValues": {"a": 3}}, "no value is below 3 by it, and 1 is there"),
+    ({"maxValues": {"a": 4}}, "no value is above 4 by it, and 5 is there"),
+    ({"nullCount": {"a": 0}}, "there is no null by it, and there are 1"),
+    ({"nullCount": {"a": 6}}, "all of 6 values are null by it, and 5 are not"),
+    ({"numRecords": 7}, "it says 7 rows, and the file has 6"),
+    ({"minValues": {"a": 6}}, "its bounds are no values of the column, inverted"),
+    ({"minValues": {"s": {"t": "b"}}}, "no value is below 'b' by it, and 'a' is there"),
+]
+
+
+@pytest.mark.parametrize(("lie", "finding"), LIES)
+def test_verify_finds_what_a_log_says_wrong(
+    tmp_path: Path, lie: dict[str, Any], finding: str
+) -> None:
+    rows = pa.table({"a": [1, 2, None, 3, 4, 5], "s": [{"t": "a"}, None, *[{"t": "b"}] * 4]})
+    root = str(tmp_path / "t")
+    deltalake.write_deltalake(root, rows)
+    deltalake.write_deltalake(root, rows, mode="append")
+    found = ps.index.verify(root)
+    assert found.ok and found.checked["log"] == 4
+    (log,) = Path(root, "_delta_log").glob("*1.json")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (added,) = [line["add"] for line in lines if "add" in line]
+    told = json.loads(added["stats"])
+    for key, value in lie.items():
+        told[key] = told[key] | value if isinstance(value, dict) else value
+    added["stats"] = json.dumps(told)
+    log.write_text("\n".join(map(json.dumps, lines)))
+    found = ps.index.verify(root)
+    (one,) = found.findings
+    assert finding in one.what and one.kind == "log" and added["path"] in one.file
+    assert added["path"] in str(found) and "log" in str(found)

@@ -244,7 +244,7 @@ def test_the_one_file_of_a_table(tmp_path: Path) -> None:
     deltalake.write_deltalake(root, OLD)
     deltalake.write_deltalake(root, NEW, mode="overwrite")
     (current,) = deltalake.DeltaTable(root).file_uris()
-    assert ps.index.verify(root).path == current
+    assert ps.index.verify(root).path == f"Delta Lake table {root}: version 1"
     assert all(not one.attached for one in ps.index.list(root))
     with open_metadata(root) as file:
         assert file.name == current

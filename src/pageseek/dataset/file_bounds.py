@@ -74,6 +74,19 @@ class FileBounds:
             self._sound[path] = None if told is None else _sound(told, self._num_rows)
         return self._sound[path]
 
+    def told(self, path: Path) -> ColumnBounds | None:
+        """As `of`, for a column at a path of the schema; None also where its values cannot be compared with bounds."""
+        try:
+            self(path)
+        except UnknownColumnError:
+            return None
+        return self.of(path)
+
+    def num_rows(self, at: int) -> int | None:
+        """The rows of a file, None where the table does not say."""
+        told = int(self._num_rows[at])
+        return None if told < 0 else told
+
     def notes(self, paths: Iterable[Path]) -> list[str]:
         """What is not used of the statistics, for columns of a filter."""
         made = []
@@ -175,11 +188,12 @@ def _sound(told: ColumnBounds, num_rows: npt.NDArray[np.int64]) -> ColumnBounds:
     if not wrong.any():
         return told
     keep = pa.array(~wrong)
-    columns = (
+    lower, upper, nulls = (
         pc.if_else(keep, one, pa.scalar(None, one.type))
         for one in (told.lower, told.upper, told.null_counts)
     )
-    return ColumnBounds(*columns, tuple(sorted({*told.malformed, *np.flatnonzero(wrong).tolist()})))
+    malformed = tuple(sorted({*told.malformed, *np.flatnonzero(wrong).tolist()}))
+    return ColumnBounds(lower, upper, nulls, malformed)
 
 
 def _buffers(array: pa.Array) -> tuple[Any, Any]:

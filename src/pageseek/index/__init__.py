@@ -17,6 +17,7 @@ The functions are imported when they are first used: a scan that reads an attach
 | `page_reader`, `page_values`, `chunk_walk`, `page_budget` | the pages of column chunks, read side by side in bounded memory |
 | `chunk_check` | what `verify` does with a column chunk |
 | `page_index_check`, `filter_check`, `statistics_check`, `stored_indexes` | what it compares with the data: page index, Bloom filter, statistics, embedded indexes |
+| `table_verification` | what `verify` compares with the files of a table: its log, its deletes |
 | `findings` | the result of `verify` |
 | `targets` | which file is read, and where the new one goes |
 | `local_target`, `store_target` | a new file on this machine, or in a store |

@@ -1,4 +1,4 @@
-"""What `verify` has found in a file."""
+"""What `verify` has found in a file or a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 class Finding(NamedTuple):
     """Something that an index says and the data denies. `page` is None where it is about a whole chunk, `row_group` where it is
-    about the file.
+    about the file. `file` is named where a table was verified.
     """
 
     kind: str
@@ -16,6 +16,7 @@ class Finding(NamedTuple):
     row_group: int | None
     page: int | None
     what: str
+    file: str = ""
 
     def __str__(self) -> str:
         where = f"{self.kind} of {self.column!r}" if self.column else self.kind
@@ -23,12 +24,14 @@ class Finding(NamedTuple):
             where += f", row group {self.row_group}"
         if self.page is not None:
             where += f", page {self.page}"
-        return f"{where}: {self.what}"
+        return f"{self.file}: {where}: {self.what}" if self.file else f"{where}: {self.what}"
 
 
 @dataclass(slots=True)
 class Verified:
-    """`checked`: how many chunks have an index of each kind, all of which were compared with the data."""
+    """`checked`: how many chunks have an index of each kind, and of how many columns of files a table's log has statistics. All
+    were compared with the data.
+    """
 
     path: str
     checked: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""What a file's indexes say, compared with its data: page index, Bloom filters, statistics, lists of values.
+"""What the indexes of a file, or of the files of a table, say, compared with the data: page index, Bloom filters, statistics,
+lists of values.
 
 Sources: parquet.thrift (ColumnIndex, OffsetIndex, Statistics), PageIndex.md, BloomFilter.md, docs/format.md.
 """
@@ -9,8 +10,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from pageseek.base.progress import Watch
+from pageseek.base.errors import PageseekError
+from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
+from pageseek.dataset.sources import files_of, with_schema
 from pageseek.format.embedded import Directory, InvalidIndexError, directory, fingerprint_of_all
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.index.chunk_check import ChunkCheck
@@ -18,7 +21,10 @@ from pageseek.index.chunk_walk import each_chunk
 from pageseek.index.findings import Finding, Verified
 from pageseek.index.page_reader import Chunk
 from pageseek.index.stored_indexes import StoredIndexes
+from pageseek.index.table_verification import DELETES, TableCheck
 from pageseek.index.targets import one_file
+from pageseek.prune.registry import LOG
+from pageseek.storage import Source
 
 
 def verify(
@@ -33,6 +39,9 @@ def verify(
     """Read a file whole, and compare every index with what was read. `source`, `threads`, `progress`, `storage_options`: as of
     `attach`. `table`: as of `scan`.
 
+    Of a table, all files of its current version are read, and what its log or manifests say of them is compared, too: the statistics
+    by which files are ruled out, and the deleted rows.
+
     `distinct_index`: the column of a list in DataFusion's form, where the file does not say it; by default the only column of
     strings.
 
@@ -43,7 +52,36 @@ def verify(
     UnsupportedError
         `distinct_index` is not a column of strings.
     """
-    one = one_file(source, storage_options, table)
+    named = files_of(source, storage_options, table=table)
+    if named.table is None:
+        one = one_file(source, storage_options, table)
+        return _file(one, distinct_index, threads, progress)
+    sources, dataset_schema = with_schema(named, None, None)
+    check = TableCheck(named.table.bounds, named.table.schema, dataset_schema)
+    result, report = Verified(named.table.what), Report()
+    with counted("files", len(sources), progress, report) as step:
+        for i, one in enumerate(sources):
+            found = _file(one, distinct_index, threads, False)
+            result.findings += [finding._replace(file=one.name) for finding in found.findings]
+            for kind, n in found.checked.items():
+                result.checked[kind] = result.checked.get(kind, 0) + n
+            if one.deletes:
+                result.checked[DELETES] = result.checked.get(DELETES, 0) + 1
+                result.findings += check.deletes(one)
+            if check.columns:
+                result.checked[LOG] = result.checked.get(LOG, 0) + len(check.columns)
+                try:
+                    result.findings += check.log(i, one, threads)
+                except PageseekError as error:  # the first finding, if a page cannot be read
+                    result.findings.append(Finding(LOG, "", None, None, str(error), one.name))
+            step()
+    return result
+
+
+def _file(
+    one: Source, distinct_index: str | None, threads: int | None, progress: bool | Watch
+) -> Verified:
+    """The indexes of one file, compared with its data."""
     result = Verified(one.name)
     report = Report()
     with closing(FileMetadata(one, one.open(), report)) as file:
