@@ -151,6 +151,42 @@ def test_a_delta_table_with_vectors_and_mapped_columns(spark: Any, tmp_path: Pat
     assert len(as_rows(str(tmp_path / "p"))) == len(plain_table.rows()) + 3
 
 
+@pytest.mark.parametrize("seed", [5, 11])
+def test_an_iceberg_table_with_deletes(spark: Any, tmp_path: Path, seed: int):
+    """Deletes by position and by equality, partition specs that changed: it is read in every way."""
+    pytest.importorskip("pyiceberg")
+    from support.iceberg_by_hand import Model, as_text
+
+    made = Model(tmp_path, seed)
+    made.append()
+    for _ in range(8):
+        made.act()
+    made.positions()
+    made.values()
+    rows = made.rows()
+    root = str(made.table.metadata.location).removeprefix("file://")
+    assert len(rows) > 30 and any(one.deletes for one in ps.scan(root)._sources)
+    for source in (made.table, root):
+        for frame in (load(spark, source), read(spark, source), load(spark, source, local=False)):
+            assert as_text(plain(frame)) == as_text(rows)
+    wanted = [row for row in rows if row["v"] == 3 or row["k"] is None]
+    condition = "v = 3 or k is null"
+    for frame in (load(spark, root).where(condition), read(spark, root, filter=condition)):
+        assert as_text(plain(frame)) == as_text(wanted)
+    assert load(spark, root).count() == len(rows)
+    assert load(spark, root).where("n.x = 2").count() == sum(
+        (r["n"] or {}).get("x") == 2 for r in rows
+    )
+    ids = [row["id"] for row in rows if row["id"] is not None]
+    least = load(spark, root).selectExpr("min(id)", "max(id)", "count(k)").first()
+    assert tuple(least) == (min(ids), max(ids), sum(row["k"] is not None for row in rows))
+    keys = spark.createDataFrame([(one,) for one in range(10)], "key long")
+    assert lookup(spark, root, keys, on={"key": "id"}).count() == sum(one < 10 for one in ids)
+    old = made.table.snapshots()[0].snapshot_id
+    assert load(spark, root, snapshot=old).count() == ps.scan(root, snapshot=old).count_rows() > 0
+    made.catalog.close()
+
+
 def as_rows(path: str) -> list[str]:
     return sorted(map(repr, ps.read_table(path).to_pylist()))
 
