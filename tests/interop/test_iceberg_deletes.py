@@ -98,6 +98,25 @@ def test_values_of_other_types_and_columns_that_are_gone(tmp_path: Path) -> None
     model.catalog.close()
 
 
+def test_reads_of_deletes_are_counted_once(tmp_path: Path) -> None:
+    model = Model(tmp_path, 4)
+    model.append()
+    model.positions()
+    model.values()
+    ps.clear_cache()
+    scan = ps.scan(model.table, columns=["id"])
+    first = scan.explain(analyze=True).to_dict()
+    again = scan.explain(analyze=True).to_dict()
+    assert first["rows"]["pruned_by"]["deleted"] == again["rows"]["pruned_by"]["deleted"] > 0
+    assert first["requests"] > again["requests"]
+    deletes = sum(one.stat().st_size for one in tmp_path.glob("deletes *.parquet"))
+    assert again["bytes"]["index"] < first["bytes"]["index"] < again["bytes"]["index"] + deletes
+    assert scan.explain(analyze=True).to_dict()["requests"] == again["requests"]
+    ps.clear_cache()
+    assert scan.explain(analyze=True).to_dict()["requests"] == first["requests"]
+    model.catalog.close()
+
+
 def test_deletes_that_are_broken(tmp_path: Path) -> None:
     for case in range(5):
         (tmp_path / str(case)).mkdir()

@@ -183,7 +183,9 @@ def test_indexes_are_not_put_behind_a_table(delta: str, bucket: Bucket, tmp_path
         with pytest.raises(ps.UnsupportedError, match="commit it through the table"):
             ps.index.attach(**given, **where)
     with pytest.raises(ValueError, match="2 files in the current version"):
-        ps.index.verify(**given)
+        ps.index.list(**given)
+    found = ps.index.verify(**given)
+    assert found.ok and found.checked["log"] == 2  # of `id`, in two files
 
 
 def test_metadata_that_is_compressed(bucket: Bucket, iceberg: str) -> None:

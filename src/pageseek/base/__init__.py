@@ -14,4 +14,5 @@
 | `in_parts` | work on many things, divided among threads |
 | `cancellation` | how a thread that waits learns that nobody needs the answer |
 | `arrays`, `batches` | Arrow arrays, tables and batches, made without pandas |
+| `bounded_cache` | results that were wanted last |
 """

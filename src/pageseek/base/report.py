@@ -376,6 +376,15 @@ class Report:
         self.requests += count
         self.retry_seconds += seconds
 
+    def add_reads(self, other: Report) -> None:
+        """Count the requests and bytes of a scan that found out what this one reads; its data are an index here."""
+        self.requests += other.requests
+        self.waves += other.waves
+        self.retries += other.retries
+        self.retry_seconds += other.retry_seconds
+        self.bytes["metadata"] += other.bytes["metadata"]
+        self.bytes["index"] += other.bytes["index"] + other.bytes["data"]
+
     def note(self, text: str) -> None:
         """Keep a remark, once."""
         if text not in self.notes:
@@ -502,7 +511,7 @@ MECHANISMS = {
     "filter": "no row can pass this filter, whatever the file holds",
     "partition": "the values in the names of their folders prove that no row in them matches",
     "take": "none of their rows was asked for",
-    "deleted": "the table has deleted all of their rows",
+    "deleted": "their rows are deleted in the table",
     "no_rows": "there are no rows in them",
     "answered": "the statistics in the footer have the figures of them",
     "bounds": "by their bounds they hold nothing less, or greater, than what is known",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.errors import PageseekError
+from pageseek.base.report import Report
 from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.file_bounds import ColumnBounds, FileBounds, Path
 from pageseek.index.findings import Finding
@@ -47,8 +48,9 @@ class TableCheck:
 
     def deletes(self, source: Source) -> Iterator[Finding]:
         """What is wrong with the deleted rows of a file."""
+        report = Report()
         try:
-            deleted_rows(source, opened(replace(source, deletes=())).num_rows)
+            deleted_rows(source, opened(replace(source, deletes=()), report).num_rows, report)
         except PageseekError as error:
             yield Finding(DELETES, "", None, None, str(error), source.name)
 
@@ -63,7 +65,7 @@ class TableCheck:
             return Finding(LOG, ".".join(path), None, None, what, source.name)
 
         told = bounds.num_rows(at)
-        n = opened(plain).num_rows
+        n = opened(plain, Report()).num_rows
         if told not in (None, n):
             yield wrong((), f"it says {told} rows, and the file has {n}")
         sound = {}

@@ -15,19 +15,22 @@ from pageseek.storage import Source, Sources
 OPTIONS = Options(int96_unit="us", int96_utc=True)  # as tables are read
 
 
-def opened(source: Source) -> FileMetadata:
+def opened(source: Source, report: Report) -> FileMetadata:
     """The footer of a file."""
-    return cache.open(source, Report())
+    return cache.open(source, report)
 
 
 def read(
     source: Source,
+    report: Report,
     columns: tuple[str, ...] | None,
     condition: Expression | None = None,
     row_number: str | None = None,
 ) -> pa.Table:
-    """Columns of a file, of the rows that pass a condition; first their numbers, if these have a name."""
+    """Columns of a file, of the rows that pass a condition; first their numbers, if these have a name. The report counts what
+    is read.
+    """
     from pageseek.scan.execution import Execution  # it leads back here
 
     request = Request(columns, condition, None, OPTIONS, "ieee", BATCH_SIZE, row_number=row_number)
-    return Execution(Sources.of([source]), request, False).table()
+    return Execution(Sources.of([source]), request, False).table(report)

@@ -7,30 +7,37 @@ from typing import Any
 
 from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError
+from pageseek.base.report import Report
 from pageseek.dataset.deletes import DeletionVector, EqualityDeletes, PositionDeletes
-from pageseek.scan.deletion_vectors import rows_of_vectors, vector_rows
-from pageseek.scan.equality_deletes import rows_by_values, rows_of_values, values_of
-from pageseek.scan.position_deletes import position_rows, rows_by_position
+from pageseek.scan import deletion_vectors, equality_deletes, position_deletes
+from pageseek.scan.deletion_vectors import rows_of_vectors
+from pageseek.scan.equality_deletes import rows_by_values
+from pageseek.scan.position_deletes import rows_by_position
 from pageseek.storage import Source
 
 # by the class of the records: what finds the rows of a file that they delete
-_READERS: dict[type[Any], Callable[[Source, list[Any]], rows.RowRanges]] = {
+_READERS: dict[type[Any], Callable[[Source, list[Any], Report], rows.RowRanges]] = {
     DeletionVector: rows_of_vectors,
     PositionDeletes: rows_by_position,
     EqualityDeletes: rows_by_values,
 }
 
-_KEPT = (vector_rows, position_rows, rows_of_values, values_of)
+_KEPT = (
+    deletion_vectors.kept,
+    position_deletes.kept,
+    equality_deletes.kept,
+    equality_deletes.kept_values,
+)
 
 
 def forget() -> None:
     """Let go of all deletes that are kept decoded."""
     for one in _KEPT:
-        one.cache_clear()
+        one.clear()
 
 
-def deleted_rows(source: Source, num_rows: int) -> rows.RowRanges:
-    """The deleted rows of a file of so many rows.
+def deleted_rows(source: Source, num_rows: int, report: Report) -> rows.RowRanges:
+    """The deleted rows of a file of so many rows. The report counts what is read for them.
 
     Raises
     ------
@@ -42,7 +49,7 @@ def deleted_rows(source: Source, num_rows: int) -> rows.RowRanges:
         kinds.setdefault(type(one), []).append(one)
     found = rows.RowRanges.empty()
     for kind, records in kinds.items():
-        found |= _READERS[kind](source, records)
+        found |= _READERS[kind](source, records, report)
     if found and found.bounds[1] > num_rows:
         raise CorruptFileError(
             f"{source.name}: its table deletes row {found.bounds[1] - 1}, and the file has {num_rows}: the deletes are those "

@@ -9,13 +9,15 @@ from __future__ import annotations
 import struct
 import zlib
 from contextlib import closing
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from pageseek._core import rows
+from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PageseekError
+from pageseek.base.report import Report
 from pageseek.dataset.deletes import DeletionVector
 from pageseek.storage import Source
 
@@ -36,8 +38,10 @@ class _BrokenError(Exception):
     """What is wrong with a bitmap, and at which byte of it."""
 
 
-@lru_cache(KEPT)
-def vector_rows(vector: DeletionVector) -> rows.RowRanges:
+kept: BoundedCache[DeletionVector, rows.RowRanges] = BoundedCache(KEPT)
+
+
+def vector_rows(vector: DeletionVector, report: Report) -> rows.RowRanges:
     """The rows that a vector deletes. What one vector says never changes: its file has a name of its own.
 
     Raises
@@ -51,7 +55,7 @@ def vector_rows(vector: DeletionVector) -> rows.RowRanges:
     if not 0 < vector.length <= MOST_BYTES or vector.offset < 0:
         raise CorruptFileError(f"{where}: the table says that it has {vector.length} bytes")
     try:
-        data = _framed(vector) if vector.data is None else vector.data[: vector.length]
+        data = _framed(vector, report) if vector.data is None else vector.data[: vector.length]
         pairs = bitmap_rows(data)
     except _BrokenError as error:
         raise CorruptFileError(f"{where}: {error}; {remedy}") from None
@@ -63,15 +67,15 @@ def vector_rows(vector: DeletionVector) -> rows.RowRanges:
     return found
 
 
-def rows_of_vectors(_: Source, vectors: list[DeletionVector]) -> rows.RowRanges:
+def rows_of_vectors(_: Source, vectors: list[DeletionVector], report: Report) -> rows.RowRanges:
     """The rows that are deleted by any of the vectors."""
     found = rows.RowRanges.empty()
     for one in vectors:
-        found |= vector_rows(one)
+        found |= kept.get(one, partial(vector_rows, one, report))
     return found
 
 
-def _framed(vector: DeletionVector) -> bytes:
+def _framed(vector: DeletionVector, report: Report) -> bytes:
     """The bitmap of a vector in a file, its length and checksum compared."""
     assert vector.source is not None
     with closing(vector.source.open()) as store:
@@ -82,6 +86,8 @@ def _framed(vector: DeletionVector) -> bytes:
         except PageseekError:
             store.check()  # the bytes may be of another version
             raise
+    report.requests, report.waves = report.requests + 1, report.waves + 1
+    report.bytes["index"] += len(data)
     (length,), (checksum,) = struct.unpack_from(">I", data), struct.unpack(">I", data[-4:])
     if length != vector.length:
         raise _BrokenError(f"it has {length} bytes there, and {vector.length} by the table")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
+from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PredicateError
+from pageseek.base.report import Report
 from pageseek.dataset.deletes import EqualityDeletes, KeyField
 from pageseek.dataset.widening import joined_type, widened
 from pageseek.format.file_metadata import FileMetadata
@@ -31,7 +33,9 @@ MOST_VALUES = 100_000  # of a condition that leaves out rows before they are com
 _ROW = "row\0"  # no column has this name
 
 
-def rows_by_values(source: Source, deletes: list[EqualityDeletes]) -> rows.RowRanges:
+def rows_by_values(
+    source: Source, deletes: list[EqualityDeletes], report: Report
+) -> rows.RowRanges:
     """The rows of a data file that are deleted by any of the files."""
     by_fields: dict[tuple[KeyField, ...], list[Source]] = {}
     for one in deletes:
@@ -39,29 +43,36 @@ def rows_by_values(source: Source, deletes: list[EqualityDeletes]) -> rows.RowRa
     found = rows.RowRanges.empty()
     plain = replace(source, deletes=())
     for fields, files in by_fields.items():
-        found |= rows_of_values(plain, source.partitions, fields, tuple(files))
+        asked = plain, source.partitions, fields, tuple(files)
+        found |= kept.get(asked, partial(rows_of_values, *asked, report))
     return found
 
 
-@lru_cache(KEPT)
+kept: BoundedCache[object, rows.RowRanges] = BoundedCache(KEPT)
+kept_values: BoundedCache[object, list[pa.ChunkedArray]] = BoundedCache(KEPT_VALUES)
+
+
 def rows_of_values(
     source: Source,
     partitions: tuple[tuple[str, pa.Scalar], ...],
     fields: tuple[KeyField, ...],
     files: tuple[Source, ...],
+    report: Report,
 ) -> rows.RowRanges:
     """The rows of a data file that have values of a file of deletes in all of some fields."""
-    of_files = [values_of(file, fields) for file in files]
+    of_files = [
+        kept_values.get((file, fields), partial(values_of, file, fields, report)) for file in files
+    ]
     deleted = [_together(columns, files) for columns in zip(*of_files, strict=True)]
     if not len(deleted[0]):
         return rows.RowRanges.empty()
-    file, said = opened(source), dict(partitions)
+    file, said = opened(source, report), dict(partitions)
     leaves = [_leaf(file, field) for field in fields]
     names = tuple([".".join(leaf.path) for leaf in leaves if leaf is not None])
     try:
-        table = read(source, names, _condition(leaves, deleted), _ROW)
+        table = read(source, report, names, _condition(leaves, deleted), _ROW)
     except PredicateError:  # values of a type that no condition takes
-        table = read(source, names, None, _ROW)
+        table = read(source, report, names, None, _ROW)
     columns = []
     for field, leaf in zip(fields, leaves, strict=True):
         if leaf is not None:
@@ -73,10 +84,11 @@ def rows_of_values(
     return rows.RowRanges.from_rows(table[_ROW].to_numpy()[hit])
 
 
-@lru_cache(KEPT_VALUES)
-def values_of(source: Source, fields: tuple[KeyField, ...]) -> list[pa.ChunkedArray]:
+def values_of(
+    source: Source, fields: tuple[KeyField, ...], report: Report
+) -> list[pa.ChunkedArray]:
     """The columns of a file of deletes, which may serve many data files."""
-    file = opened(source)
+    file = opened(source, report)
     leaves = []
     for field in fields:
         leaf = _leaf(file, field)
@@ -85,7 +97,7 @@ def values_of(source: Source, fields: tuple[KeyField, ...]) -> list[pa.ChunkedAr
                 f"{source.name}: it deletes by column {field.name!r} (field {field.id}), and does not have it"
             )
         leaves.append(leaf)
-    table = read(source, tuple([".".join(leaf.path) for leaf in leaves]))
+    table = read(source, report, tuple([".".join(leaf.path) for leaf in leaves]))
     return [_flat(table, leaf) for leaf in leaves]
 
 

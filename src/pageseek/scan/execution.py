@@ -107,16 +107,20 @@ class Execution:
         report.analyzed = True
         return made
 
-    def table(self) -> pa.Table:
-        """The rows as a table."""
-        return optimistically(self.sources, self._table) if self.sources.far else self._table(None)
+    def table(self, counted: Report | None = None) -> pa.Table:
+        """The rows as a table. `counted`: of another scan, which needs this one; it counts what is read, too."""
+        if not self.sources.far:
+            return self._table(None, counted)
+        return optimistically(self.sources, lambda versions: self._table(versions, counted))
 
-    def _table(self, unconfirmed: UnconfirmedVersions | None) -> pa.Table:
+    def _table(self, unconfirmed: UnconfirmedVersions | None, counted: Report | None) -> pa.Table:
         with self._prepared(self.request, unconfirmed, True) as prepared:
             schema, files = prepared.plan.schema, prepared.plan.files
             several = len(files) > 1 or (len(files) == 1 and len(files[0].groups) > 1)
             with watched(self.progress, prepared.report), kept() if several else nullcontext():
                 tables = list(prepared.tables())
+        if counted is not None:
+            counted.add_reads(prepared.report)
         if len(tables) == 1:
             return tables[0]
         if not schema.names:

@@ -98,13 +98,12 @@ class FileScan:
                 )
         return self._proof
 
-    @property
-    def deleted(self) -> rows.RowRanges | None:
+    def deleted(self, report: Report) -> rows.RowRanges | None:
         """The rows of the file that its table has deleted; None where it has deleted none."""
         if not self.source.deletes:
             return None
         if self._deleted is None:
-            self._deleted = deleted_rows(self.source, self.file.num_rows)
+            self._deleted = deleted_rows(self.source, self.file.num_rows, report)
         return self._deleted
 
     def prune_pages(self, groups: Sequence[GroupPlan], report: Report) -> Steps[list[GroupPlan]]:
@@ -142,8 +141,8 @@ class FileScan:
                 ):  # else only the limit has cut them
                     first = file.first_row(number)
                     ranges = request.asked(self.source.name, self.first_row, first, total)
-                    if self.deleted:
-                        ranges -= self.deleted.slice(first, first + total).shift(-first)
+                    if deleted := self.deleted(report):
+                        ranges -= deleted.slice(first, first + total).shift(-first)
                     matching = _NO_ROWS
                 report.restart(file.name, number, None, None, ranges.num_rows - before)
             try:

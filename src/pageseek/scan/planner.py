@@ -298,7 +298,7 @@ class Planner:
         if scan.bound_request.bound is None:
             may = fully = b"\1" * len(counts)
         catalogs = self._catalogs and self._catalogs.rows_of(scan.source, scan.file.num_rows)
-        deleted = scan.deleted if any(may) else None
+        deleted = scan.deleted(report) if any(may) else None
         ranges = ranges_by_footer(
             counts, may, fully, scan.bound_request, left, report, scan.source, self._first_row,
             may_match, catalogs=catalogs or (), deleted=deleted,

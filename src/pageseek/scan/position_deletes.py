@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
 
 from pageseek._core import rows
+from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PredicateError
+from pageseek.base.report import Report
 from pageseek.dataset.deletes import PositionDeletes
 from pageseek.predicate.expression import col
 from pageseek.scan.delete_files import read
@@ -17,8 +19,10 @@ KEPT = 1024  # data files whose deletes are kept
 PATH, POSITION = "file_path", "pos"
 
 
-@lru_cache(KEPT)
-def position_rows(deletes: PositionDeletes) -> rows.RowRanges:
+kept: BoundedCache[PositionDeletes, rows.RowRanges] = BoundedCache(KEPT)
+
+
+def position_rows(deletes: PositionDeletes, report: Report) -> rows.RowRanges:
     """The rows of a data file that are deleted by a file. Of that file, the pages with the path of the data file are read.
 
     Raises
@@ -28,7 +32,7 @@ def position_rows(deletes: PositionDeletes) -> rows.RowRanges:
     """
     source = deletes.source
     try:
-        table = read(source, (POSITION,), col(PATH) == deletes.path)
+        table = read(source, report, (POSITION,), col(PATH) == deletes.path)
     except PredicateError as error:  # a column is missing, or of another type
         raise CorruptFileError(
             f"{source.name}: it deletes rows by their numbers: {error}"
@@ -42,9 +46,9 @@ def position_rows(deletes: PositionDeletes) -> rows.RowRanges:
     return rows.RowRanges.from_rows(numbers)
 
 
-def rows_by_position(_: Source, deletes: list[PositionDeletes]) -> rows.RowRanges:
+def rows_by_position(_: Source, deletes: list[PositionDeletes], report: Report) -> rows.RowRanges:
     """The rows of a data file that are deleted by any of the files."""
     found = rows.RowRanges.empty()
     for one in deletes:
-        found |= position_rows(one)
+        found |= kept.get(one, partial(position_rows, one, report))
     return found
