@@ -1,4 +1,5 @@
-"""The log of a Delta Lake table, as far as `deltalake` does not tell what is in it: the deletion vectors of its files.
+"""The log of a Delta Lake table, as far as `deltalake` does not tell what is in it: the deletion vectors of its files, and which
+files of other folders were removed.
 
 Delta protocol, sections "Delta Log Entries", "Checkpoints" and "Deletion Vectors".
 """
@@ -14,6 +15,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.records import dataclass
 from pageseek.dataset.deletes import DeletionVector
 from pageseek.dataset.lake_places import Places
 from pageseek.storage.remote import RemoteStore
@@ -82,6 +85,34 @@ def names_here(log: str) -> Iterator[str]:
         yield from (f"_sidecars/{name}" for name in os.listdir(sidecars))
 
 
+@dataclass(slots=True)
+class Replayed:
+    """What a version of a table has.
+
+    `vectors`: the descriptors of deletion vectors by the paths of their files. `removed`: the canonical paths of files outside of
+    the table's folder that were removed.
+    """
+
+    vectors: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path in a log is absolute: a URL, or one that begins at the root (RFC 2396)."""
+    scheme, colon, rest = path.partition(":")
+    return path.startswith("/") or (
+        bool(colon) and rest.startswith("/") and scheme.replace("+", "").isalnum()
+    )
+
+
+def canonical(path: str) -> str:
+    """One spelling of an absolute path for all that the log may have: `/a`, `file:/a` and `file:///a` are one file."""
+    parts = urlsplit(path)
+    if parts.scheme in ("", "file"):
+        return os.path.normpath(unquote(parts.path))
+    return unquote(path)
+
+
 class DeltaLog:
     """The log of a table.
 
@@ -103,10 +134,10 @@ class DeltaLog:
             found = root.filesystem.find(start, root.retry_policy)
             self._paths = {path.lstrip("/")[len(start) + 1 :]: path for path in found}
 
-    def vectors(self, version: int) -> dict[str, Mapping[str, Any]]:
-        """The descriptors of deletion vectors by the paths of their files, as a version has them."""
+    def replay(self, version: int) -> Replayed:
+        """What the log of a version says beyond what `deltalake` tells."""
         names = chosen_log(self._paths, version)
-        found: dict[str, Mapping[str, Any]] = {}
+        found = Replayed()
         for name in sorted(names, key=lambda name: name[:20]):
             if not _sidecar.fullmatch(name) and not _commit.fullmatch(name):
                 self._checkpoint(name, found)
@@ -116,7 +147,7 @@ class DeltaLog:
                 self._replay(self._lines(name), found)
         return found
 
-    def _checkpoint(self, name: str, found: dict[str, Mapping[str, Any]]) -> None:
+    def _checkpoint(self, name: str, found: Replayed) -> None:
         if name.endswith(".json"):
             actions = list(self._lines(name))
             self._replay(actions, found)
@@ -131,7 +162,7 @@ class DeltaLog:
                 )
             self._parquet(inside, found)
 
-    def _parquet(self, name: str, found: dict[str, Mapping[str, Any]]) -> list[str]:
+    def _parquet(self, name: str, found: Replayed) -> list[str]:
         """Take in the files of a checkpoint. Returns the sidecars that it names."""
         try:
             file = pq.ParquetFile(io.BytesIO(self._read(name)))
@@ -148,7 +179,7 @@ class DeltaLog:
                         chunk.field("path").to_pylist(), chunk.field("deletionVector").to_pylist(), strict=True
                     ):  # fmt: skip
                         if path is not None and said is not None and said.get("storageType"):
-                            found[unquote(path)] = said
+                            found.vectors[unquote(path)] = said
         if "sidecar" not in wanted:
             return []
         return [one["path"] for one in table["sidecar"].to_pylist() if one and one.get("path")]
@@ -161,19 +192,22 @@ class DeltaLog:
         except ValueError as error:
             raise CorruptFileError(f"{self._where}: {LOG}/{name} is no JSON: {error}") from error
 
-    def _replay(
-        self, actions: Iterable[dict[str, Any]], found: dict[str, Mapping[str, Any]]
-    ) -> None:
+    def _replay(self, actions: Iterable[dict[str, Any]], found: Replayed) -> None:
         """Take in the actions of a commit. A file whose vector changes is removed and added by the same one."""
+        actions = list(actions)
+        for action in actions:
+            if (removed := action.get("remove")) is not None and is_absolute(removed["path"]):
+                found.removed.add(canonical(removed["path"]))
         for action in actions:
             added = action.get("add")
             if added is None:
                 continue
             path, said = unquote(added["path"]), added.get("deletionVector")
+            found.removed.discard(canonical(added["path"]))
             if said is None:
-                found.pop(path, None)
+                found.vectors.pop(path, None)
             else:
-                found[path] = said
+                found.vectors[path] = said
 
     def _read(self, name: str) -> bytes:
         root = self._root

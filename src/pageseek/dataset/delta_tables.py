@@ -7,14 +7,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.dataset.deletes import Deletes
 from pageseek.dataset.delta_bounds import delta_bounds
-from pageseek.dataset.delta_log import DeltaLog, deletion_vector
+from pageseek.dataset.delta_log import DeltaLog, Replayed, canonical, deletion_vector, is_absolute
 from pageseek.dataset.lake_places import Places, delta_options
 from pageseek.dataset.table_fields import TableField
 from pageseek.dataset.table_files import Table, foreign, plain_type
@@ -65,22 +65,30 @@ def delta_table(
         elif root is None or not base.path:
             folder = folder.lstrip("/")
         actions = pa.table(table.get_add_actions(flatten=True))
+        found = Replayed()
+        elsewhere = any(map(is_absolute, actions["path"].to_pylist()))
+        if elsewhere or "deletionVectors" in (table.protocol().reader_features or ()):
+            log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
+            found = log.replay(table.version())
+        if found.removed:  # by another spelling of the path, which deltalake does not know
+            there = [canonical(path) not in found.removed for path in actions["path"].to_pylist()]
+            actions = actions.filter(pa.array(there))
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
         shared: dict[Partitions, Partitions] = {}
         sources = []
-        vectors: dict[str, Any] = {}
-        if "deletionVectors" in (table.protocol().reader_features or ()):
-            log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
-            vectors = log.vectors(table.version())
-        for i, path in enumerate(actions["path"].to_pylist()):
-            path = unquote(path)  # as the log spells it
+        for i, spelt in enumerate(actions["path"].to_pylist()):
+            path = unquote(spelt)
             said = tuple([(f.name, column[i]) for f, column in zip(folders, values, strict=True)])
             said = shared.setdefault(said, said)
             deletes: tuple[Deletes, ...] = ()
-            if path in vectors:
-                deletes = (deletion_vector(vectors[path], folder, base, places, where),)
-            if urlsplit(path).scheme:
-                sources.append(replace(places.source(path, said), deletes=deletes))
+            if path in found.vectors:
+                deletes = (deletion_vector(found.vectors[path], folder, base, places, where),)
+            if spelt.startswith("/") and base.filesystem is not None:
+                raise UnsupportedError(f"{where}: {spelt!r} does not say which store it lies in")
+            if spelt.startswith("/"):
+                sources.append(Source(os.path.normpath(path), partitions=said, deletes=deletes))
+            elif is_absolute(spelt):
+                sources.append(replace(places.source(spelt, said), deletes=deletes))
             else:
                 files = base.filesystem
                 sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
@@ -89,7 +97,8 @@ def delta_table(
         told = json.loads(fields.to_json())
         mapped = () if mode == "none" else _mapped(told, mode == "id")
         bounds = delta_bounds(actions, schema, told["fields"])
-    return Table(tuple(sources), schema, folders, mapped, what=what, bounds=bounds)
+        paths = tuple(actions["path"].to_pylist())
+    return Table(tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths)
 
 
 def _mapped(kind: Any, by_ids: bool) -> tuple[TableField, ...]:

@@ -18,7 +18,9 @@ from pageseek.storage.resolve import Source
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The files of one version of a table, and how they are read. `fields`: its columns, if files may call them otherwise."""
+    """The files of one version of a table, and how they are read. `fields`: its columns, if files may call them otherwise.
+    `spelt`: of Delta Lake, the path of each file as the log has it.
+    """
 
     sources: tuple[Source, ...]
     schema: pa.Schema
@@ -28,6 +30,7 @@ class Table:
     inside: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     what: str = ""  # the table and its version, as `explain` names them
     bounds: FileBounds | None = field(default=None, compare=False, repr=False)
+    spelt: tuple[str, ...] = ()
 
 
 @contextmanager

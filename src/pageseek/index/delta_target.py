@@ -45,9 +45,9 @@ def as_recorded(
     found = None if start is None else table_of_lake(table, storage_options)
     if start is None or found is None:
         return None
-    paths = pa.table(table.get_add_actions())["path"].to_pylist()
     below = source[len(start) :]
-    named = [one for one, path in zip(found.sources, paths, strict=True) if unquote(path) == below]
+    spelt = zip(found.sources, found.spelt, strict=True)
+    named = [one for one, path in spelt if unquote(path) == below]
     return named[0] if named else None
 
 
@@ -74,13 +74,14 @@ class DeltaEnd(TableEnd):
         if unknown:
             raise UnsupportedError(f"{self.table}: its writers have to know {', '.join(unknown)}")
         found = table_of_lake(table, storage_options)
-        sources = () if found is None else found.sources
+        assert found is not None
+        sources = found.sources
         mine = [i for i, one in enumerate(sources) if same_file(one, source)]
         if not mine:
             raise ValueError(
                 f"{source.name}: version {table.version()} of {self.table} has no such file"
             )
-        if found is not None and found.fields:
+        if found.fields:
             raise UnsupportedError(
                 f"{self.table}: its columns are mapped, which transactions of deltalake do not know: attach to files without a "
                 "table, before they are added"
@@ -90,7 +91,8 @@ class DeltaEnd(TableEnd):
                 f"{self.table}: {source.name} has a deletion vector, which transactions of deltalake cannot give to another file: "
                 "purge the table before (REORG TABLE ... APPLY (PURGE))"
             )
-        self._action = self._actions()[mine[0]]
+        path = found.spelt[mine[0]]
+        self._action = next(one for one in self._actions() if one["path"] == path)
         self._partitions = {
             name: _text(name, value)
             for name, value in (self._action.get("partition") or {}).items()

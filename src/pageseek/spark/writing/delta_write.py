@@ -213,9 +213,9 @@ class DeltaTarget(Target):
         if not old or "deletionVectors" not in (self._delta.protocol().reader_features or ()):
             return
         found = table_of_lake(self._delta, self._storage_options)
-        paths = [one["path"] for one in self._actions()]
-        sources = () if found is None else found.sources
-        there = {path for path, one in zip(paths, sources, strict=True) if one.deletes}
+        assert found is not None
+        spelt = zip(found.spelt, found.sources, strict=True)
+        there = {path for path, one in spelt if one.deletes}
         for one in old:
             if one["path"] in there:
                 raise UnsupportedError(

@@ -1,0 +1,99 @@
+"""Paths in the log of a Delta Lake table: relative ones and absolute ones, percent-encoded (Delta protocol, Add File and Remove File)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+
+deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
+
+
+def table_of(root: Path, commits: list[list[dict[str, Any]]]) -> str:
+    fields = [{"name": "a", "type": "long", "nullable": True, "metadata": {}}]
+    first: list[dict[str, Any]] = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": "a", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {},
+                "schemaString": json.dumps({"type": "struct", "fields": fields}), "createdTime": 1,
+            }
+        },
+    ]  # fmt: skip
+    (root / "_delta_log").mkdir(parents=True)
+    for i, actions in enumerate([first, *commits]):
+        text = "\n".join(map(json.dumps, actions))
+        (root / "_delta_log" / f"{i:020}.json").write_text(text)
+    return str(root)
+
+
+def add(path: str) -> dict[str, Any]:
+    return {
+        "add": {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    }  # fmt: skip
+
+
+def remove(path: str) -> dict[str, Any]:
+    return {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
+
+
+def written(path: Path, value: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"a": [value]}), path)
+    return path
+
+
+NAMES = ["plain.parquet", "a b%41#?&=ü.parquet", "x:y/z.parquet", "%/..a+b.parquet"]
+
+
+@pytest.mark.parametrize(
+    "form", ["{0}", "file:{0}", "file://{0}", "file://localhost{0}", "relative"]
+)
+def test_files_with_odd_names(tmp_path: Path, form: str) -> None:
+    root, elsewhere = tmp_path / "t", tmp_path / "else where%20"
+    spelt = []
+    for i, name in enumerate(NAMES):
+        inside = form == "relative"
+        path = written((root if inside else elsewhere) / name, i)
+        spelt.append(quote(name, "/=") if inside else form.format(quote(str(path), "/=")))
+    table = table_of(root, [[add(path) for path in spelt]])
+    for source in (table, deltalake.DeltaTable(table)):
+        assert sorted(ps.read_table(source)["a"].to_pylist()) == [0, 1, 2, 3]
+        assert ps.scan(source, filter="a = 2").count_rows() == 1
+
+
+@pytest.mark.parametrize("added", ["{0}", "file:{0}", "file://{0}"])
+@pytest.mark.parametrize("removed", ["{0}", "file:{0}", "file://{0}"])
+def test_a_file_is_removed_by_any_spelling_of_its_path(
+    tmp_path: Path, added: str, removed: str
+) -> None:
+    one, two = (written(tmp_path / "b c" / f"{i}.parquet", i) for i in range(2))
+    first, second = quote(str(one)), quote(str(two))
+    commits = [
+        [add(added.format(first)), add(added.format(second))],
+        [remove(removed.format(first))],
+    ]
+    assert ps.read_table(table_of(tmp_path / "t", commits))["a"].to_pylist() == [1]
+    # added again later, and in the commit that removes it
+    again = [*commits, [add(added.format(first))]]
+    assert sorted(ps.read_table(table_of(tmp_path / "u", again))["a"].to_pylist()) == [0, 1]
+
+
+def test_a_path_without_a_store(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    table_of(tmp_path / "t", [[add("/somewhere/a.parquet")]])
+    memory = fsspec.filesystem("memory")
+    for file in (tmp_path / "t" / "_delta_log").iterdir():
+        memory.pipe_file(f"/{tmp_path.name}/t/_delta_log/{file.name}", file.read_bytes())
+    said = re.escape("'/somewhere/a.parquet' does not say which store it lies in")
+    with pytest.raises(ps.UnsupportedError, match=said):
+        ps.read_table((memory, f"/{tmp_path.name}/t"))
+    memory.rm(f"/{tmp_path.name}", recursive=True)
