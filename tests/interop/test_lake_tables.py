@@ -512,5 +512,19 @@ def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
     assert ps.scan(opened).aggregate([("c60", "max"), ("c60", "count")]).to_pylist() == [
         {"c60_max": 7, "c60_count": 2}
     ]
-    with pytest.raises(ps.UnsupportedError, match=r"'s.w' is not in the file and has a default"):
-        ps.read_table(opened, filter="s.w = 'w50'")
+    for condition, ids in (
+        ("s.w = 'w50'", [1]), ("s.w = 'x'", []), ("not s.w = 'x'", [1]), ("not s.w = 'w50'", []), ("s.w is null", [2]),
+        ("s.w is not null", [1]), ("s.w in ('w50', 'a')", [1]), ("s.w > 'w'", [1]), ("s.w like 'w%'", [1]),
+        ("s.w = 'w50' or id = 2", [1, 2]), ("s.w = 'w50' and s.u = 1", [1]), ("s.w = 'x' or s.u is null", [2]),
+        ("not (s.w = 'x' and id = 2)", [1]), ("not (s.w = 'x' or id = 7)", [1]), ("s.w is null or s.w = 'w50'", [1, 2]),
+    ):  # fmt: skip
+        for prune in (True, False):
+            found = ps.read_table(opened, columns=["id"], filter=condition, prune=prune)
+            assert found["id"].to_pylist() == ids, condition
+    assert ps.scan(opened, filter=ps.col("s.w").isin([])).count_rows() == 0
+    assert ps.scan(opened, filter=~ps.col("s.w").isin([])).count_rows() == 2
+    for refused in (ps.col("l.w").any() == "w51", ps.col("s.w") == ps.col("m.key")):
+        with pytest.raises(ps.PageseekError):
+            ps.read_table(opened, filter=refused)
+    with pytest.raises(ps.PageseekError):
+        ps.scan(opened).aggregate([("s.w", "max")])

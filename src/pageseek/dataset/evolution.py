@@ -30,6 +30,7 @@ from pageseek.dataset.field_ids import (
     nested,
 )
 from pageseek.dataset.folder_columns import Fill, FolderNames
+from pageseek.dataset.nested_defaults import NestedDefaults
 from pageseek.dataset.spelling import (
     ByCase,
     FieldNames,
@@ -39,8 +40,7 @@ from pageseek.dataset.spelling import (
     undecided,
     undecided_fields,
 )
-from pageseek.dataset.table_fields import TableField
-from pageseek.dataset.widening import holds
+from pageseek.dataset.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import Node
@@ -87,6 +87,7 @@ class SchemaMapping:
         self._folders = FolderNames(dataset_schema, (*partitions, *self.defaults.items()))
         self._kinds = self._spelled_here(spelled)
         self._in_partitions = columns_in_partitions(file, dataset_schema)
+        self._nested = NestedDefaults(dataset_schema.fields, self._has)
 
     # -- names of filters ------------------------------------------------------------------------
 
@@ -126,19 +127,30 @@ class SchemaMapping:
         return leaf, leaf_type
 
     def _refuse_default(self, path: Path) -> None:
-        """Refuse a filter on a field inside of a struct that the file lacks and that has a default: it is null where the struct is."""
-        fields: Sequence[TableField] = self._dataset_schema.fields
-        names = path if len(path) > 1 else tuple(path[0].split("."))
-        for name in names:
-            one = next((field for field in fields if field.name == name), None)
-            if one is None:
-                return
-            if one.default is not None:
-                raise UnsupportedError(
-                    f"{self._file.name}: {'.'.join(path)!r} is not in the file and has a default, by which a filter cannot go "
-                    "inside of a struct: filter the rows that are read, or rewrite the file (rewrite_data_files)"
-                )
-            fields = one.children
+        if self._nested.may_have(path):
+            raise UnsupportedError(
+                f"{self._file.name}: {'.'.join(path)!r} is not in the file and has a default, which no such condition takes inside "
+                "of a struct: filter the rows that are read, or rewrite the file (rewrite_data_files)"
+            )
+
+    def _has(self, path: Path) -> bool:
+        try:
+            self._names(self._own_path(path))
+        except NoColumnError:
+            return False
+        return True
+
+    def in_struct(self, path: Path) -> tuple[Leaf, LeafType] | None:
+        """A field that this file lacks, with its default; None where the file has it, or null for it."""
+        if not self._dataset_schema.fields or (found := self._nested.of(path)) is None:
+            return None
+        struct, default = found
+        leaf_type = constant_leaf_type(default.type)
+        if leaf_type is None:
+            return None
+        values = widened(pa.array([default.as_py()], default.type), leaf_type.storage)
+        around = self._names(self._own_path(struct))
+        return ConstantColumn((*struct, path[-1]), values, around), leaf_type
 
     def _given(self, path: Path) -> pa.Field | None:
         """The column that a path leads into, among those that were given; NoColumnError where it is none of them."""

@@ -61,6 +61,9 @@ class FolderNames:
 
     element = __call__
 
+    def in_struct(self, _path: Path) -> None:
+        """Never: partitions have no structs."""
+
     def target(self, path: Path) -> LeafType | None:
         """How values of a column are compared."""
         return self(path)[1]

@@ -16,7 +16,7 @@ from pageseek.predicate import expression as ex
 from pageseek.predicate.arrow_conditions import arrow_test
 from pageseek.predicate.bound import Bound, BoundAny, BoundConst, BoundLeaf, BoundNot
 from pageseek.predicate.constant_column import ConstantColumn, decide
-from pageseek.predicate.dataset_conditions import for_file
+from pageseek.predicate.dataset_conditions import for_file, of_null
 from pageseek.predicate.leaf_conditions import (
     OF_ONE_LEAF,
     columns_test,
@@ -113,9 +113,13 @@ class _Binder:
     def _decided(
         self, e: ex.Expression, negate: bool, column: ConstantColumn, leaf_type: LeafType
     ) -> Bound:
-        """A condition on a column that has one value in this file, evaluated for that value."""
+        """A condition on a column that has one value in this file, evaluated for that value; inside of a struct also for null."""
         alone = _Binder(lambda _path: (column, leaf_type), self._nan)._test(e, negate)
-        return BoundConst(decide(alone, column.values))
+        there = decide(alone, column.values)
+        if column.struct is None or self._test(of_null(e), negate) == BoundConst(there):
+            return BoundConst(there)
+        struct = ex.IsNull(ex.Column(column.path[:-1]))
+        return null_test(struct, column.struct, self._nan, there)
 
     def _any(self, e: ex.AnyElement, negate: bool) -> Bound:
         found = getattr(self._find, "element", self._find)(e.element.path)

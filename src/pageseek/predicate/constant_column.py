@@ -45,13 +45,21 @@ _NO_ELEMENT = SchemaElement._make([ABSENT] * len(SchemaElement._fields))
 
 
 class ConstantColumn(Leaf):
-    """A column with one value in all rows of a file. `values` holds it; None is a null of any type."""
+    """A column with one value in all rows of a file. `values` holds it; None is a null of any type.
 
-    __slots__ = ("values",)
+    `struct`: the struct around it and how that is compared; in the rows where it is null, so is the column. None: there is none.
+    """
 
-    def __init__(self, path: tuple[str, ...], values: pa.Array | None) -> None:
+    __slots__ = ("struct", "values")
+
+    def __init__(
+        self,
+        path: tuple[str, ...],
+        values: pa.Array | None,
+        struct: tuple[Leaf, LeafType] | None = None,
+    ) -> None:
         super().__init__(-1, path, _NO_ELEMENT, 1, 0, -1)
-        self.values = values
+        self.values, self.struct = values, struct
 
     @property
     def scalar(self) -> pa.Scalar:

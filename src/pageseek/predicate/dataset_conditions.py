@@ -28,14 +28,19 @@ def for_file(
     elif column is None or isinstance(e, ex.CompareColumns):
         return e, None
     else:
-        leaf, leaf_type = names(column.path)
+        leaf, leaf_type = names.in_struct(column.path) or names(column.path)
     if not isinstance(leaf, ConstantColumn):
         return _rounded(e, names), None
     if leaf.values is not None:
         return e, (leaf, leaf_type)
+    return of_null(e), None
+
+
+def of_null(e: ex.Expression) -> ex.Constant:
+    """What a condition on one column is where the column is null."""
     if isinstance(e, ex.IsNull):
-        return ex.Constant(True), None
-    return ex.Constant(False if isinstance(e, ex.IsIn) and not len(e.values) else None), None
+        return ex.Constant(True)
+    return ex.Constant(False if isinstance(e, ex.IsIn) and not len(e.values) else None)
 
 
 def _with_values(e: ex.CompareColumns, names: DatasetNames) -> ex.Expression:

@@ -47,6 +47,9 @@ class DatasetNames(Names, Protocol):
     def as_float(self, path: tuple[str, ...], /) -> bool:
         """Whether this file has integers in a column that has floats in other files."""
 
+    def in_struct(self, path: tuple[str, ...], /) -> Found | None:
+        """The field at a path if this file has the struct around it, and one value for the field; None if not."""
+
 
 class UnknownColumnError(LookupError):
     """Raised by names that stand for several files, which may differ in the column."""
