@@ -50,7 +50,7 @@ def test_rows_and_filters_equal_a_model(tmp_path: Path, seed: int) -> None:
     scan = ps.scan(str(tmp_path / "t"))
     assert as_text(scan.to_table().to_pylist()) == as_text(rows)
     assert scan.count_rows() == len(rows)
-    passed = 0
+    passed = ruled_out = 0
     for _ in range(30):
         name, op = rng.choice(list(kinds)), rng.choice(list(OPS))
         value = rng.choice(list(KINDS[kinds[name]][1]))
@@ -68,8 +68,19 @@ def test_rows_and_filters_equal_a_model(tmp_path: Path, seed: int) -> None:
         found = scan.filter(condition).to_table().to_pylist()
         assert as_text(found) == as_text(expected), (name, op, value)
         passed += len(expected)
+        ruled_out += scan.filter(condition).explain().files.pruned_by.get("log", 0)
         only = scan.filter(condition).select([name]).to_table()[name].to_pylist()
         assert sorted(map(repr, map(shown, only))) == sorted(
             repr(shown(row[name])) for row in expected
         )
     assert passed or not rows
+    RULED_OUT.append(ruled_out)
+
+
+RULED_OUT: list[int] = []  # files that the log ruled out, of each table
+
+
+def test_the_log_has_ruled_out_files() -> None:
+    if len(RULED_OUT) < 4:
+        pytest.skip("few tables came before")
+    assert sum(RULED_OUT) > 0

@@ -78,6 +78,25 @@ def _text(value: Any) -> str | None:
     return str(value)
 
 
+def _bound(value: Any, upper: bool) -> Any:
+    """A bound in JSON: texts and times are cut."""
+    if isinstance(value, str):
+        return value[:32] + "\U0010ffff" * upper if len(value) > 32 else value
+    if isinstance(value, dt.datetime):
+        return (
+            value.strftime("%Y-%m-%dT%H:%M:%S.")
+            + f"{value.microsecond // 1000:03}"
+            + "Z" * (value.tzinfo is not None)
+        )
+    return (
+        str(value)
+        if isinstance(value, dt.date)
+        else float(value)
+        if isinstance(value, Decimal)
+        else value
+    )
+
+
 class DeltaTable:
     """A table under way: files are added, columns are renamed, and rows are deleted. `rows` is what is in it."""
 
@@ -125,7 +144,8 @@ class DeltaTable:
         for name, (physical, number) in self._columns.items():
             if name in self._partitions:
                 continue
-            values = [self._value(name) for _ in range(num_rows)]
+            some = [self._value(name) for _ in range(rng.randrange(1, 4))]  # so that bounds differ
+            values = [rng.choice(some) for _ in range(num_rows)]
             kind = KINDS[self._kinds[name]][0]
             for row, value in zip(rows, values, strict=True):
                 row[physical] = value
@@ -192,11 +212,27 @@ class DeltaTable:
         values = {self._columns[name][0]: _text(value) for name, value in said.items()}
         size = (self._root / path).stat().st_size
         quoted = urllib.parse.quote(path)
+        stats = {} if self._rng.random() < 0.2 else {"stats": json.dumps(self._stats(path))}
         return {
             "add": {
                 "path": quoted, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True,
-            }
+            } | stats
         }  # fmt: skip
+
+    def _stats(self, path: str) -> dict[str, Any]:
+        """Bounds of some columns, of all rows that the file ever had."""
+        rows, deleted = self._files[path]
+        told: dict[str, Any] = {"numRecords": len(rows), "tightBounds": not deleted}
+        told |= {"minValues": {}, "maxValues": {}, "nullCount": {}}
+        for name, (physical, _) in self._columns.items():
+            if name in self._partitions or self._rng.random() < 0.2:
+                continue
+            there = [row[physical] for row in rows if row.get(physical) is not None]
+            told["nullCount"][physical] = len(rows) - len(there)
+            if there and self._kinds[name] != "boolean":
+                told["minValues"][physical] = _bound(min(there), False)
+                told["maxValues"][physical] = _bound(max(there), True)
+        return told
 
     def _vector(self, numbers: list[int]) -> dict[str, Any]:
         data = bitmap(numbers)
