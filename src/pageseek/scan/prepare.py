@@ -100,8 +100,8 @@ def prepare(
     ahead: bool = False,
     defers: bool = False,
 ) -> tuple[ScanPlan, list[FileScan | None]]:
-    """A plan, and its files that stay open. These are a single file, and remote files, which use up no descriptors. The list is
-    empty, or has one entry for each file of the plan.
+    """A plan, and its files that stay open. These are a single file, also one that is left of many, and remote files, which use
+    up no descriptors. The list is empty, or has one entry for each file of the plan.
 
     `lazy`, `fold`, `defers`: see Planner. `ahead`: the whole plan is executed, so that row groups of remote files are read while further
     files are opened.
@@ -118,7 +118,9 @@ def prepare(
     files: list[FilePlan] = []
     scans: list[FileScan | None] = []
     held = full = 0  # files that stay open, and those that keep bytes
+    only: FileScan | None = None
     for plan, scan in planner.files():
+        only = None if files else scan
         files.append(plan)
         if report.chunks is not None and scan is not None:  # it is open anyway
             note = calendar_note(scan.file, scan.bound_request.leaves.read())
@@ -135,6 +137,8 @@ def prepare(
         if ahead and scan.bound_request.bound is not None:
             scheduler.begin(scan)
         held, full = held + 1, full + bool(scan.bound_request.kept)
+    if only is not None and not held:
+        scans, held = [only], 1
     schema = planner.columns.schema()
     scheduler.files.close()
     report.columns = list(schema.names)
