@@ -105,10 +105,12 @@ def ways(root: str, vectors: str) -> dict[str, Callable[[int], int]]:
     from deltalake import DeltaTable
 
     plain, deleted = ps.scan(DeltaTable(root)), ps.scan(DeltaTable(vectors))
+    query = plain.prepare(ps.col("id") == ps.param("key"))
     dataset: Any = DeltaTable(root).to_pyarrow_dataset()
     lazy = pl.scan_delta(DeltaTable(root))
     return {
         "pageseek": lambda key: int(plain.filter(ps.col("id") == key).to_table().num_rows),
+        "pageseek, prepared": lambda key: int(query(key).num_rows),
         "pageseek, vectors": lambda key: int(
             deleted.filter(ps.col("id") == key).to_table().num_rows
         ),

@@ -10,6 +10,7 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `prepared`, `prepared_async`, `key_batches` | scans whose filter has parameters; their coroutines; the rows of many keys in one pass |
 | `async_scan` | one scan of one remote file by coroutines |
 | `point_reads` | their calls that a few reads of one local file answer, by one call of the core |
+| `table_points` | the same in a table: the files that its log leaves |
 | `request`, `bound_request` | what a scan asks for, and what that is in one file |
 | `binding`, `leaf_use` | a request bound to many files once; which leaves it reads, and what for |
 | `steps` | what a file scan may ask of its lane |

@@ -44,6 +44,11 @@ class LogAnswers:
             report.note(note)
         return cls(may) if 0 in may else None
 
+    @property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Of the files that are not ruled out."""
+        return self._left[:-1]
+
     def rules_out(self, at: int) -> bool:
         """Whether the log rules out the file at a position."""
         return not self._may[at]

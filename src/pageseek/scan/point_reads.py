@@ -17,6 +17,7 @@ from pageseek._core.points import AVAILABLE, MAX_TESTS, Batch, PointReader
 from pageseek.base.batches import table_of
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.report import Report
+from pageseek.dataset.evolution import SchemaMapping
 from pageseek.dataset.file_cache import cache
 from pageseek.format.columns import Column, Names
 from pageseek.format.file_metadata import FileMetadata
@@ -27,12 +28,14 @@ from pageseek.io.fetch import Fetcher
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import NAN_RULES, NEVER
 from pageseek.predicate.bound import BoundConst, BoundLeaf
+from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.in_literals import Literals
 from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
 from pageseek.predicate.parameter_values import parameters_of, with_values
 from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS, REGISTRY, STATISTICS, applicable
 from pageseek.prune.row_groups import PASSES, SOME
 from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.deleted_rows import deleted_rows
 from pageseek.scan.output_size import likely_rows
 from pageseek.scan.request import Request
 from pageseek.scan.steps import ScanContext
@@ -90,6 +93,7 @@ class PointPlan:
 
     __slots__ = (
         "_context",
+        "_deleted",
         "_empty",
         "_groups",
         "_leaves",
@@ -130,20 +134,29 @@ class PointPlan:
             fields = zip(schema.names, stored, strict=True)
             self._stored = pa.schema([pa.field(name, made) for name, made in fields])
         self._empty = table_of(schema, 0, [[] for _ in schema])
+        self._deleted: rows.RowRanges | None = None
         self._groups: dict[int, Group] = {}
         self._tests: list[Test] = []
         self._zones: list[rows.Zones | None] = []
         self._may_prune = False
 
     @classmethod
-    def of(cls, file: FileMetadata, request: Request) -> PointPlan | None:
-        """The plan of a query in a file; None where every call goes another way."""
+    def of(
+        cls, file: FileMetadata, request: Request, source: Source, schema: pa.Schema | None
+    ) -> PointPlan | None:
+        """The plan of a query in a file; None where every call goes another way. `schema`: that of the answer, where the file is one
+        of a table.
+        """
         assert request.filter is not None
-        bound_request = BoundRequest.of(file, replace(request, filter=None))
+        bound_request = BoundRequest.of(file, replace(request, filter=None), source)
         columns = bound_request.columns
+        if schema is not None and bound_request.adapter(schema, source) is not None:
+            return None
         if not all(map(_is_flat, columns)):
             return None
-        plan = cls(file, request, columns, bound_request.schema)
+        plan = cls(file, request, columns, bound_request.schema if schema is None else schema)
+        if source.deletes:
+            plan._deleted = deleted_rows(source, file.num_rows, plan._context.report)
         condition = request.filter
         parts = condition.args if isinstance(condition, ex.And) else (condition,)
         return plan if len(parts) <= MAX_TESTS and all(map(plan._add, parts)) else None
@@ -155,8 +168,14 @@ class PointPlan:
             condition, negate = condition.arg, not negate
         if not isinstance(condition, _TESTS) or type(condition.column) is not ex.Column:
             return False
-        leaf, leaf_type = Names(self.file, self._options)(condition.column.path)
-        if leaf.group or not leaf.flat or leaf_type.is_null:
+        names: Names | SchemaMapping = Names(self.file, self._options)
+        dataset_schema = self._request.dataset_schema
+        if dataset_schema is not None:
+            names = SchemaMapping(self.file, dataset_schema, self._options, ())
+            if names.as_float(condition.column.path):
+                return False
+        leaf, leaf_type = names(condition.column.path)
+        if leaf.group or not leaf.flat or leaf_type.is_null or isinstance(leaf, ConstantColumn):
             return False
         number = self._number(leaf, leaf_type)
         takes_value = bool(parameters_of(condition))
@@ -317,6 +336,10 @@ class PointPlan:
                     ranges = some if ranges is None else ranges & some
             if ranges is None:
                 ranges = rows.RowRanges.all(self.file.group_rows[number])
+            if self._deleted:
+                first = self.file.first_row(number)
+                gone = self._deleted.slice(first, first + self.file.group_rows[number])
+                ranges -= gone.shift(-first)
             if ranges:
                 found.append((group, ranges))
                 size += ranges.num_rows * group.row_bytes
@@ -357,10 +380,11 @@ def _is_flat(column: Column) -> bool:
 class PointReads:
     """The calls of a prepared query that few reads of one local file can answer. Threads may share it."""
 
-    __slots__ = ("_plan", "_request", "_source")
+    __slots__ = ("_plan", "_request", "_schema", "_source")
 
-    def __init__(self, source: Source, request: Request) -> None:
-        self._source, self._request = source, request
+    def __init__(self, source: Source, request: Request, schema: pa.Schema | None = None) -> None:
+        """`schema`: that of the answer, where the file is one of a table."""
+        self._source, self._request, self._schema = source, request, schema
         # the file that was looked at last, and its plan; replaced as a whole
         self._plan: tuple[FileMetadata, PointPlan | None] | None = None
 
@@ -372,7 +396,6 @@ class PointReads:
             or len(sources) != 1
             or sources.far
             or sources[0].data is not None
-            or sources[0].deletes
             or request.filter is None
             or request.selects_rows
             or request.row_number is not None
@@ -396,7 +419,7 @@ class PointReads:
             file = cache.open(source, Report(), limit)
             plan = None
             if isinstance(file.store, LocalStore) and cache.holds(source, file):
-                plan = PointPlan.of(file, self._request)
+                plan = PointPlan.of(file, self._request, source, self._schema)
             self._plan = known = file, plan
         plan = known[1]
         return None if plan is None else plan.table(values)

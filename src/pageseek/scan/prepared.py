@@ -17,6 +17,7 @@ from pageseek.predicate.parameter_values import (
     with_values,
 )
 from pageseek.scan.point_reads import PointReads
+from pageseek.scan.table_points import TablePoints
 
 if TYPE_CHECKING:
     from pageseek.scan.prepared_async import AsyncQuery
@@ -45,7 +46,10 @@ class PreparedQuery:
         condition = scan._request.filter
         self._listed = {} if condition is None else parameters_of(condition)
         self.parameters = tuple(self._listed)
-        self._points = None if scan._progress else PointReads.of(scan._sources, scan._request)
+        self._points: PointReads | TablePoints | None = None
+        if not scan._progress:
+            asked = scan._sources, scan._request
+            self._points = PointReads.of(*asked) or TablePoints.of(*asked)
         if len(scan._sources) <= MOST_CHECKED:
             self._check_columns()
 
