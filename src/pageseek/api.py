@@ -20,7 +20,6 @@ from pageseek.dataset.sources import files_of, open_metadata, with_schema
 from pageseek.dataset.table_versions import AsOf
 from pageseek.format.parquet_file import ParquetFile as ParquetFile
 from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
-from pageseek.scan import deleted_rows
 from pageseek.scan.request import AHEAD, BATCH_SIZE, Request
 from pageseek.scan.scan import Scan as Scan
 from pageseek.storage import RetryPolicy, Sources, Types
@@ -231,6 +230,8 @@ def open_file(
 
 def clear_cache() -> None:
     """Forget the footers and page indexes of files opened before, and the deleted rows of tables."""
+    from pageseek.scan import deleted_rows  # late: few scans need it
+
     cache.clear()
     deleted_rows.forget()
 

@@ -19,7 +19,6 @@ from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.scan.accounting import count_kept
 from pageseek.scan.bound_request import BoundRequest
-from pageseek.scan.deleted_rows import deleted_rows
 from pageseek.scan.file_pruning import prune_pages
 from pageseek.scan.late_offsets import load_planned_offsets
 from pageseek.scan.plan import FilePlan, GroupPlan
@@ -103,6 +102,8 @@ class FileScan:
         if not self.source.deletes:
             return None
         if self._deleted is None:
+            from pageseek.scan.deleted_rows import deleted_rows  # late: few scans need it
+
             self._deleted = deleted_rows(self.source, self.file.num_rows, report)
         return self._deleted
 

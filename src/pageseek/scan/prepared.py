@@ -16,12 +16,12 @@ from pageseek.predicate.parameter_values import (
     parameters_of,
     with_values,
 )
-from pageseek.scan.point_reads import PointReads
-from pageseek.scan.table_points import TablePoints
 
 if TYPE_CHECKING:
+    from pageseek.scan.point_reads import PointReads
     from pageseek.scan.prepared_async import AsyncQuery
     from pageseek.scan.scan import Scan
+    from pageseek.scan.table_points import TablePoints
 
 MOST_CHECKED = 64  # files whose columns are looked up when a query is prepared
 
@@ -46,6 +46,10 @@ class PreparedQuery:
         condition = scan._request.filter
         self._listed = {} if condition is None else parameters_of(condition)
         self.parameters = tuple(self._listed)
+        # late: pageseek is imported quickly
+        from pageseek.scan.point_reads import PointReads
+        from pageseek.scan.table_points import TablePoints
+
         self._points: PointReads | TablePoints | None = None
         if not scan._progress:
             asked = scan._sources, scan._request
