@@ -424,6 +424,24 @@ def test_iceberg_files_without_ids(catalog: Any, tmp_path: Path) -> None:
     assert rows_of(ps.read_table(table), "number") == rows_of(table.scan().to_arrow(), "number")
 
 
+def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
+    """pyiceberg does not read such metadata yet."""
+    from types import SimpleNamespace as Made
+
+    from pageseek.dataset.iceberg_tables import _fields
+
+    kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
+    inside = [
+        Made(name="a", field_id=2, field_type=Made(), initial_default=7),
+        Made(name="b", field_id=3, field_type=Made(), initial_default=None),
+    ]
+    schema = Made(
+        fields=[Made(name="s", field_id=1, field_type=Made(fields=inside), initial_default={})]
+    )
+    (found,) = _fields(schema, [pa.field("s", kind)], {}, "t")
+    assert found.default == pa.scalar({"a": 7, "b": None}, kind)
+
+
 def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
     catalog: Any, tmp_path: Path
 ) -> None:

@@ -110,6 +110,8 @@ def _fields(
     for one, same in zip(found, arrow, strict=True):
         below = _fields(one.field_type, _inside(same.type), aliases, where)
         default = getattr(one, "initial_default", None)
+        if default is not None and pa.types.is_struct(same.type):  # {}: its fields have their own
+            default = {f.name: None if f.default is None else f.default.as_py() for f in below}
         if default is not None:
             default = _value(default, plain_type(same.type), f"{where}: default of {one.name!r}")
         names = aliases.get(one.field_id, ())
