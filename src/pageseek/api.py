@@ -176,7 +176,9 @@ def scan(
     if dataset_schema is not None:
         request = replace(request, dataset_schema=dataset_schema)
     if found.table is not None:  # its timestamps are microseconds, and moments
-        options = request.options._replace(int96_unit="us", int96_utc=True)
+        options = request.options._replace(
+            int96_unit="us", int96_utc=True, instants=found.table.has_moments_only
+        )
         request = replace(request, options=options)
     return Scan(Sources.of(sources), request, progress, found.origin)
 

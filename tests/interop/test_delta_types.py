@@ -99,6 +99,25 @@ def wrapped(values: pa.Array) -> pa.Table:
     )
 
 
+def test_moments_that_files_do_not_call_moments(tmp_path: Path) -> None:
+    """Early releases of delta-rs wrote them so; all readers take them as UTC."""
+    moments = [dt.datetime(2020, 1, 1, 12, 0, 0, 5), dt.datetime(1969, 12, 31), None]
+    files = [
+        pa.array(moments, pa.timestamp("us")),
+        pa.array(moments[:1], pa.timestamp("us", "UTC")),
+    ]
+    root = table_of(tmp_path / "t", "timestamp", files, False)
+    found = ps.read_table(root)
+    kind = pa.timestamp("us", "UTC")
+    assert found.equals(wrapped(pa.array([*moments, moments[0]], kind)).cast(found.schema))
+    assert found.schema.field("a").type == kind
+    for column in (ps.col("a"), ps.col("s.x"), ps.col("l").any()):
+        moment = dt.datetime(2020, 1, 1, 12, 0, 0, 5, dt.UTC)
+        assert ps.scan(root, filter=column == moment).count_rows() == 2
+    local = table_of(tmp_path / "n", "timestamp_ntz", files[:1], False)
+    assert ps.read_table(local)["a"].to_pylist() == moments
+
+
 @pytest.mark.parametrize("stats", [False, True])
 @pytest.mark.parametrize("case", range(len(WIDENINGS)))
 def test_a_wider_type(tmp_path: Path, case: int, stats: bool) -> None:

@@ -32,6 +32,17 @@ class Table:
     bounds: FileBounds | None = field(default=None, compare=False, repr=False)
     spelt: tuple[str, ...] = ()
 
+    @property
+    def has_moments_only(self) -> bool:
+        """Whether all timestamps of its columns are moments. Some writers do not say so in the files: they mean UTC."""
+        return not any(_has_local_times(one.type) for one in self.schema)
+
+
+def _has_local_times(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.tz is None
+    return any(_has_local_times(kind.field(i).type) for i in range(kind.num_fields))
+
 
 @contextmanager
 def foreign(
