@@ -294,3 +294,30 @@ def test_verify_finds_what_a_log_says_wrong(
     (one,) = found.findings
     assert finding in one.what and one.kind == "log" and added["path"] in one.file
     assert added["path"] in str(found) and "log" in str(found)
+
+
+def test_bounds_of_manifests_that_are_no_values() -> None:
+    from types import SimpleNamespace
+
+    from pageseek.dataset.iceberg_bounds import iceberg_bounds
+    from pageseek.dataset.table_fields import TableField
+
+    def file(name: str, low: bytes, high: bytes, text: bytes = b"a") -> Any:
+        return SimpleNamespace(
+            file_path=name, record_count=10, null_value_counts={1: 0, 2: 0},
+            lower_bounds={1: low, 2: text}, upper_bounds={1: high, 2: b"z"},
+        )  # fmt: skip
+
+    one, nine = (n.to_bytes(8, "little") for n in (1, 9))
+    files = [file("sound", one, nine), file("short", one[:3], nine), file("inverted", nine, one), file("text", one, nine, b"\xc3")]  # fmt: skip
+    schema = pa.schema([("a", pa.int64()), ("s", pa.string())])
+    bounds = iceberg_bounds(files, schema, [TableField("a", 1), TableField("s", 2)])
+    assert bounds is not None
+    for condition, left_, note in (
+        ("a > 20", [0, 1, 1, 0], "statistics of 'a' are malformed for 2 files, such as short"),
+        ("s > 'zz'", [0, 0, 0, 1], "statistics of 's' are malformed for text"),
+    ):
+        bound = bind(to_expression(condition), bounds, "ieee")
+        assert [*prune_groups(bounds, bound, Options()).may] == left_
+        (found,) = bounds.notes([(condition[0],)])
+        assert note in found
