@@ -179,7 +179,9 @@ def test_where_after_load_reads_the_pages_of_the_same_scan(spark: Any, folder: s
         found = report(frame).to_dict()
         for unit in ("files", "row_groups", "pages"):
             assert found[unit]["read"] == expected[unit]["read"], unit
-        assert found["bytes"]["data"] == expected["bytes"]["data"]
+        # Planning has read the dictionary of `c`; what reads the rows elsewhere reads it again.
+        again = found["bytes"]["data"] - expected["bytes"]["data"]
+        assert 0 <= again < 64
 
 
 def test_a_report_says_that_it_is_incomplete_or_that_nothing_was_read(spark: Any, folder: str):
