@@ -118,10 +118,9 @@ def test_delta_versions_by_options(tmp_path: Path, name: str) -> None:
         ps.scan(root, version=7)
     with pytest.raises(ps.UnsupportedError, match="for tables of Iceberg"):
         ps.scan(root, snapshot=1)
-    if name != "plain":
-        with pytest.raises(ps.UnsupportedError, match="give version="):
-            ps.scan(root, timestamp="2024-01-01")
-        return
+    with pytest.raises(ps.UnsupportedError, match="before the first commit"):
+        ps.scan(root, timestamp="2001-01-01")
+    assert ps.scan(root, timestamp="2024-01-01").count_rows() == 3
     assert ps.scan(root, timestamp="2023-11-14T22:15:10Z").count_rows() == 2
     assert ps.scan(root, timestamp=dt.datetime.fromtimestamp(1_700_000_150)).count_rows() >= 1
     table = deltalake.DeltaTable(root)
@@ -129,6 +128,34 @@ def test_delta_versions_by_options(tmp_path: Path, name: str) -> None:
     moment = dt.datetime.fromtimestamp(1_700_000_100, dt.UTC)
     assert ps.scan(table, timestamp=moment).count_rows() == 2
     assert table.version() == 2
+
+
+def test_delta_versions_by_times_of_commits(tmp_path: Path) -> None:
+    """A commit may have its own time. Times of files that go back, as after a copy, count as those before them."""
+    root = tmp_path / "t"
+    for i in range(6):
+        deltalake.write_deltalake(str(root), pa.table({"a": [i]}), mode="append")
+    log = root / "_delta_log"
+
+    def touch(times: list[int]) -> None:
+        for i, moment in enumerate(times):
+            os.utime(log / f"{i:020}.json", (moment, moment))
+
+    def rows_at(moment: float) -> int:
+        return ps.scan(str(root), timestamp=dt.datetime.fromtimestamp(moment, dt.UTC)).count_rows()
+
+    touch([100, 300, 200, 400, 350, 500])
+    assert [rows_at(one) for one in (100, 250, 300, 399, 400, 450, 500)] == [1, 1, 3, 3, 5, 5, 6]
+    for i in range(3, 6):  # from here on the commits have times of their own
+        path = log / f"{i:020}.json"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines.sort(key=lambda line: "commitInfo" not in line)
+        lines[0]["commitInfo"]["inCommitTimestamp"] = i * 1_000_000
+        path.write_text("\n".join(map(json.dumps, lines)))
+    touch([100, 300, 200, 9000, 9000, 50])
+    assert [rows_at(one) for one in (200, 300, 2999, 3000, 3999.5, 4000, 6000)] == [
+        1, 3, 3, 4, 4, 5, 6,
+    ]  # fmt: skip
 
 
 def test_versions_that_mean_nothing(tmp_path: Path) -> None:

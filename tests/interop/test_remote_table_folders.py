@@ -4,8 +4,10 @@ no extra request finds out what a folder is.
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +137,37 @@ def test_a_metadata_file_is_its_version(way: Any, bucket: Bucket, iceberg: str) 
     for name, rows in ((names[-1], CURRENT), (names[-2], list(range(N)))):
         ps.clear_cache()
         assert ids(ps.read_table(**way(bucket, f"s3://bucket/{name}"))) == rows
+
+
+@pytest.fixture(scope="module")
+def versions(bucket: Bucket, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[float]]:
+    """A table of three versions, whose commits the bucket got more than a second apart: the URL, and when."""
+    root = tmp_path_factory.mktemp("versions") / "t"
+    for i in range(3):
+        deltalake.write_deltalake(str(root), pa.table({"id": [i]}), mode="append")
+    times = []
+    for path in sorted(root.rglob("*"), key=lambda path: (path.suffix == ".json", path.name)):
+        if path.is_file():
+            key = f"older/versions/{path.relative_to(root)}"
+            bucket.client.put_object(Bucket="bucket", Key=key, Body=path.read_bytes())
+            if path.suffix == ".json":
+                found = bucket.client.head_object(Bucket="bucket", Key=key)
+                times.append(found["LastModified"].timestamp())
+                time.sleep(1.1)
+    return "s3://bucket/older/versions", times
+
+
+@pytest.mark.parametrize("way", [by_url, of_arrow, of_obstore, below_a_prefix])
+def test_a_version_by_its_time(way: Any, bucket: Bucket, versions: tuple[str, list[float]]) -> None:
+    url, times = versions
+    assert len(times) == 3
+    for i, moment in enumerate(times):
+        for later in (0.0, 0.5):
+            at = dt.datetime.fromtimestamp(moment + later, dt.UTC)
+            assert ids(ps.read_table(**way(bucket, url), timestamp=at)) == [*range(i + 1)]
+    with pytest.raises(ps.UnsupportedError, match="before the first commit") as caught:
+        ps.scan(**way(bucket, url), timestamp="2001-01-01")
+    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
@@ -280,3 +313,6 @@ def test_in_memory(tmp_path: Path, form: str) -> None:
         source = f"memory://{tmp_path.name}/t" if form == "url" else (memory, f"/{tmp_path.name}/t")
     assert ids(ps.read_table(source)) == CURRENT
     assert len(ids(ps.read_table(source, table=False))) == 2 * N
+    assert ids(ps.read_table(source, timestamp="2100-01-01")) == CURRENT
+    with pytest.raises(ps.UnsupportedError, match="before the first commit"):
+        ps.scan(source, timestamp="2001-01-01")

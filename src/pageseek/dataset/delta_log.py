@@ -43,6 +43,11 @@ _to_b85 = str.maketrans(_Z85, _B85)
 _UUID_LENGTH = 20  # characters of an encoded UUID
 
 
+def is_commit(name: str) -> bool:
+    """Whether a name in `_delta_log/` is that of a commit."""
+    return _commit.fullmatch(name) is not None
+
+
 def chosen_log(names: Iterable[str], version: int | None = None) -> list[str]:
     """Those of the names below `_delta_log/` that a version needs, the newest one if none is given: the newest checkpoint that
     is whole, and all that came after it.

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.dataset.delta_log import chosen_log, names_here, whole_file
+from pageseek.dataset.delta_times import version_at
 from pageseek.dataset.delta_tables import delta_table
 from pageseek.dataset.iceberg_tables import iceberg_table
 from pageseek.dataset.lake_places import Places
@@ -74,39 +75,55 @@ def _delta(
         at = folder.path
         copied = folder.filesystem is not None or not _PLAIN.fullmatch(at)
         version = as_of.delta(where)
-        if copied and as_of.timestamp is not None:
-            raise UnsupportedError(
-                f"{where}: timestamp= needs the times of the files of its log, which a copy of it has not: give version=, or a "
-                "DeltaTable"
-            )
+        if isinstance(version, dt.datetime):
+            log = _Log(folder, retry_policy)
+            version = version_at(version, log.modified(), log.read, where)
         if copied:
             at = stack.enter_context(tempfile.TemporaryDirectory(prefix="pageseek-"))
-            _bring_log(folder, root, at, as_of.version)
+            _bring_log(_Log(folder, retry_policy), at, version)
         told = secrets_of(dict(options or {}))
         with foreign(where, "deltalake", told, f"; {REMEDY}", at if copied else ""):
-            opened = DeltaTable(at, version=as_of.version)
-            if isinstance(version, dt.datetime):
-                opened.load_as_version(version)
+            opened = DeltaTable(at, version=version)
         return delta_table(opened, options, retry_policy, root, folder.name)
 
 
-def _bring_log(folder: TableFolder, root: Source, to: str, version: int | None) -> None:
+class _Log:
+    """The files of a log, by their names below `_delta_log/`."""
+
+    def __init__(self, folder: TableFolder, retry_policy: RetryPolicy) -> None:
+        self._files, self._retry_policy = folder.filesystem, retry_policy
+        if folder.filesystem is None:
+            self._at = os.path.join(folder.path, LOG)
+            self.paths = {name: os.path.join(self._at, name) for name in names_here(self._at)}
+        else:
+            self._at = f"{folder.path.rstrip('/')}/{LOG}"
+            self.paths = {self._name(path): path for path in folder.files}
+
+    def _name(self, path: str) -> str:
+        return path.lstrip("/")[len(self._at.lstrip("/")) + 1 :]
+
+    def read(self, name: str) -> bytes:
+        return whole_file(Source(self.paths[name], self._files, retry_policy=self._retry_policy))
+
+    def modified(self) -> dict[str, float]:
+        """When the files were written, in seconds since 1970."""
+        if self._files is None:
+            return {name: os.stat(path).st_mtime for name, path in self.paths.items()}
+        found = self._files.modified(self._at, self._retry_policy)
+        return {self._name(path): time for path, time in found.items()}
+
+
+def _bring_log(log: _Log, to: str, version: int | None) -> None:
     """Copy those files of the log that a version needs, the newest one if none is given, into a local folder."""
     os.makedirs(os.path.join(to, LOG, "_sidecars"))
-    if folder.filesystem is None:
-        log = os.path.join(folder.path, LOG)
-        names = {name: os.path.join(log, name) for name in names_here(log)}
-    else:
-        start = f"{folder.path.rstrip('/')}/{LOG}/".lstrip("/")
-        names = {path.lstrip("/")[len(start) :]: path for path in folder.files}
 
     def bring(name: str) -> None:
-        data = whole_file(Source(names[name], root.filesystem, retry_policy=root.retry_policy))
+        data = log.read(name)
         with open(os.path.join(to, LOG, name), "wb") as file:
             file.write(data)
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        list(pool.map(bring, chosen_log(names, version)))
+        list(pool.map(bring, chosen_log(log.paths, version)))
 
 
 # -- Iceberg --------------------------------------------------------------------------------------

@@ -121,6 +121,15 @@ class Files:
         """
         raise NotImplementedError
 
+    def modified(self, folder: str, retry_policy: RetryPolicy) -> dict[str, float]:
+        """When files below a folder were last written, by their paths, in seconds since 1970."""
+        place = Place(self, folder, retry_policy)
+        return place.ask(partial(self.times_below, folder, retry_policy), "when files were written")
+
+    def times_below(self, folder: str, retry_policy: RetryPolicy) -> dict[str, float]:
+        """What `modified` tells, in one attempt. A file whose time is not known is left out."""
+        raise NotImplementedError
+
     def list_in(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:
         """The paths of the files that lie in a folder, in one attempt. There may be others below it."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
@@ -94,6 +95,11 @@ class FsspecFiles(Files):
 
     def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
         return sorted(self.call(retry_policy.listing, "find", folder))
+
+    def times_below(self, folder: str, retry_policy: RetryPolicy) -> dict[str, float]:
+        found = self.call(retry_policy.listing, "find", folder, detail=True)
+        times = {path: _seconds(info) for path, info in found.items()}
+        return {path: time for path, time in times.items() if time is not None}
 
     def list_in(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:
         try:
@@ -348,3 +354,19 @@ def _of_ftp(reply: int, said: str) -> Fault:
     if reply == 550:
         return Fault("missing", said)
     return Fault("again" if reply < 500 else "final", said)
+
+
+def _seconds(info: Mapping[str, Any]) -> float | None:
+    """When a file was last written, in seconds since 1970, as far as its filesystem says that."""
+    for name in TIMES:
+        said = info.get(name)
+        if isinstance(said, str):
+            try:
+                said = dt.datetime.fromisoformat(said)
+            except ValueError:
+                continue
+        if isinstance(said, dt.datetime):
+            return (said if said.tzinfo else said.replace(tzinfo=dt.UTC)).timestamp()
+        if isinstance(said, int | float):
+            return float(said)
+    return None

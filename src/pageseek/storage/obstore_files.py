@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -192,18 +192,26 @@ class ObstoreFiles(Files):
         return found
 
     def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
+        return [one["path"] for one in self._below(folder, retry_policy)]
+
+    def times_below(self, folder: str, retry_policy: RetryPolicy) -> dict[str, float]:
+        return {
+            one["path"]: one["last_modified"].timestamp()
+            for one in self._below(folder, retry_policy)
+        }
+
+    def _below(self, folder: str, retry_policy: RetryPolicy) -> Iterator[Any]:
+        """What a listing tells of all files below a folder."""
         import obstore
 
         if self._is_http:
             raise UnsupportedError(
                 f"{self.name(folder)}: HTTP servers do not tell what is in a folder: give the files as a list"
             )
-        found: list[str] = []
         for page in obstore.list(self.store(retry_policy), folder or None):
             if given_up():
                 raise StoreError(f"{self.name(folder)}: given up, nobody waits for it any more")
-            found += [one["path"] for one in page]
-        return found
+            yield from page
 
     @property
     def _is_http(self) -> bool:

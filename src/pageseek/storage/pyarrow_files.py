@@ -84,6 +84,10 @@ class ArrowFiles(Files):
     def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
         return self._files_in(folder, retry_policy, recursive=True)
 
+    def times_below(self, folder: str, retry_policy: RetryPolicy) -> dict[str, float]:
+        found = self._infos_in(folder, retry_policy, recursive=True)
+        return {one.path: one.mtime_ns / 1e9 for one in found if one.mtime_ns is not None}
+
     def list_in(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
         try:
             return self._files_in(folder, retry_policy, recursive=False)
@@ -95,9 +99,14 @@ class ArrowFiles(Files):
         return within(partial(self.filesystem.get_file_info, path), retry_policy.timeout)
 
     def _files_in(self, folder: str, retry_policy: RetryPolicy, recursive: bool) -> list[str]:
+        return [one.path for one in self._infos_in(folder, retry_policy, recursive)]
+
+    def _infos_in(
+        self, folder: str, retry_policy: RetryPolicy, recursive: bool
+    ) -> list[pafs.FileInfo]:
         wanted = pafs.FileSelector(folder, allow_not_found=True, recursive=recursive)
         found = within(partial(self.filesystem.get_file_info, wanted), retry_policy.listing)
-        return [one.path for one in found if one.type == pafs.FileType.File]
+        return [one for one in found if one.type == pafs.FileType.File]
 
     # ---- writing
 
