@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.dataset.delta_log import chosen_log, names_here, whole_file
-from pageseek.dataset.delta_times import version_at
 from pageseek.dataset.delta_tables import delta_table
+from pageseek.dataset.delta_times import version_at
 from pageseek.dataset.iceberg_tables import iceberg_table
 from pageseek.dataset.lake_places import Places
 from pageseek.dataset.table_files import Table, foreign
