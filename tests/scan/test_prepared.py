@@ -704,13 +704,13 @@ def test_a_file_changes_under_a_call(
     at.write_bytes(path.read_bytes())
     query = ps.scan(at, columns=["sorted"]).prepare(ps.col("sorted") == ps.param("k"))
     assert query(5).num_rows == 3
-    plain = PointPlan._ranges
+    plain = PointPlan._is_small
 
-    def changing(self: Any, tests: Any) -> Any:
+    def changing(self: Any, found: Any, leaves: Any) -> bool:
         os.utime(at, ns=(1, 1))
-        return plain(self, tests)
+        return plain(self, found, leaves)
 
-    monkeypatch.setattr(PointPlan, "_ranges", changing)
+    monkeypatch.setattr(PointPlan, "_is_small", changing)
     with pytest.raises(ps.FileChangedError, match="changed while it was being read"):
         query(5)
     monkeypatch.undo()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import os
 import pickle
 import random
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek.format import footer
+from pageseek.scan.execution import Execution
 from support.opened import open_metadata
 from support.store_log import Log
 from support.writer import BYTE_ARRAY, INT32, INT64, STRING, Column, write
@@ -122,6 +124,47 @@ def test_lookups_at_the_ends_of_pages(big: File, log: Log) -> None:
         found = ps.read_table(big.path, filter=ps.col("id") == int(ids[row]))
         assert found.num_rows == 1
         expect(log, big, {name: [row] for name in COLUMNS})
+
+
+def read_by_calls() -> int:
+    """The bytes that system calls have read in this process, without those that it takes to ask."""
+    with open("/proc/self/io", "rb", buffering=0) as file:
+        said = file.read(4096)
+    return int(said.split()[1])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="needs Linux's counters of IO")
+def test_lookups_of_the_core_read_one_page_a_column(
+    big: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each column that is asked for and of the tested one, to the byte; of absent keys the tested one's page alone."""
+    monkeypatch.setattr(Execution, "scanned", refused)
+    ids = big.table["id"].to_numpy()
+    values, counts = np.unique(ids, return_counts=True)
+    asked = ["b", "id", "e"]
+    scan = ps.scan(big.path, columns=asked)
+    assert scan.filter(ps.col("id") == int(values[5])).to_table().num_rows == 1  # the indexes
+    ours = -read_by_calls() + read_by_calls()  # what asking reads
+    for key in random.Random(2).sample(values[counts == 1].tolist(), 200):
+        row = int(np.searchsorted(ids, key))
+        before = read_by_calls()
+        found = scan.filter(ps.col("id") == key).to_table()
+        count = read_by_calls() - before - ours
+        assert found.to_pylist() == big.table.select(asked).slice(row, 1).to_pylist()
+        assert count == sum(big.pages[name][page_of(big, name, row)][1] for name in asked)
+    for key in random.Random(3).sample(range(10_000, 100_000), 50):
+        absent = 2 * key + 1
+        row = int(np.searchsorted(ids, absent)) - 1
+        before = read_by_calls()
+        assert scan.filter(ps.col("id") == absent).to_table().num_rows == 0
+        count = read_by_calls() - before - ours
+        page = page_of(big, "id", row)
+        ends = page != page_of(big, "id", row + 1)  # it lies between two pages
+        assert count == (0 if ends else big.pages["id"][page][1])
+
+
+def refused(*_: Any) -> None:
+    raise AssertionError("the way of every scan")
 
 
 def test_duplicates_across_the_end_of_a_page_take_two_pages(big: File, log: Log) -> None:

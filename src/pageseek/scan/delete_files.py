@@ -33,4 +33,4 @@ def read(
     from pageseek.scan.execution import Execution  # it leads back here
 
     request = Request(columns, condition, None, OPTIONS, "ieee", BATCH_SIZE, row_number=row_number)
-    return Execution(Sources.of([source]), request, False).table(report)
+    return Execution(Sources.of([source]), request, False).scanned(report)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
 
 import pyarrow as pa
 
 from pageseek.base.batches import batches_of, table_of
+from pageseek.base.errors import PageseekError
 from pageseek.base.memory import kept
 from pageseek.base.progress import Watch, watched
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
+from pageseek.predicate.parameter_values import parameters_of
 from pageseek.scan.prepare import PreparedScan, all_columns, make_plan, prepare
 from pageseek.scan.request import Request
 from pageseek.scan.scan_plan import AllColumns, ScanPlan
@@ -107,8 +109,25 @@ class Execution:
         report.analyzed = True
         return made
 
-    def table(self, counted: Report | None = None) -> pa.Table:
-        """The rows as a table. `counted`: of another scan, which needs this one; it counts what is read, too."""
+    def table(self) -> pa.Table:
+        """The rows as a table. Few reads answer a lookup in local files, if they can."""
+        request = self.request
+        if request.filter is not None and not (self.progress or self.sources.far):
+            from pageseek.scan.table_points import points_of  # late: pageseek is imported quickly
+
+            points = points_of(self.sources, request)
+            found = None
+            if points is not None and not parameters_of(request.filter):
+                with suppress(OSError, PageseekError):  # raised again, with the place
+                    found = points.table({})
+            if found is not None:
+                return found
+        return self.scanned()
+
+    def scanned(self, counted: Report | None = None) -> pa.Table:
+        """The rows as a table, by the steps that every scan takes. `counted`: of another scan, which needs this one; it counts
+        what is read, too.
+        """
         if not self.sources.far:
             return self._table(None, counted)
         return optimistically(self.sources, lambda versions: self._table(versions, counted))

@@ -8,209 +8,122 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek._core.points import AVAILABLE, MAX_TESTS, Batch, PointReader
+from pageseek._core.points import AVAILABLE, Batch, PointReader
 from pageseek.base.batches import table_of
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.report import Report
-from pageseek.dataset.evolution import SchemaMapping
 from pageseek.dataset.file_cache import cache
-from pageseek.format.columns import Column, Names
+from pageseek.format.chunks import CODECS
+from pageseek.format.codecs import OWN
+from pageseek.format.columns import Column
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import K_VIEWS, LeafType
-from pageseek.io.fetch import Fetcher
-from pageseek.predicate import expression as ex
-from pageseek.predicate.bind import NAN_RULES, NEVER
-from pageseek.predicate.bound import BoundConst, BoundLeaf
-from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.in_literals import Literals
-from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
-from pageseek.predicate.parameter_values import parameters_of, with_values
-from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS, REGISTRY, STATISTICS, applicable
-from pageseek.prune.row_groups import PASSES, SOME
+from pageseek.prune import COLUMN_INDEX, REGISTRY, STATISTICS
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.deleted_rows import deleted_rows
 from pageseek.scan.output_size import likely_rows
+from pageseek.scan.point_tests import PointTests
 from pageseek.scan.request import Request
 from pageseek.scan.steps import ScanContext
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
 
-MOST_GROUPS = 4  # that statistics leave: of more row groups, other indexes may rule out some
 # Compressed bytes of the rows in question. More are worth a second thread, or a Bloom filter or another index if there is one.
+# On two cores that begins at about 4 ms of work.
 MOST_TESTED = 1 << 18  # of tested leaves, which are read
 FEW_TESTED = 1 << 16  # of these, if another index might rule them out
-MOST_BYTES = 1 << 20  # of all leaves, which are read if the rows pass
-MOST_READ = 1 << 22  # of the pages that have these rows, which may be larger
+MOST_BYTES = 1 << 21  # of all leaves, which are read if the rows pass
+MOST_READ = 1 << 24  # of the pages that have these rows, which may be larger
+QUICK_CODECS = frozenset(map(CODECS.index, OWN))
+QUICK = 0.5  # what a byte counts in codecs that take half the time of ZSTD or less
 NO_LIMIT = (1 << 63) - 1
-_TESTS = (ex.Compare, ex.IsIn, ex.StartsWith, ex.IsNan, ex.IsNull)
 
 
-class Test(NamedTuple):
-    """A condition of the filter on one flat leaf. `number`: of its leaf among those that are read."""
+class RowSizes(NamedTuple):
+    """Compressed bytes of a row of a row group: of all leaves that are read, by the time they take, and of those that are tested."""
 
-    condition: ex.Expression
-    negate: bool
-    takes_value: bool
-    leaf: Leaf
-    leaf_type: LeafType
-    number: int
+    read: float
+    tested: float
 
 
-class Group(NamedTuple):
-    """A row group whose indexes are in memory.
+class PointLeaves:
+    """The leaves that a lookup reads, of its columns and its tests; and its answer. Threads may share it.
 
     Attributes
     ----------
-    bounds : list
-        For each test the zones of the pages of its leaf, and where these pages are; None where the file has no such bounds.
-    row_bytes, tested_bytes : float
-        Compressed bytes of a row, of all leaves that are read, and of those that are tested.
+    leaves : list of (Leaf, LeafType)
+        Those that are read.
+    tested : list of int
+        For each test the place of its leaf among them.
     """
-
-    reader: PointReader
-    bounds: list[tuple[rows.Zones, OffsetIndex] | None]
-    row_bytes: float
-    tested_bytes: float
-
-
-class PointPlan:
-    """A prepared query in terms of one version of a file. Threads may share it.
-
-    Attributes
-    ----------
-    file : FileMetadata
-        The file.
-    pruners : tuple of Pruner
-        All that were registered when the plan was made.
-    """
-
-    __slots__ = (
-        "_context",
-        "_deleted",
-        "_empty",
-        "_groups",
-        "_leaves",
-        "_limit",
-        "_may_prune",
-        "_nan",
-        "_options",
-        "_output",
-        "_request",
-        "_schema",
-        "_stored",
-        "_tests",
-        "_types",
-        "_zones",
-        "file",
-        "pruners",
-    )
 
     def __init__(
-        self, file: FileMetadata, request: Request, columns: Sequence[Column], schema: pa.Schema
+        self,
+        file: FileMetadata,
+        request: Request,
+        columns: Sequence[Column],
+        schema: pa.Schema,
+        tests: PointTests,
     ) -> None:
-        self.file, self.pruners = file, REGISTRY.pruners
-        self._request, self._schema, self._options = request, schema, request.options
-        self._nan = NAN_RULES[request.nan]
-        self._limit = NO_LIMIT if request.limit is None else request.limit
+        self._file, self._schema = file, schema
         self._context = ScanContext(Report(), request.limits)
-        self._leaves: list[tuple[Leaf, LeafType]] = []
-        self._output = [self._number(*column.parts[0][:2]) for column in columns]
-        self._types = [self._leaves[number][1] for number in self._output]
-        stored = [t.storage for t in self._types]
-        # Arrow makes an extension type of its storage by itself; the layout of views is another
-        plain = all(
-            t.type == t.storage or getattr(t.type, "storage_type", None) == t.storage
-            for t in self._types
-        )
-        self._stored: pa.Schema | None = None
-        if not plain:
-            fields = zip(schema.names, stored, strict=True)
-            self._stored = pa.schema([pa.field(name, made) for name, made in fields])
-        self._empty = table_of(schema, 0, [[] for _ in schema])
-        self._deleted: rows.RowRanges | None = None
-        self._groups: dict[int, Group] = {}
-        self._tests: list[Test] = []
-        self._zones: list[rows.Zones | None] = []
-        self._may_prune = False
+        self.leaves: list[tuple[Leaf, LeafType]] = []
+        self._places: dict[int, list[int]] = {}  # in `leaves`, by the number of the leaf
+        self._output = [self._place(*column.parts[0][:2]) for column in columns]
+        self.tested = [self._place(test.leaf, test.leaf_type) for test in tests.tests]
+        self._sizes: dict[int, RowSizes] = {}  # by row group, as the readers are
+        self._readers: dict[int, PointReader] = {}
 
-    @classmethod
-    def of(
-        cls, file: FileMetadata, request: Request, source: Source, schema: pa.Schema | None
-    ) -> PointPlan | None:
-        """The plan of a query in a file; None where every call goes another way. `schema`: that of the answer, where the file is one
-        of a table.
-        """
-        assert request.filter is not None
-        bound_request = BoundRequest.of(file, replace(request, filter=None), source)
-        columns = bound_request.columns
-        if schema is not None and bound_request.adapter(schema, source) is not None:
-            return None
-        if not all(map(_is_flat, columns)):
-            return None
-        plan = cls(file, request, columns, bound_request.schema if schema is None else schema)
-        if source.deletes:
-            plan._deleted = deleted_rows(source, file.num_rows, plan._context.report)
-        condition = request.filter
-        parts = condition.args if isinstance(condition, ex.And) else (condition,)
-        return plan if len(parts) <= MAX_TESTS and all(map(plan._add, parts)) else None
-
-    def _add(self, condition: ex.Expression) -> bool:
-        """Add a condition; False where the core does not evaluate it."""
-        negate = False
-        while isinstance(condition, ex.Not):
-            condition, negate = condition.arg, not negate
-        if not isinstance(condition, _TESTS) or type(condition.column) is not ex.Column:
-            return False
-        names: Names | SchemaMapping = Names(self.file, self._options)
-        dataset_schema = self._request.dataset_schema
-        if dataset_schema is not None:
-            names = SchemaMapping(self.file, dataset_schema, self._options, ())
-            if names.as_float(condition.column.path):
-                return False
-        leaf, leaf_type = names(condition.column.path)
-        if leaf.group or not leaf.flat or leaf_type.is_null or isinstance(leaf, ConstantColumn):
-            return False
-        number = self._number(leaf, leaf_type)
-        takes_value = bool(parameters_of(condition))
-        self._tests.append(Test(condition, negate, takes_value, leaf, leaf_type, number))
-        self._zones.append(self.file.group_zones(leaf, self._options))
-        tested = [test.leaf for test in self._tests]
-        self._may_prune = bool(applicable(self.file, self._request.prune, tested))
-        return True
-
-    def _number(self, leaf: Leaf, leaf_type: LeafType) -> int:
+    def _place(self, leaf: Leaf, leaf_type: LeafType) -> int:
         """The place of a leaf among those that are read."""
-        pair = leaf, leaf_type
-        if pair not in self._leaves:
-            self._leaves.append(pair)
-        return self._leaves.index(pair)
+        places = self._places.setdefault(leaf.index, [])
+        for at in places:
+            if self.leaves[at][1] == leaf_type:
+                return at
+        places.append(len(self.leaves))
+        self.leaves.append((leaf, leaf_type))
+        return places[-1]
 
-    # -- row groups -----------------------------------------------------------------------------
+    def sizes(self, number: int) -> RowSizes:
+        """The sizes of a row of a row group."""
+        made = self._sizes.get(number)
+        if made is None:
+            file = self._file
+            chunks = [file.placed_chunk(number, leaf)[0] for leaf, _ in self.leaves]
+            n = max(file.group_rows[number], 1)
+            read = sum(
+                [
+                    one.total_compressed_size * (QUICK if one.codec in QUICK_CODECS else 1)
+                    for one in chunks
+                ]
+            )
+            tested = sum([chunks[i].total_compressed_size for i in set(self.tested)])
+            made = self._sizes[number] = RowSizes(read / n, tested / n)
+        return made
 
-    def _group(self, number: int) -> Group | None:
-        """A row group with its indexes, which are read if they are not in memory; None where it is read another way, at least
-        this time: page headers may yet take the place of an index.
-        """
-        made = self._groups.get(number)
+    def reader(self, number: int) -> PointReader | None:
+        """What reads a row group; None where another way does, such as without an offset index of each leaf."""
+        made = self._readers.get(number)
         if made is None:
             try:
                 made = self._made(number)
             except (CoreError, PageseekError):  # raised again, with the place, where it is read
                 return None
             if made is not None:
-                self._groups[number] = made
+                self._readers[number] = made
         return made
 
-    def _made(self, number: int) -> Group | None:
-        file, leaves, sizes = self.file, [], []
-        for leaf, leaf_type in self._leaves:
+    def _made(self, number: int) -> PointReader | None:
+        file, leaves = self._file, []
+        for leaf, leaf_type in self.leaves:
             offsets = file.offset_index(number, leaf)
             chunk, start, _ = placed = file.placed_chunk(number, leaf)
             codec = chunk.codec
@@ -218,7 +131,6 @@ class PointPlan:
             settings = known.get(codec) or self._context.settings_of(codec, file)
             if offsets is None or not settings.own:
                 return None
-            sizes.append(chunk.total_compressed_size)
             coded = chunk.encoding_stats == 1 and chunk.other_data_pages == 0
             in_front = offsets.start - start
             leaves.append(
@@ -233,27 +145,99 @@ class PointPlan:
                     bool(coded and in_front > 0),
                 )
             )
-        reader = PointReader(leaves, self._output)
-        bounds = [self._bounds(number, test) for test in self._tests]
-        num_rows = max(file.group_rows[number], 1)
-        tested = sum([sizes[i] for i in {test.number for test in self._tests}])
-        return Group(reader, bounds, sum(sizes) / num_rows, tested / num_rows)
+        return PointReader(leaves, self._output)
 
-    def _bounds(self, number: int, test: Test) -> tuple[rows.Zones, OffsetIndex] | None:
-        file, leaf = self.file, test.leaf
-        key = number, leaf.index, self._options
-        if key not in file.column_indexes:
-            report, at = self._context.report, file.index_range("column", number, leaf)
-            fetcher = Fetcher(file.store, report, file.tail)
-            data = fetcher.read([at], "index")[0] if at else None
-            file.load_column_index(number, leaf, self._options, data, report)
-        index = file.column_indexes[key]
-        if index is None and PAGE_HEADERS in self._request.prune:
-            index = file.header_index(number, leaf, self._options)
-        offsets = file.offset_indexes[number, leaf.index]
-        return None if index is None or offsets is None else (index.zones, offsets)
+    @cached_property
+    def empty(self) -> pa.Table:
+        """The answer without rows."""
+        return table_of(self._schema, 0, [[] for _ in self._schema])
 
-    # -- a call ---------------------------------------------------------------------------------
+    @cached_property
+    def _types(self) -> list[LeafType]:
+        return [self.leaves[at][1] for at in self._output]
+
+    @cached_property
+    def _stored(self) -> pa.Schema | None:
+        """The schema that the core gives; None where it is that of the answer."""
+        types = self._types
+        # Arrow makes an extension type of its storage by itself; the layout of views is another
+        if all(
+            t.type == t.storage or getattr(t.type, "storage_type", None) == t.storage for t in types
+        ):
+            return None
+        names = self._schema.names
+        return pa.schema([pa.field(n, t.storage) for n, t in zip(names, types, strict=True)])
+
+    def table(self, batches: Sequence[Batch]) -> pa.Table:
+        """The answer with the rows of batches."""
+        if not batches:
+            return self.empty
+        schema, stored = self._schema, self._stored
+        if not self._output:
+            return table_of(schema, sum([batch.num_rows for batch in batches]), [])
+        take = pa.RecordBatch._import_from_c
+        if stored is None:
+            return pa.Table.from_batches([take(one.address, schema) for one in batches], schema)
+        columns: list[list[pa.Array]] = [[] for _ in schema]
+        for one in batches:
+            for i, array in enumerate(take(one.address, stored).columns):
+                columns[i].append(self._types[i].finish(array))
+        return table_of(schema, sum([batch.num_rows for batch in batches]), columns)
+
+
+class PointPlan:
+    """A lookup in terms of one version of a file. Threads may share it.
+
+    Attributes
+    ----------
+    file : FileMetadata
+        The file.
+    pruners : tuple of Pruner
+        All that were registered when the plan was made.
+    """
+
+    def __init__(
+        self,
+        file: FileMetadata,
+        request: Request,
+        source: Source,
+        schema: pa.Schema | None,
+        tests: PointTests,
+    ) -> None:
+        self.file, self.pruners = file, REGISTRY.pruners
+        self._request, self._source, self._schema, self._tests = request, source, schema, tests
+        self._limit = NO_LIMIT if request.limit is None else request.limit
+
+    @classmethod
+    def of(
+        cls, file: FileMetadata, request: Request, source: Source, schema: pa.Schema | None
+    ) -> PointPlan | None:
+        """The plan of a lookup in a file; None where every call goes another way. `schema`: that of the answer, where the file is one
+        of a table.
+        """
+        tests = PointTests.of(file, request)
+        return None if tests is None else cls(file, request, source, schema, tests)
+
+    @cached_property
+    def _deleted(self) -> rows.RowRanges | None:
+        """The rows that the table has deleted."""
+        source = self._source
+        return deleted_rows(source, self.file.num_rows, Report()) if source.deletes else None
+
+    @cached_property
+    def _leaves(self) -> PointLeaves | None:
+        """The leaves that are read; None where the core cannot make a column of them by itself."""
+        bound_request = BoundRequest.of(
+            self.file, replace(self._request, filter=None), self._source
+        )
+        columns, schema = bound_request.columns, self._schema
+        if schema is None:
+            schema = bound_request.schema
+        elif bound_request.adapter(schema, self._source) is not None:
+            return None
+        if not all(map(_is_flat, columns)):
+            return None
+        return PointLeaves(self.file, self._request, columns, schema, self._tests)
 
     def table(self, values: Mapping[str, Any]) -> pa.Table | None:
         """The rows for the values of a call. None: it goes another way, which also names what is wrong.
@@ -268,98 +252,49 @@ class PointPlan:
         file = self.file
         if file.dropped:  # pages have shown an index to be wrong
             return None
-        tests: list[BoundLeaf] = []
-        asked: list[tuple[int, int, bool, int, Literals]] = []
-        never = always = False
-        for test in self._tests:
-            bound = self._bound(test, values)  # of all: each value has to fit its column
-            if isinstance(bound, bool):
-                never, always = never or not bound, always or bound
-                continue
-            tests.append(bound)
-            asked.append((test.number, bound.op, bound.negate, bound.nan, bound.literals))
-        if never:
-            return self._empty
-        if always:  # the others would be fewer than the row groups have bounds for
+        tests = self._tests.bound(values)  # all: each value has to fit its column
+        if tests is True:  # the others would be fewer than the row groups have bounds for
             return None
-        found = self._ranges(tests)
+        if tests is False:
+            leaves = self._leaves
+            return None if leaves is None else leaves.empty
+        found = self._tests.ranges(tests, self._deleted)
         if found is None:
             return None
+        leaves = self._leaves
+        if leaves is None or not self._is_small(found, leaves):
+            return None
+        asked: list[tuple[int, int, bool, int, Literals]] = [
+            (place, test.op, test.negate, test.nan, test.literals)
+            for place, test in zip(leaves.tested, tests, strict=True)
+        ]
         made, left, store = [], self._limit, file.store
         assert isinstance(store, LocalStore)
-        for group, ranges in found:
+        for number, ranges in found:
             if left <= 0:
                 break
-            batch = group.reader.read(store.descriptor, ranges.ranges, asked, left, MOST_READ)
+            reader = leaves.reader(number)
+            if reader is None:
+                return None
+            batch = reader.read(store.descriptor, ranges.ranges, asked, left, MOST_READ)
             if batch is None:
                 return None
             if batch.num_rows:
                 made.append(batch)
                 left -= batch.num_rows
         store.check()
-        return self._table(made) if made else self._empty
+        return leaves.table(made)
 
-    def _bound(self, test: Test, values: Mapping[str, Any]) -> BoundLeaf | bool:
-        """A test with the value of a call, or what it is for every row."""
-        condition = test.condition
-        if test.takes_value:
-            condition = with_values(condition, values)
-        found = test.leaf, test.leaf_type
-        make = OF_ONE_LEAF.get(type(condition), null_test)
-        bound = make(condition, found, self._nan, test.negate)
-        if isinstance(bound, BoundLeaf):
-            return False if bound.op == NEVER[bound.negate] else bound
-        assert isinstance(bound, BoundConst)
-        return bound.value
-
-    def _ranges(self, tests: Sequence[BoundLeaf]) -> list[tuple[Group, rows.RowRanges]] | None:
-        """The row groups that may have rows, and these rows; None where they are too many for one call."""
-        numbers: Sequence[int] = range(self.file.num_row_groups)
-        for zones, test in zip(self._zones, tests, strict=True):
-            if zones is not None:
-                may = zones.probe(test.op, test.against(0), test.nan)
-                may = may.translate(SOME[PASSES[test.negate]])
-                numbers = [i for i in numbers if may[i]] if len(may) > 1 or not may[0] else numbers
-        if len(numbers) > MOST_GROUPS:
-            return None
-        found, size, tested = [], 0.0, 0.0
-        for number in numbers:
-            group = self._group(number)
-            if group is None:
-                return None
-            ranges, some = None, None
-            for bounds, test in zip(group.bounds, tests, strict=True):
-                if bounds is not None:
-                    zones, offsets = bounds
-                    verdict = zones.probe(test.op, test.against(0), test.nan)
-                    some = offsets.rows_of(verdict, PASSES[test.negate])
-                    ranges = some if ranges is None else ranges & some
-            if ranges is None:
-                ranges = rows.RowRanges.all(self.file.group_rows[number])
-            if self._deleted:
-                first = self.file.first_row(number)
-                gone = self._deleted.slice(first, first + self.file.group_rows[number])
-                ranges -= gone.shift(-first)
-            if ranges:
-                found.append((group, ranges))
-                size += ranges.num_rows * group.row_bytes
-                tested += ranges.num_rows * group.tested_bytes
-        if size > MOST_BYTES or tested > (FEW_TESTED if self._may_prune else MOST_TESTED):
-            return None
-        return found
-
-    def _table(self, batches: Sequence[Batch]) -> pa.Table:
-        schema, stored = self._schema, self._stored
-        if not self._output:
-            return table_of(schema, sum([batch.num_rows for batch in batches]), [])
-        take = pa.RecordBatch._import_from_c
-        if stored is None:
-            return pa.Table.from_batches([take(one.address, schema) for one in batches], schema)
-        columns: list[list[pa.Array]] = [[] for _ in schema]
-        for one in batches:
-            for i, array in enumerate(take(one.address, stored).columns):
-                columns[i].append(self._types[i].finish(array))
-        return table_of(schema, sum([batch.num_rows for batch in batches]), columns)
+    def _is_small(self, found: Sequence[tuple[int, rows.RowRanges]], leaves: PointLeaves) -> bool:
+        """Whether the rows in question are few enough for one thread and no other index."""
+        size = tested = 0.0
+        for number, ranges in found:
+            sizes = leaves.sizes(number)
+            size += ranges.num_rows * sizes.read
+            tested += ranges.num_rows * sizes.tested
+        return size <= MOST_BYTES and tested <= (
+            FEW_TESTED if self._tests.may_prune else MOST_TESTED
+        )
 
 
 def _is_flat(column: Column) -> bool:

@@ -16,6 +16,7 @@ from pageseek.predicate.parameter_values import (
     parameters_of,
     with_values,
 )
+from pageseek.scan.execution import Execution
 
 if TYPE_CHECKING:
     from pageseek.scan.point_reads import PointReads
@@ -47,13 +48,11 @@ class PreparedQuery:
         self._listed = {} if condition is None else parameters_of(condition)
         self.parameters = tuple(self._listed)
         # late: pageseek is imported quickly
-        from pageseek.scan.point_reads import PointReads
-        from pageseek.scan.table_points import TablePoints
+        from pageseek.scan.table_points import points_of
 
         self._points: PointReads | TablePoints | None = None
         if not scan._progress:
-            asked = scan._sources, scan._request
-            self._points = PointReads.of(*asked) or TablePoints.of(*asked)
+            self._points = points_of(scan._sources, scan._request)
         if len(scan._sources) <= MOST_CHECKED:
             self._check_columns()
 
@@ -77,7 +76,7 @@ class PreparedQuery:
         given = self._given(values, named)
         try:
             found = None if self._points is None else self._points.table(given)
-            return self._bound(given).to_table() if found is None else found
+            return self._scanned(given) if found is None else found
         except PredicateError as error:
             raise self._named(
                 error, lambda name: self._bound(self._without(name, given))
@@ -145,6 +144,11 @@ class PreparedQuery:
             return self._scan
         made = with_values(request.filter, given)
         return replace(self._scan, _request=replace(request, filter=made))
+
+    def _scanned(self, given: Mapping[str, Any]) -> pa.Table:
+        """The rows, by the steps that every scan takes."""
+        scan = self._bound(given)
+        return Execution(scan._sources, scan._request, scan._progress).scanned()
 
     def _given(self, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """The value of each parameter, checked."""

@@ -81,3 +81,8 @@ class TablePoints:
 
     def _of_file(self, at: int) -> PointReads:
         return PointReads(self._sources[at], self._request, self._schema)
+
+
+def points_of(sources: Sources, request: Request) -> PointReads | TablePoints | None:
+    """What may answer a filter by few reads of local files; None where every call goes the way of every scan."""
+    return PointReads.of(sources, request) or TablePoints.of(sources, request)
