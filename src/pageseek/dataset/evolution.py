@@ -231,8 +231,9 @@ class SchemaMapping:
     def as_float(self, path: Path) -> bool:
         """Whether a column of integers in this file is one of floats in all files."""
         kind = _type_at(self._dataset_schema, path)
-        leaf_type = self(path)[1]
-        return kind is not None and pa.types.is_floating(kind) and leaf_type.kind not in FLOAT_KINDS
+        if kind is None or not pa.types.is_floating(kind):
+            return False
+        return self(path)[1].kind not in FLOAT_KINDS
 
     def whole(
         self, paths: list[Path] | None

@@ -258,13 +258,28 @@ class FileMetadata(AttachedFile):
                 f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
             )
         leaf = self._resolve(leaf)
-        if (row_group, leaf.index) in self.offset_indexes:
-            return self.offset_indexes[row_group, leaf.index]
-        report = Report()
-        at = self.index_range("offset", row_group, leaf)
-        data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
-        self.load_offset_indexes(row_group, [leaf], [data], report)
+        if (row_group, leaf.index) not in self.offset_indexes:
+            self.read_page_indexes(row_group, [leaf], [], Options())
         return self.offset_indexes[row_group, leaf.index]
+
+    def read_page_indexes(
+        self, row_group: int, leaves: Sequence[Leaf], bounded: Sequence[Leaf], options: Options
+    ) -> None:
+        """Read what is not in memory, together: the offset indexes of leaves, and the column indexes of some of them."""
+        report, known = Report(), self.column_indexes
+        offsets = [leaf for leaf in leaves if (row_group, leaf.index) not in self.offset_indexes]
+        bounds = [leaf for leaf in bounded if (row_group, leaf.index, options) not in known]
+        offsets, bounds = list(dict.fromkeys(offsets)), list(dict.fromkeys(bounds))
+        places = [self.index_range("offset", row_group, leaf) for leaf in offsets]
+        places += [self.index_range("column", row_group, leaf) for leaf in bounds]
+        wanted = [place for place in places if place]
+        fetched = iter(Fetcher(self.store, report, self._tail).read(wanted, "index"))
+        data = [next(fetched) if place else None for place in places]
+        n = len(offsets)
+        if offsets:
+            self.load_offset_indexes(row_group, offsets, data[:n], report)
+        for leaf, part in zip(bounds, data[n:], strict=True):
+            self.load_column_index(row_group, leaf, options, part, report)
 
     def column_index(self, row_group: int, leaf: Leaf | str) -> ColumnIndex | None:
         """Bounds and null counts of the pages of a chunk, or None (parquet.thrift, ColumnIndex). IndexError: no such chunk."""

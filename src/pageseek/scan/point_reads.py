@@ -24,7 +24,7 @@ from pageseek.format.codecs import OWN
 from pageseek.format.columns import Column
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.format.types import K_VIEWS, LeafType
+from pageseek.format.types import K_VIEWS, LeafType, Options
 from pageseek.predicate.in_literals import Literals
 from pageseek.prune import COLUMN_INDEX, REGISTRY, STATISTICS
 from pageseek.scan.bound_request import BoundRequest
@@ -123,8 +123,10 @@ class PointLeaves:
 
     def _made(self, number: int) -> PointReader | None:
         file, leaves = self._file, []
+        own = [leaf for leaf, _ in self.leaves]
+        file.read_page_indexes(number, own, (), Options())
         for leaf, leaf_type in self.leaves:
-            offsets = file.offset_index(number, leaf)
+            offsets = file.offset_indexes[number, leaf.index]
             chunk, start, _ = placed = file.placed_chunk(number, leaf)
             codec = chunk.codec
             known = self._context.codec_settings

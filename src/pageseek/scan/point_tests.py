@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 from pageseek._core import rows
 from pageseek._core.points import MAX_TESTS
 from pageseek.base.errors import CoreError, PageseekError
-from pageseek.base.report import Report
 from pageseek.dataset.evolution import SchemaMapping
 from pageseek.format.columns import Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
-from pageseek.io.fetch import Fetcher
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import NAN_RULES, NEVER
 from pageseek.predicate.bound import BoundConst, BoundLeaf
@@ -52,11 +50,11 @@ class PointTests:
         Whether another index, such as a Bloom filter, might rule out row groups.
     """
 
-    __slots__ = ("_file", "_known", "_nan", "_report", "_request", "_zones", "may_prune", "tests")
+    __slots__ = ("_file", "_known", "_nan", "_request", "_zones", "may_prune", "tests")
 
     def __init__(self, file: FileMetadata, request: Request, tests: list[Test]) -> None:
         self._file, self._request, self.tests = file, request, tests
-        self._nan, self._report = NAN_RULES[request.nan], Report()
+        self._nan = NAN_RULES[request.nan]
         self._zones = [file.group_zones(test.leaf, request.options) for test in tests]
         self._known: dict[int, list[Bounds]] = {}  # bounds of pages for each test, by row group
         self.may_prune = bool(applicable(file, request.prune, [test.leaf for test in tests]))
@@ -149,9 +147,11 @@ class PointTests:
         known = self._known.get(number)
         if known is None:
             try:
-                if any(self._file.offset_index(number, test.leaf) is None for test in self.tests):
+                file, leaves = self._file, [test.leaf for test in self.tests]
+                file.read_page_indexes(number, leaves, leaves, self._request.options)
+                if any(file.offset_indexes[number, leaf.index] is None for leaf in leaves):
                     return None
-                known = [self._bounds(number, test.leaf) for test in self.tests]
+                known = [self._bounds(number, leaf) for leaf in leaves]
             except (CoreError, PageseekError):  # raised again, with the place, where it is read
                 return None
             self._known[number] = known
@@ -159,13 +159,7 @@ class PointTests:
 
     def _bounds(self, number: int, leaf: Leaf) -> Bounds:
         file, options = self._file, self._request.options
-        key = number, leaf.index, options
-        if key not in file.column_indexes:
-            report, at = self._report, file.index_range("column", number, leaf)
-            fetcher = Fetcher(file.store, report, file.tail)
-            data = fetcher.read([at], "index")[0] if at else None
-            file.load_column_index(number, leaf, options, data, report)
-        index = file.column_indexes[key]
+        index = file.column_indexes[number, leaf.index, options]
         if index is None and PAGE_HEADERS in self._request.prune:
             index = file.header_index(number, leaf, options)
         offsets = file.offset_indexes[number, leaf.index]
