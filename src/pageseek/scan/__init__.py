@@ -9,7 +9,8 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `execution` | its rows: batches, a table, a count, the report |
 | `prepared`, `prepared_async`, `key_batches` | scans whose filter has parameters; their coroutines; the rows of many keys in one pass |
 | `async_scan` | one scan of one remote file by coroutines |
-| `point_reads` | their calls that a few reads of one local file answer, by one call of the core |
+| `point_reads` | lookups that a few reads of one local file answer, by one call of the core |
+| `point_tests` | the conditions of such a lookup, and the rows that may pass them |
 | `table_points` | the same in a table: the files that its log leaves |
 | `request`, `bound_request` | what a scan asks for, and what that is in one file |
 | `binding`, `leaf_use` | a request bound to many files once; which leaves it reads, and what for |
