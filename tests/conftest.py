@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pageseek as ps
-from pageseek.scan import table_points
+from pageseek.scan.execution import Execution
 from pageseek.storage import endpoint as endpoints
 from pageseek.storage.local import LocalStore
 from support.object_server.server import ObjectServer
@@ -97,10 +97,15 @@ def spark(spark_ready: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    """Every range that is read from a local file from here on. Lookups go the way of every scan: the core's own reads are not seen."""
+def scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lookups go the way of every scan. Only prepared queries are answered by few reads."""
+    monkeypatch.setattr(Execution, "table", Execution.scanned)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch, scans: None) -> Log:
+    """Every range that is read from a local file from here on, but for reads of the core itself."""
     made = Log()
-    monkeypatch.setattr(table_points, "points_of", lambda *_: None)
     read = LocalStore.read
 
     def logged(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:

@@ -15,7 +15,10 @@ import pageseek as ps
 from support.delta_by_hand import KINDS, DeltaTable
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
-pytestmark = pytest.mark.skipif(not AVAILABLE, reason="the core cannot decompress here")
+pytestmark = [
+    pytest.mark.skipif(not AVAILABLE, reason="the core cannot decompress here"),
+    pytest.mark.usefixtures("scans"),
+]
 
 
 def few_reads(query: Any, values: dict[str, Any]) -> pa.Table | None:

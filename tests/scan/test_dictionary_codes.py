@@ -18,6 +18,8 @@ from pageseek.base.errors import CoreError
 from pageseek.scan import group_reader as execute
 from support.writer import BYTE_ARRAY, INT64, STRING, Column, write
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 N = 3_000
 
 

@@ -26,6 +26,8 @@ from support.concurrency import in_threads
 from support.opened import open_metadata
 from support.page_truth import Reader
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 ROWS = 50_000
 BLOCK = 1 << 17  # greatest size of a block of zstd
 

@@ -20,6 +20,8 @@ import pytest
 import pageseek as ps
 from pageseek.scan import group_reader as execute
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 ROWS = 40_000
 ENTRIES = 30_000  # of most columns: of 8 bytes each, that is two blocks of zstd
 CODECS = ("none", "snappy", "lz4", "gzip", "zstd")

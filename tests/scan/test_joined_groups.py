@@ -18,6 +18,8 @@ from pageseek._core.page_tasks import PARALLEL
 import pageseek as ps
 from pageseek.scan import joined_groups, scheduler, tables
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 ROWS, GROUP = 4_000, 130
 CONDITIONS = [
     None,

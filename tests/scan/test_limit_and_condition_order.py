@@ -23,6 +23,8 @@ from pageseek.scan.condition_order import (
     likely_share,
 )
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 N = 4_000
 
 

@@ -18,6 +18,8 @@ from pageseek.scan.plan import GroupPlan
 from pageseek.storage.local import LocalStore
 from support.store_log import Log
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 GROUPS, IN_GROUP, PAGE = 100, 4_000, 100
 
 

@@ -15,6 +15,8 @@ import pageseek as ps
 from support.store_log import Log
 from support.writer import I64, INT32, Column, Struct, write
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 ROWS = 4_000
 X, Y = ps.col("x"), ps.col("y")
 

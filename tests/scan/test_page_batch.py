@@ -27,6 +27,8 @@ from pageseek.scan.leaf_reader import LeafReader
 from support.opened import open_metadata
 from support.writer import INT32, Column, write
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 ROWS = 6_000
 
 

@@ -24,6 +24,8 @@ from pageseek.scan import group_reader, lane, tables
 from pageseek.storage.local import LocalStore
 from support.concurrency import InFlight, slow_local_reads
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 GROUPS, ROWS = 12, 5_000
 CONDITIONS = [
     None,

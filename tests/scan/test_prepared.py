@@ -25,6 +25,8 @@ import pytest
 import pageseek as ps
 from pageseek.scan.point_reads import PointPlan
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 N = 3_000
 UTC = dt.UTC
 

@@ -12,6 +12,8 @@ import pytest
 import pageseek as ps
 from pageseek.scan import lane, segments
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 ROWS = 12_000
 CONDITIONS = [
     None,

@@ -13,6 +13,8 @@ import pageseek as ps
 from support.opened import open_metadata
 from support.writer import DOUBLE, INT32, INT64, Column, write
 
+pytestmark = pytest.mark.usefixtures("scans")
+
 N = 4_000
 
 

@@ -22,7 +22,10 @@ from pageseek.scan import joined_groups, lane, tables
 from pageseek.scan import waves as waves_module
 from pageseek.storage.local import LocalStore
 
-pytestmark = pytest.mark.skipif(not PARALLEL, reason="the core has no threads on this system")
+pytestmark = [
+    pytest.mark.skipif(not PARALLEL, reason="the core has no threads on this system"),
+    pytest.mark.usefixtures("scans"),
+]
 ROWS, GROUP = 9_000, 300
 CONDITIONS = [
     None,
