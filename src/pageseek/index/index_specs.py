@@ -28,10 +28,13 @@ Names = Sequence[str]
 
 
 def embedded_columns(
-    distinct: Names, distinct_index: str | None, indexes: Mapping[str, Names] | None
+    distinct: Names,
+    distinct_index: str | None,
+    indexes: Mapping[str, Names] | None,
+    lookup: Names = (),
 ) -> dict[str, list[str]]:
     """By kind the columns that get an embedded index, in the order in which kinds were registered. Parameters: as of `attach`."""
-    asked = {"distinct": _names("distinct", distinct)}
+    asked = {"distinct": _names("distinct", distinct), "lookup": _names("lookup", lookup)}
     if distinct_index is not None:
         asked["distinct_index"] = [distinct_index]
     for name, columns in dict(indexes or {}).items():

@@ -82,9 +82,10 @@ class StoredIndexes:
             self._wrong(name, named or ("" if leaf is None else leaf.name), str(error))
 
     def _read(self, kind: Any, column: IndexedColumn, pointer: Pointer) -> Any:
-        if pointer.length > MAX_PAYLOAD_BYTES:
+        most = getattr(kind, "largest", MAX_PAYLOAD_BYTES)
+        if pointer.length > most:
             raise InvalidIndexError(
-                f"its {pointer.length:,} bytes are more than the {MAX_PAYLOAD_BYTES:,} that are held against data"
+                f"its {pointer.length:,} bytes are more than the {most:,} that are held against data"
             )
         payload = self._payload(column, pointer)
         load = getattr(kind, "parse", None) or getattr(kind, "load", None) or bytes_of

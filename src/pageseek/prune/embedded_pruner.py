@@ -57,7 +57,7 @@ class EmbeddedPruner:
                 return Price(0)
             file.note_ignored_indexes(None, leaf, context.report)
             return None
-        pointer = self._pointer(context, leaf)
+        pointer = self.pointer(context, leaf)
         if pointer is None:
             return None
         return Price(context.to_fetch(pointer.offset, pointer.length))
@@ -71,7 +71,7 @@ class EmbeddedPruner:
         for test in tests:
             key = self.name, test.leaf.index, test.leaf_type
             if key not in known and key not in missing:
-                pointer = self._pointer(context, test.leaf)
+                pointer = self.pointer(context, test.leaf)
                 if pointer is not None:
                     missing[key] = test.leaf, pointer
         if missing:
@@ -100,7 +100,7 @@ class EmbeddedPruner:
             file.ignore_index(None, leaf, self._ignored(file, leaf, error), context.report)
             return None
 
-    def _pointer(self, context: PruneContext, leaf: Leaf) -> Pointer | None:
+    def pointer(self, context: PruneContext, leaf: Leaf) -> Pointer | None:
         """Where the index of a column lies."""
         file, report = context.file, context.report
         key = "pointer", self.name, leaf.index

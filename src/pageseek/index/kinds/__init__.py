@@ -6,6 +6,7 @@ when an index is built or verified. The modules that build are imported only to 
 | file | job |
 |---|---|
 | `distinct` | the distinct values of a column (docs/format.md) |
+| `lookup` | the rows of each value of a column of many values, in any order (docs/format.md) |
 | `datafusion_index` | distinct values in the form of DataFusion's example, `IDX1` |
 """
 
@@ -23,4 +24,10 @@ register_late(
     DATAFUSION_KEY,
     "pageseek.index.kinds.datafusion_index",
     "a list of the different values in the file proves that none matches",
+)
+register_late(
+    "lookup",
+    KEY,
+    "pageseek.index.kinds.lookup",
+    "a lookup index, attached to the file, has other rows for the value",
 )

@@ -1,0 +1,184 @@
+"""The body of a `lookup` index: the rows of each value of a column, by blocks of a hash table (docs/format.md).
+
+A block has the entries of one range of hashes, about ENTRIES of them. An entry is a slot within the block, eight bits of the hash
+beside it, and a row. A value is looked up by one block.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import numpy.typing as npt
+
+from pageseek._core.bloom import xxh64
+from pageseek.base.records import dataclass
+from pageseek.format.embedded import InvalidIndexError
+
+KIND, VERSION = "lookup", 1
+SLOT_BITS = 11
+SLOTS = 1 << SLOT_BITS  # of a block
+ENTRIES = SLOTS  # of a block, if its column has no nulls and hashes spread evenly
+MAX_BLOCK_BYTES = 1 << 20  # a value with very many rows makes its block that large
+HEAD = struct.Struct(
+    "<QQIIQQ"
+)  # entries, rows, blocks, bits of a row, checksums of the directory and of this
+BLOCK = np.dtype([("end", "<u8"), ("entries", "<u4"), ("checksum", "<u4")])
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+
+def num_blocks(num_rows: int) -> int:
+    """The blocks of a file with so many rows."""
+    return max(-(-num_rows // ENTRIES), 1)
+
+
+def directory_bytes(num_rows: int) -> int:
+    """The bytes before the first block."""
+    return HEAD.size + BLOCK.itemsize * num_blocks(num_rows)
+
+
+def block_of(hashes: U64, blocks: int) -> I64:
+    """The block of each hash: its upper half, scaled."""
+    return ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
+
+
+def slot_and_mark(hashes: U64) -> tuple[I64, npt.NDArray[np.uint8]]:
+    """The slot of each hash within its block, and the eight bits that stand for the hash there."""
+    slots = (hashes >> np.uint64(8)).astype(np.int64) & (SLOTS - 1)
+    return slots, hashes.astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of a block, by slot. `rows`: packed, `row_bits` each."""
+
+    slots: I64
+    marks: npt.NDArray[np.uint8]
+    rows: npt.NDArray[np.uint8]
+    row_bits: int
+
+    def find(self, hash_of_value: int) -> I64:
+        """The rows that may have a value with this hash."""
+        slots, marks = slot_and_mark(np.array([hash_of_value], np.uint64))
+        first, last = np.searchsorted(self.slots, slots[0]), np.searchsorted(self.slots, slots[0], "right")  # fmt: skip
+        at = first + np.flatnonzero(self.marks[first:last] == marks[0])
+        return unpacked(self.rows, self.row_bits, at)
+
+
+def packed(rows: I64, bits: int) -> npt.NDArray[np.uint8]:
+    """Numbers of so many bits each, least significant first."""
+    wide = rows.astype("<u8").view(np.uint8).reshape(-1, 8)[:, : -(-bits // 8)]
+    of_each = np.unpackbits(np.ascontiguousarray(wide), axis=1, bitorder="little")[:, :bits]
+    return np.packbits(of_each.ravel(), bitorder="little")
+
+
+def unpacked(data: npt.NDArray[np.uint8], bits: int, at: I64) -> I64:
+    """Some of the packed numbers, by their places."""
+    first = at * bits
+    byte, shift = first >> 3, (first & 7).astype(np.uint64)
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    words = padded[byte[:, None] + np.arange(8)].copy().view("<u8").ravel()  # bits <= 56
+    made: I64 = ((words >> shift) & np.uint64((1 << bits) - 1)).astype(np.int64)
+    return made
+
+
+def block_bytes(hashes: U64, rows: I64, row_bits: int) -> bytes:
+    """The bytes of a block, of entries in any order."""
+    slots, marks = slot_and_mark(hashes)
+    order = np.lexsort((rows, marks, slots))
+    slots, marks, rows = slots[order], marks[order], rows[order]
+    n = len(slots)
+    bits = np.zeros(n + SLOTS, np.uint8)
+    bits[slots + np.arange(n)] = 1  # for each slot as many ones as it has entries, and a zero
+    ends = np.packbits(bits, bitorder="little")
+    return ends.tobytes() + marks.tobytes() + packed(rows, row_bits).tobytes()
+
+
+def block_size(n: int, row_bits: int) -> int:
+    """The bytes of a block of n entries."""
+    return -(-(n + SLOTS) // 8) + n + -(-n * row_bits // 8)
+
+
+def entries_of(data: memoryview, n: int, row_bits: int) -> Entries:
+    """The entries of a block. InvalidIndexError: it is none."""
+    ends = -(-(n + SLOTS) // 8)
+    if data.nbytes != block_size(n, row_bits):
+        raise InvalidIndexError(f"{data.nbytes} bytes of a block of {n} entries")
+    raw = np.frombuffer(data, np.uint8)
+    bits = np.unpackbits(raw[:ends], count=n + SLOTS, bitorder="little")
+    ones = np.flatnonzero(bits)
+    if len(ones) != n:
+        raise InvalidIndexError(f"{len(ones)} entries in a block of {n}")
+    return Entries(ones - np.arange(n), raw[ends : ends + n], raw[ends + n :], row_bits)
+
+
+class LookupDirectory:
+    """Where the blocks of an index lie.
+
+    Attributes
+    ----------
+    num_entries, num_rows, row_bits : int
+        Values that are not null, rows of the file, bits of a row's number.
+    """
+
+    def __init__(self, data: memoryview, num_rows: int, length: int) -> None:
+        """`data`: the bytes before the first block. `length`: of the whole body."""
+        size = directory_bytes(num_rows)
+        if data.nbytes < size or length < size:
+            raise InvalidIndexError("its directory is cut short")
+        head, listed = data[: HEAD.size], data[HEAD.size : size]
+        self.num_entries, self.num_rows, blocks, self.row_bits, of_listed, of_head = HEAD.unpack(
+            head
+        )
+        if xxh64(head[:-8]) != of_head or xxh64(listed) != of_listed:
+            raise InvalidIndexError("the checksum of its directory differs")
+        if self.num_rows != num_rows or blocks != num_blocks(num_rows):
+            raise InvalidIndexError(f"it is of {self.num_rows} rows, the file has {num_rows}")
+        if self.row_bits != row_bits_of(num_rows):
+            raise InvalidIndexError(f"{self.row_bits} bits for a row of {num_rows}")
+        table = np.frombuffer(listed, BLOCK)
+        self._ends = table["end"].astype(np.int64)
+        self._entries, self._checksums = table["entries"], table["checksum"]
+        starts = np.concatenate([[0], self._ends[:-1]])
+        n = self._entries.astype(np.int64)
+        sizes = (n + SLOTS + 7) // 8 + n + (n * self.row_bits + 7) // 8
+        if (self._ends - starts != sizes).any() or self._ends[-1] + size != length:
+            raise InvalidIndexError("its blocks do not lie one behind the other")
+        self._starts, self._size = starts + size, size
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks there are."""
+        return len(self._ends)
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes of memory."""
+        return 48 * self.num_blocks
+
+    def place(self, block: int) -> tuple[int, int]:
+        """(offset in the body, length) of a block."""
+        return int(self._starts[block]), int(self._ends[block] + self._size - self._starts[block])
+
+    def entries(self, block: int, data: memoryview) -> Entries:
+        """The entries of a block, whose bytes are checked."""
+        if xxh64(data) & 0xFFFFFFFF != int(self._checksums[block]):
+            raise InvalidIndexError(f"the checksum of its block {block} differs")
+        return entries_of(data, int(self._entries[block]), self.row_bits)
+
+
+def row_bits_of(num_rows: int) -> int:
+    """The bits of a row's number."""
+    return max(num_rows - 1, 1).bit_length()
+
+
+def directory_of(blocks: list[tuple[int, int, int]], num_entries: int, num_rows: int) -> bytes:
+    """The bytes before the first block. `blocks`: of each the bytes, entries, and checksum."""
+    table = np.zeros(len(blocks), BLOCK)
+    sizes, table["entries"], table["checksum"] = np.array(blocks, np.int64).T
+    table["end"] = np.cumsum(sizes)
+    listed = table.tobytes()
+    fields = num_entries, num_rows, len(blocks), row_bits_of(num_rows), xxh64(listed)
+    head = HEAD.pack(*fields, 0)[:-8]
+    return head + xxh64(head).to_bytes(8, "little") + listed

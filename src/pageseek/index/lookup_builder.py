@@ -1,0 +1,142 @@
+"""Builds a `lookup` index: hashes of all values with their rows, sorted into blocks. What does not fit into memory waits in a file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Iterator
+from itertools import pairwise
+from typing import IO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek._core.bloom import xxh64
+from pageseek.base.report import format_size
+from pageseek.format.lookup_form import (
+    ENTRIES,
+    MAX_BLOCK_BYTES,
+    U64,
+    block_bytes,
+    block_of,
+    directory_of,
+    num_blocks,
+    row_bits_of,
+)
+from pageseek.format.value_hashes import hashes_of
+from pageseek.prune.kind import IndexedColumn, NotBuiltError, PageValues
+
+HELD = 48 << 20  # bytes of entries that one builder holds in memory
+PART_BLOCKS = 256  # blocks that are made at a time
+MAX_BODY_BYTES = 1 << 30
+ENTRY = np.dtype([("hash", "<u8"), ("row", "<u8")])
+
+
+class _Segment(NamedTuple):
+    """Entries that lie one behind the other, by part. `starts`: of each part, and the end."""
+
+    entries: npt.NDArray[np.void] | None  # None: they are in the file, from `at`
+    at: int
+    starts: npt.NDArray[np.int64]
+
+
+class LookupBuilder:
+    """Builds the index of one column."""
+
+    def __init__(self, column: IndexedColumn) -> None:
+        self._first_rows = np.concatenate([[0], np.cumsum(column.group_rows)]).astype(np.int64)
+        self._num_rows = int(self._first_rows[-1])
+        self._blocks = num_blocks(self._num_rows)
+        self._parts = -(-self._blocks // PART_BLOCKS)
+        self._segments: list[_Segment] = []
+        self._file: IO[bytes] | None = None
+        self._written = self.nbytes = 0
+
+    def collect(self) -> Generator[None, PageValues | None, npt.NDArray[np.void]]:
+        """The hashes and the rows of a row group, sorted by part."""
+        made: list[npt.NDArray[np.void]] = []
+        while (page := (yield)) is not None:
+            values = page.values
+            rows = np.arange(page.first_row, page.first_row + len(values))
+            kept = pc.is_valid(values)
+            if pa.types.is_floating(values.type):
+                kept = pc.and_(kept, pc.invert(pc.fill_null(pc.is_nan(values), True)))
+            if values.null_count or pa.types.is_floating(values.type):
+                values = values.filter(kept)
+                rows = rows[kept.to_numpy(zero_copy_only=False)]
+            entries = np.empty(len(values), ENTRY)
+            entries["hash"], entries["row"] = hashes_of(values), rows
+            made.append(entries)
+        found = np.concatenate(made) if made else np.empty(0, ENTRY)
+        return found[np.argsort(self._part_of(found["hash"]), kind="stable")]
+
+    def _part_of(self, hashes: U64) -> npt.NDArray[np.int64]:
+        return block_of(hashes, self._blocks) // PART_BLOCKS
+
+    def add(self, row_group: int, part: npt.NDArray[np.void]) -> None:
+        """Take the entries of a row group."""
+        part["row"] += np.uint64(self._first_rows[row_group])
+        counts = np.bincount(self._part_of(part["hash"]), minlength=self._parts)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        self._segments.append(_Segment(part, 0, starts))
+        self.nbytes += part.nbytes
+        if self.nbytes > HELD:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Write what is in memory into the file."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="pageseek-")  # noqa: SIM115 (it lives as long as this does)
+        for i, one in enumerate(self._segments):
+            if one.entries is not None:
+                self._file.seek(self._written)
+                self._file.write(memoryview(one.entries).cast("B"))
+                self._segments[i] = _Segment(None, self._written, one.starts)
+                self._written += one.entries.nbytes
+        self.nbytes = 0
+
+    def finish(self) -> bytes:
+        """The body of the index. NotBuiltError: a value has too many rows, or there are too many rows."""
+        blocks: list[tuple[int, int, int]] = []
+        made: list[bytes] = []
+        size = total = 0
+        row_bits = row_bits_of(self._num_rows)
+        for hashes, rows in self._each_block():
+            if len(hashes) > ENTRIES and 2 * len(hashes) > MAX_BLOCK_BYTES:
+                raise NotBuiltError(
+                    "some values have very many rows, which no lookup finds one by one"
+                )
+            data = block_bytes(hashes, rows, row_bits)
+            blocks.append((len(data), len(hashes), xxh64(data) & 0xFFFFFFFF))
+            made.append(data)
+            size, total = size + len(data), total + len(hashes)
+            if size > MAX_BODY_BYTES:
+                raise NotBuiltError(f"it would have more than {format_size(MAX_BODY_BYTES)}")
+        if self._file is not None:
+            self._file.close()
+        return b"".join([directory_of(blocks, total, self._num_rows), *made])
+
+    def _each_block(self) -> Iterator[tuple[U64, npt.NDArray[np.int64]]]:
+        """The hashes and rows of each block."""
+        for part in range(self._parts):
+            entries = np.concatenate([np.empty(0, ENTRY), *self._of_part(part)])
+            hashes, rows = entries["hash"], entries["row"].astype(np.int64)
+            blocks = block_of(hashes, self._blocks)
+            order = np.argsort(blocks, kind="stable")
+            hashes, rows = hashes[order], rows[order]
+            first = part * PART_BLOCKS
+            last = min(first + PART_BLOCKS, self._blocks)
+            ends = np.searchsorted(blocks[order], np.arange(first, last + 1)).tolist()
+            for start, stop in pairwise(ends):
+                yield hashes[start:stop], rows[start:stop]
+
+    def _of_part(self, part: int) -> Iterator[npt.NDArray[np.void]]:
+        for one in self._segments:
+            start, stop = one.starts[part].item(), one.starts[part + 1].item()
+            if one.entries is not None:
+                yield one.entries[start:stop]
+            elif stop > start:
+                assert self._file is not None
+                self._file.seek(one.at + start * ENTRY.itemsize)
+                yield np.frombuffer(self._file.read((stop - start) * ENTRY.itemsize), ENTRY)

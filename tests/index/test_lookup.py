@@ -1,0 +1,257 @@
+"""Lookup indexes: rows by value equal the full read plus filter, whatever the type, and whatever happens to the index."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.format import lookup_form
+from pageseek.format.embedded import directory
+from pageseek.index import lookup_builder
+from support.opened import open_metadata
+
+N, GROUP = 9_000, 2_500
+Make = Callable[[random.Random], Any]
+TYPES: dict[str, tuple[pa.DataType, Make]] = {
+    "i8": (pa.int8(), lambda r: r.randrange(-128, 128)),
+    "u16": (pa.uint16(), lambda r: r.randrange(1 << 16)),
+    "i32": (pa.int32(), lambda r: r.randrange(-(1 << 31), 1 << 31)),
+    "u64": (pa.uint64(), lambda r: r.randrange(1 << 64)),
+    "i64": (pa.int64(), lambda r: r.choice([r.randrange(2000), r.randrange(-(1 << 63), 1 << 63)])),
+    "f32": (pa.float32(), lambda r: r.choice([0.0, -0.0, float("nan"), r.randrange(900) / 4])),
+    "f64": (pa.float64(), lambda r: r.choice([0.0, -0.0, float("nan"), float("inf"), r.random()])),
+    "s": (pa.string(), lambda r: r.choice(["", "ü" * r.randrange(40), f"{r.random()}", "a\0b"])),
+    "b": (pa.binary(), lambda r: r.randbytes(r.randrange(3))),
+    "fixed": (pa.binary(16), lambda r: r.randrange(4000).to_bytes(16, "little")),
+    "d": (pa.date32(), lambda r: dt.date(1960, 1, 1) + dt.timedelta(r.randrange(9000))),
+    "t": (pa.timestamp("us", "UTC"), lambda r: dt.datetime(2020, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=r.randrange(5000))),
+    "time": (pa.time64("us"), lambda r: dt.time(1, 2, 3, r.randrange(5000))),
+    "m": (pa.decimal128(20, 3), lambda r: Decimal(r.randrange(-3000, 3000)) / 1000),
+}  # fmt: skip
+
+
+def same(found: pa.Table, wanted: pa.Table) -> bool:
+    """Whether rows are equal, and NaN equals itself."""
+    return repr(found.to_pylist()) == repr(wanted.to_pylist())
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = random.Random(1)
+    columns = {"row": pa.array(range(N))}
+    for name, (kind, make) in TYPES.items():
+        values = [None if rng.random() < 0.1 else make(rng) for _ in range(N)]
+        columns[name] = pa.array(values, kind)
+    return pa.table(columns)
+
+
+@pytest.fixture(scope="module")
+def path(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> str:
+    made = str(tmp_path_factory.mktemp("lookup") / "a.parquet")
+    pq.write_table(table, made, row_group_size=GROUP, data_page_size=500, use_dictionary=["s"])
+    done = ps.index.attach(made, lookup=list(TYPES), in_place=True)
+    assert not any("lookup" in one for one in done.skipped)
+    assert {name for kind, name in done.added if kind == "lookup"} == set(TYPES)
+    return made
+
+
+@pytest.mark.parametrize("name", list(TYPES))
+def test_rows_by_value_equal_the_filter(path: str, table: pa.Table, name: str) -> None:
+    kind, make = TYPES[name]
+    rng = random.Random(2)
+    scan = ps.scan(path, prune=["lookup"], columns=["row", name])
+    whole = table.select(["row", name])
+    ruled_out = 0
+    for i in range(60):
+        value = table[name][rng.randrange(N)].as_py() if i % 2 else make(rng)
+        if value is None:
+            continue
+        scalar = pa.scalar(value, kind)
+        found = scan.filter(ps.col(name) == value)
+        assert same(found.to_table(), whole.filter(pc.equal(whole[name], scalar))), value
+        ruled_out += found.explain().rows.pruned_by.get("lookup", 0)
+        some = [value, make(rng), make(rng), None]
+        listed = pa.array([one for one in some if one is not None and one == one], kind)
+        wanted = whole.filter(pc.fill_null(pc.is_in(whole[name], value_set=listed), False))
+        if not pa.types.is_floating(kind):  # zeros of both signs and NaN, which is_in tells apart
+            assert same(scan.filter(ps.col(name).isin(some)).to_table(), wanted), some
+        unequal = scan.filter(~(ps.col(name) != value)).to_table()
+        assert same(unequal, whole.filter(pc.equal(whole[name], scalar)))
+    assert ruled_out > 20 * N
+    null = scan.filter(ps.col(name).is_null())
+    assert null.count_rows() == table[name].null_count
+    assert "lookup" not in null.explain().rows.pruned_by
+
+
+@pytest.mark.parametrize("nan", ["ieee", "spark"])
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_zeros_and_nan(path: str, table: pa.Table, name: str, nan: str) -> None:
+    zeros = pc.sum(pc.equal(table[name], 0.0)).as_py()
+    scan = ps.scan(path, nan=nan, prune=["lookup"])
+    for zero in (0.0, -0.0):
+        assert scan.filter(ps.col(name) == zero).count_rows() == zeros > 100
+    nans = pc.sum(pc.is_nan(table[name])).as_py()
+    for condition in (
+        ps.col(name) == float("nan"),
+        ps.col(name).isin([float("nan"), 1e300]),
+    ):
+        assert scan.filter(condition).count_rows() == (nans if nan == "spark" else 0)
+
+
+@pytest.mark.parametrize("options", [{"string_type": "view"}, {"dictionary_columns": ["s"]}])
+def test_other_types_of_output(path: str, table: pa.Table, options: dict[str, Any]) -> None:
+    scan = ps.scan(path, columns=["row", "s"], prune=["lookup"], **options)
+    for row in range(0, N, 600):
+        value = table["s"][row].as_py()
+        if value is not None:
+            found = scan.filter(ps.col("s") == value)
+            assert found.to_table()["row"].to_pylist() == np.flatnonzero(
+                pc.fill_null(pc.equal(table["s"], value), False).to_numpy()
+            ).tolist()  # fmt: skip
+            assert found.explain().rows.pruned_by.get("lookup", 0) > 0
+
+
+def test_one_block_is_read(tmp_path: Path) -> None:
+    n = 300_000
+    keys = np.random.default_rng(1).permutation(n)
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"k": keys, "row": range(n)}), path, row_group_size=50_000)
+    size = Path(path).stat().st_size
+    done = ps.index.attach(path, lookup=["k"], page_index=False, in_place=True)
+    assert done.bytes_after - size < 5 * n
+    scan = ps.scan(path)
+    assert scan.filter(ps.col("k") == 5).to_table()["row"].to_pylist() == [
+        int(np.flatnonzero(keys == 5)[0])
+    ]
+    report = scan.filter(ps.col("k") == 77).explain()
+    assert report.to_dict()["bytes"]["index"] < 12_000
+    assert report.rows.pruned_by["lookup"] >= n - 10
+    false, absent = 0, 2_000
+    for key in range(n, n + absent):
+        false += scan.filter(ps.col("k") == key).plan().num_rows
+    assert false == 0  # beyond the bounds
+    spread = str(tmp_path / "b.parquet")
+    pq.write_table(pa.table({"k": keys * 2}), spread, row_group_size=n, use_dictionary=False)
+    ps.index.attach(spread, lookup=["k"], in_place=True)
+    scan = ps.scan(spread)
+    candidates = sum(
+        scan.filter(ps.col("k") == 2 * i + 1).plan().num_rows > 0 for i in range(absent)
+    )
+    assert candidates <= absent / 100  # 1 in 256 expected
+
+
+def test_mutated_and_cut_indexes_change_no_answer(
+    path: str, table: pa.Table, tmp_path: Path
+) -> None:
+    listed = directory(open_metadata(path))
+    assert listed is not None
+    (entry,) = [one for one in listed.pointers if one.kind == "lookup" and one.leaf == ("i32",)]
+    data = bytearray(Path(path).read_bytes())
+    rng, at = random.Random(3), tmp_path / "m.parquet"
+    ignored = 0
+    places = [*range(entry.offset, entry.offset + 60)]
+    places += [rng.randrange(entry.offset, entry.offset + entry.length) for _ in range(240)]
+    for place in places:
+        mutated = bytearray(data)
+        mutated[place] ^= 1 << rng.randrange(8)
+        at.write_bytes(mutated)
+        ps.clear_cache()
+        for row in (5, N - 1):
+            value = table["i32"][row].as_py()
+            found = ps.scan(at, columns=["row"], filter=ps.col("i32") == value, prune=["lookup"])
+            wanted = [] if value is None else np.flatnonzero(pc.fill_null(pc.equal(table["i32"], value), False)).tolist()  # fmt: skip
+            assert found.to_table()["row"].to_pylist() == wanted
+            ignored += any("lookup index ignored" in note or "'lookup' ignored" in note for note in found.explain().notes)  # fmt: skip
+    assert ignored > 60
+
+
+def test_an_index_of_another_file_is_ignored(path: str, table: pa.Table, tmp_path: Path) -> None:
+    at = tmp_path / "other.parquet"
+    pairs = pq.read_metadata(path).metadata
+    assert b"pageseek.indexes" in pairs
+    swapped = table.take(pa.array(list(range(N))[::-1]))
+    with pq.ParquetWriter(at, table.schema) as writer:
+        writer.write_table(swapped, row_group_size=GROUP)
+        writer.write_table(swapped, row_group_size=GROUP)
+        writer.add_key_value_metadata(pairs)
+    value = table["i64"][3].as_py()
+    found = ps.scan(at, filter=ps.col("i64") == value, prune=["lookup"])
+    assert found.count_rows() == 2 * pc.sum(pc.equal(table["i64"], value)).as_py()
+    assert any("ignored" in note for note in found.explain().notes)
+
+
+def test_what_lies_on_disk_meanwhile_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    values = pa.array([None if i % 7 == 0 else f"v{i * 7919 % 60_000}" for i in range(60_000)])
+    pq.write_table(pa.table({"s": values}), path, row_group_size=7_000)
+    made = []
+    for held in (1 << 30, 1000):
+        monkeypatch.setattr(lookup_builder, "HELD", held)
+        monkeypatch.setattr(lookup_builder, "PART_BLOCKS", 256 if held > 1000 else 3)
+        ps.index.attach(path, lookup=["s"], output=str(tmp_path / "b.parquet"), overwrite=True)
+        made.append((tmp_path / "b.parquet").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_verify_list_and_detach(path: str, tmp_path: Path, table: pa.Table) -> None:
+    assert ps.index.verify(path).ok
+    plain, indexed = str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")
+    pq.write_table(table.select(["row", "i64"]), plain)
+    ps.index.attach(plain, lookup=["i64"], output=indexed)
+    (entry,) = [one for one in ps.index.list(indexed) if one.kind == "lookup"]
+    assert entry.column == "i64"
+    ps.index.detach(indexed, in_place=True)
+    assert Path(indexed).read_bytes() == Path(plain).read_bytes()
+
+
+def test_what_gets_no_index(tmp_path: Path) -> None:
+    path, to = str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")
+    n = 700_000
+    lists = pa.array([[1]] * n)
+    pq.write_table(pa.table({"same": [1] * n, "flag": [True] * n, "list": lists, "null": pa.nulls(n, pa.int32())}), path)  # fmt: skip
+    done = ps.index.attach(path, lookup=["same", "null"], output=to, page_index=False)
+    assert any("very many rows" in one for one in done.skipped)
+    found = ps.scan(to, filter=ps.col("null") == 4)
+    assert found.count_rows() == 0
+    for name, why in (("flag", "bool"), ("list.list.element", "lies in a list")):
+        with pytest.raises(ps.UnsupportedError, match=why):
+            ps.index.attach(path, lookup=[name], output=to, overwrite=True)
+    with pytest.raises(TypeError, match="a list of names"):
+        ps.index.attach(path, lookup="same", output=to, overwrite=True)
+
+
+def test_numbers_of_every_width() -> None:
+    rng = np.random.default_rng(5)
+    for bits in range(1, 41):
+        numbers = rng.integers(0, 1 << bits, 300)
+        data = lookup_form.packed(numbers, bits)
+        assert len(data) == -(-300 * bits // 8)
+        at = rng.permutation(300)
+        assert (lookup_form.unpacked(data, bits, at) == numbers[at]).all()
+
+
+def test_every_entry_of_a_block_is_found() -> None:
+    rng = np.random.default_rng(6)
+    for n in (0, 1, 5, 2_048, 9_000):
+        hashes = rng.integers(0, 1 << 63, n, dtype=np.uint64)
+        hashes[: n // 3] = hashes[n // 3 : 2 * (n // 3)]  # two rows each
+        rows = rng.permutation(1 << 20)[:n]
+        data = lookup_form.block_bytes(hashes, rows, 20)
+        assert len(data) == lookup_form.block_size(n, 20)
+        entries = lookup_form.entries_of(memoryview(data), n, 20)
+        for i in range(0, n, 7):
+            found = entries.find(int(hashes[i])).tolist()
+            assert set(rows[hashes == hashes[i]].tolist()) <= set(found)
