@@ -191,7 +191,7 @@ class DeltaLog:
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         try:
-            for line in self._read(name).decode().splitlines():
+            for line in self._read(name).splitlines():  # bytes: text has more ends of lines
                 if line.strip():
                     yield json.loads(line)
         except ValueError as error:
