@@ -102,6 +102,18 @@ class Replayed:
     removed: set[str] = field(default_factory=set)
 
 
+def _is_action(found: Any) -> bool:
+    """Whether a line of a log is an action whose files have paths, as far as it is looked at."""
+    if not isinstance(found, dict):
+        return False
+    for kind in ("add", "remove", "sidecar"):
+        one = found.get(kind)
+        if one is not None and not (isinstance(one, dict) and isinstance(one.get("path"), str)):
+            return False
+    vector = (found.get("add") or {}).get("deletionVector")
+    return vector is None or isinstance(vector, dict)
+
+
 def is_absolute(path: str) -> bool:
     """Whether a path in a log is absolute: a URL, or one that begins at the root (RFC 2396)."""
     scheme, colon, rest = path.partition(":")
@@ -190,12 +202,18 @@ class DeltaLog:
         return [one["path"] for one in table["sidecar"].to_pylist() if one and one.get("path")]
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
-        try:
-            for line in self._read(name).splitlines():  # bytes: text has more ends of lines
-                if line.strip():
-                    yield json.loads(line)
-        except ValueError as error:
-            raise CorruptFileError(f"{self._where}: {LOG}/{name} is no JSON: {error}") from error
+        # of bytes: text has more ends of lines
+        for number, line in enumerate(self._read(name).splitlines(), 1):
+            if not line.strip():
+                continue
+            where = f"{self._where}: {LOG}/{name}, line {number}"
+            try:
+                action = json.loads(line)
+            except ValueError as error:
+                raise CorruptFileError(f"{where}: is no JSON: {error}") from error
+            if not _is_action(action):
+                raise CorruptFileError(f"{where}: is no action of a log: {line[:100]!r}")
+            yield action
 
     def _replay(self, actions: Iterable[dict[str, Any]], found: Replayed) -> None:
         """Take in the actions of a commit. A file whose vector changes is removed and added by the same one."""
