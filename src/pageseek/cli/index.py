@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import asdict
 from typing import Any
 
 from pageseek.base.progress import interactive
 from pageseek.cli import text
 from pageseek.cli.scan import add_table, names
-from pageseek.index import Attached, attach, detach, verify
+from pageseek.index import Attached, attach, attach_all, detach, verify
 from pageseek.index import list as list_indexes
 
 # arguments of the functions as errors name them, and the same options of the command
@@ -43,7 +44,7 @@ def add_parser(commands: Any) -> None:
     made = commands.add_parser("index", help="add indexes to a file, list, verify or remove them", description=__doc__)  # fmt: skip
     actions = made.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     one = actions.add_parser("attach", help="add page index, Bloom filters, lists of values")
-    one.add_argument("file")
+    one.add_argument("file", nargs="+", help="a file; several, a folder or a glob with --in-place")
     one.add_argument(
         "--page-index", type=_columns, default=True, metavar="A,B|all|none",
         help="columns that get a page index where they have none (default: all)",
@@ -95,19 +96,32 @@ def _rates(value: str) -> dict[str, float]:
 
 
 def _attach(options: argparse.Namespace) -> int:
+    files = options.file
+    indexes = {
+        "page_index": options.page_index,
+        "bloom": options.bloom,
+        "distinct": options.distinct,
+        "lookup": options.lookup,
+        "distinct_index": options.distinct_index,
+        "table": options.table,
+        "replace": options.replace,
+        "progress": interactive(),
+    }
+    if _are_several(files):
+        if not options.in_place:
+            raise ValueError("several files go with --in-place: --output is of one")
+        all_made = attach_all(files if len(files) > 1 else files[0], **indexes)
+        if options.json:
+            print(json.dumps({"files": [_record(one) for one in all_made.files], "unchanged": all_made.unchanged, "failed": {name: str(error) for name, error in all_made.failed.items()}}))  # fmt: skip
+        else:
+            print(all_made)
+        return 0 if all_made.ok else 1
     made = attach(
-        options.file,
-        page_index=options.page_index,
-        bloom=options.bloom,
-        distinct=options.distinct,
-        lookup=options.lookup,
-        distinct_index=options.distinct_index,
+        files[0],
         output=options.output,
         in_place=options.in_place,
         overwrite=options.overwrite,
-        table=options.table,
-        replace=options.replace,
-        progress=interactive(),
+        **indexes,
     )
     return _said(made, options.json)
 
@@ -128,11 +142,24 @@ def _said(made: Attached, as_json: bool) -> int:
     if not as_json:
         print(made)
         return 0
+    print(json.dumps(_record(made)))
+    return 0
+
+
+def _are_several(files: list[str]) -> bool:
+    """Whether names of files may mean several: a list, a folder, or a glob that is no file itself."""
+    (first, *others) = files
+    if others or os.path.isdir(first):
+        return True
+    marks = "*" if "://" in first else "*?["  # the URL of a file may have a query
+    return not os.path.lexists(first) and any(mark in first for mark in marks)
+
+
+def _record(made: Attached) -> dict[str, Any]:
     chunks = [
         {"kind": kind, "column": column, "chunks": n} for (kind, column), n in made.added.items()
     ]
-    print(json.dumps(asdict(made) | {"added": chunks}))
-    return 0
+    return asdict(made) | {"added": chunks}
 
 
 def _list(options: argparse.Namespace) -> int:

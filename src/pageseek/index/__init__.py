@@ -4,8 +4,9 @@ The functions are imported when they are first used: a scan that reads an attach
 
 | file | job |
 |---|---|
-| `attaching`, `detaching`, `verification` | the public functions; `list` is in `detaching` |
+| `attaching`, `attaching_all`, `detaching`, `verification` | the public functions; `list` is in `detaching` |
 | `kinds` | the kinds of index that pageseek embeds, a file each |
+| `lookup_builder` | hashes with their rows, sorted into the blocks of a lookup index |
 | `attachable` | whether indexes can be added to a file, and what was attached before |
 | `index_specs` | what is built for each leaf |
 | `build` | all wanted indexes of a column chunk, in one pass over its pages |
@@ -43,6 +44,7 @@ from pageseek.prune.registry import register, unregister
 if TYPE_CHECKING:
     from pageseek.index.attached import Attached
     from pageseek.index.attaching import attach
+    from pageseek.index.attaching_all import AttachedFiles, attach_all
     from pageseek.index.detaching import Entry, detach
     from pageseek.index.detaching import listed as list
     from pageseek.index.findings import Finding, Verified
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attached",
+    "AttachedFiles",
     "Builder",
     "Entry",
     "Finding",
@@ -60,6 +63,7 @@ __all__ = [
     "PageValues",
     "Verified",
     "attach",
+    "attach_all",
     "detach",
     "list",
     "register",
@@ -70,6 +74,7 @@ __all__ = [
 
 _LATE = {
     "Attached": ("attached", "Attached"), "attach": ("attaching", "attach"),
+    "AttachedFiles": ("attaching_all", "AttachedFiles"), "attach_all": ("attaching_all", "attach_all"),
     "Entry": ("detaching", "Entry"), "detach": ("detaching", "detach"), "list": ("detaching", "listed"),
     "Finding": ("findings", "Finding"), "Verified": ("findings", "Verified"),
     "verify": ("verification", "verify"),

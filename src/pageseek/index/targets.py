@@ -42,7 +42,7 @@ def one_file(
             else f" in the current version of the {named.folder.kind} table"
         )
         raise ValueError(
-            f"{shown[:200]}: {len(found)} files{of}, and this is of one: call it for each of them"
+            f"{shown[:200]}: {len(found)} files{of}, and this is of one: call it for each of them, or attach_all"
         )
     return found[0]
 
