@@ -253,5 +253,7 @@ def test_every_entry_of_a_block_is_found() -> None:
         assert len(data) == lookup_form.block_size(n, 20)
         entries = lookup_form.entries_of(memoryview(data), n, 20)
         for i in range(0, n, 7):
-            found = entries.find(int(hashes[i])).tolist()
+            found = entries.find(hashes[i : i + 1]).tolist()
             assert set(rows[hashes == hashes[i]].tolist()) <= set(found)
+        every = entries.find(np.unique(hashes))
+        assert sorted(set(every.tolist())) == sorted(rows.tolist())

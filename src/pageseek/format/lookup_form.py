@@ -51,19 +51,24 @@ def slot_and_mark(hashes: U64) -> tuple[I64, npt.NDArray[np.uint8]]:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The entries of a block, by slot. `rows`: packed, `row_bits` each."""
+    """The entries of a block. `keys`: slot and mark of each, in order. `rows`: packed, `row_bits` each."""
 
-    slots: I64
-    marks: npt.NDArray[np.uint8]
+    keys: I64
     rows: npt.NDArray[np.uint8]
     row_bits: int
 
-    def find(self, hash_of_value: int) -> I64:
-        """The rows that may have a value with this hash."""
-        slots, marks = slot_and_mark(np.array([hash_of_value], np.uint64))
-        first, last = np.searchsorted(self.slots, slots[0]), np.searchsorted(self.slots, slots[0], "right")  # fmt: skip
-        at = first + np.flatnonzero(self.marks[first:last] == marks[0])
+    def find(self, hashes: U64) -> I64:
+        """The rows that may have a value with one of these hashes."""
+        wanted = _keys(*slot_and_mark(hashes))
+        first = np.searchsorted(self.keys, wanted)
+        counts = np.searchsorted(self.keys, wanted, "right") - first
+        ends = np.cumsum(counts)
+        at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
         return unpacked(self.rows, self.row_bits, at)
+
+
+def _keys(slots: I64, marks: npt.NDArray[np.uint8]) -> I64:
+    return slots << 8 | marks
 
 
 def packed(rows: I64, bits: int) -> npt.NDArray[np.uint8]:
@@ -110,7 +115,10 @@ def entries_of(data: memoryview, n: int, row_bits: int) -> Entries:
     ones = np.flatnonzero(bits)
     if len(ones) != n:
         raise InvalidIndexError(f"{len(ones)} entries in a block of {n}")
-    return Entries(ones - np.arange(n), raw[ends : ends + n], raw[ends + n :], row_bits)
+    keys = _keys(ones - np.arange(n), raw[ends : ends + n])
+    if (keys[1:] < keys[:-1]).any():
+        raise InvalidIndexError("a block whose marks are out of order")
+    return Entries(keys, raw[ends + n :], row_bits)
 
 
 class LookupDirectory:

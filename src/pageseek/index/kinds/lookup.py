@@ -186,8 +186,22 @@ def _key(test: BoundLeaf) -> tuple[str, int]:
     return NAME, test.leaf.index
 
 
+_latest: dict[int, tuple[BoundLeaf, npt.NDArray[np.uint64] | None]] = {}  # replaced, not changed
+
+
 def _hashes(test: BoundLeaf) -> npt.NDArray[np.uint64] | None:
-    """The hashes of the values that a row must have; None of a test that needs none, or may need NaN."""
+    """The hashes of the values that a row must have; None of a test that needs none, or may need NaN. All row groups ask for them."""
+    global _latest
+    known = _latest.get(id(test))
+    if known is not None and known[0] is test:
+        return known[1]
+    made = _made_hashes(test)
+    few = dict(list(_latest.items())[-7:])
+    _latest = few | {id(test): (test, made)}
+    return made
+
+
+def _made_hashes(test: BoundLeaf) -> npt.NDArray[np.uint64] | None:
     values = required_values(test)
     if values is None or not can_hash(values.type) or len(values) > MOST_VALUES:
         return None
@@ -210,7 +224,7 @@ def _rows(
         if data.nbytes != length:
             raise InvalidIndexError("its bytes could not be read")
         entries = directory.entries(block, data)
-        found += [entries.find(one) for one in hashes[of_each == block].tolist()]
+        found.append(entries.find(hashes[of_each == block]))
     made = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
     if len(made) and made[-1] >= directory.num_rows:
         raise InvalidIndexError(f"it names row {made[-1]} of {directory.num_rows}")
