@@ -215,16 +215,18 @@ def _rows(
 ) -> Generator[Wanted, list[memoryview], npt.NDArray[np.int64]]:
     """The rows that may have values of these hashes, in order."""
     directory = index.directory
-    of_each = block_of(hashes, directory.num_blocks)
-    blocks = np.unique(of_each).tolist()
+    of_each = block_of(hashes, directory.num_blocks)  # in order, as the hashes are
+    numbers, firsts = np.unique(of_each, return_index=True)
+    blocks, ends = numbers.tolist(), [*firsts[1:].tolist(), len(hashes)]
     places = [directory.place(block) for block in blocks]
     read = yield [(index.offset + at, length) for at, length in places]
     found = []
-    for block, data, (_, length) in zip(blocks, read, places, strict=True):
+    several = zip(blocks, firsts.tolist(), ends, read, places, strict=True)
+    for block, first, last, data, (_, length) in several:
         if data.nbytes != length:
             raise InvalidIndexError("its bytes could not be read")
         entries = directory.entries(block, data)
-        found.append(entries.find(hashes[of_each == block]))
+        found.append(entries.find(hashes[first:last]))
     made = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
     if len(made) and made[-1] >= directory.num_rows:
         raise InvalidIndexError(f"it names row {made[-1]} of {directory.num_rows}")
