@@ -153,7 +153,7 @@ def attach_all(
     if not works:
         raise ValueError(f"{str(source)[:200]}: no files")
     made = AttachedFiles()
-    done: dict[str, Attached] = {}
+    done: dict[str, Attached | Exception] = {}
     with (
         counted("files", len(works), progress, Report()) as step,
         ThreadPoolExecutor(max(at_once, 1), "pageseek-attach") as pool,
@@ -164,17 +164,19 @@ def attach_all(
                 try:
                     done[begun[future]] = future.result()
                 except (OSError, PageseekError) as error:
-                    made.failed[begun[future]] = error
+                    done[begun[future]] = error
                 step()
         except BaseException:  # a wrong argument, or Ctrl-C: what has begun is finished
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     for name in works:
-        if name in done:
-            if done[name].added:
-                made.files.append(done[name])
-            else:
-                made.unchanged.append(name)
+        found = done[name]
+        if isinstance(found, Exception):
+            made.failed[name] = found
+        elif found.added:
+            made.files.append(found)
+        else:
+            made.unchanged.append(name)
     made.seconds = time.monotonic() - began
     return made
 
