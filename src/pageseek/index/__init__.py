@@ -6,6 +6,7 @@ The functions are imported when they are first used: a scan that reads an attach
 |---|---|
 | `attaching`, `attaching_all`, `detaching`, `verification` | the public functions; `list` is in `detaching` |
 | `kinds` | the kinds of index that pageseek embeds, a file each |
+| `bitmap_builder` | the rows of each value of a bitmap index |
 | `lookup_builder` | hashes with their rows, sorted into the blocks of a lookup index |
 | `attachable` | whether indexes can be added to a file, and what was attached before |
 | `index_specs` | what is built for each leaf |

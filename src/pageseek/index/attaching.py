@@ -33,6 +33,7 @@ def attach(
     bloom: Sequence[str] | Mapping[str, float] = (),
     distinct: Sequence[str] = (),
     lookup: Sequence[str] = (),
+    bitmap: Sequence[str] = (),
     distinct_index: str | None = None,
     indexes: Mapping[str, Sequence[str]] | None = None,
     output: Any = None,
@@ -62,6 +63,9 @@ def attach(
     lookup : list of str
         Columns of many different values in any order, whose rows are found by value: a hash table of four to five bytes a row, of
         which a lookup reads one block. Only pageseek reads it.
+    bitmap : list of str
+        Columns of few different values, up to 4,096: the rows of each. Every comparison is decided by it, and matching rows are
+        counted without a page. Only pageseek reads it.
     distinct_index : str
         A column of strings whose distinct values are also listed in the form of DataFusion's example: `IDX1`, a length,
         values with newlines between them, and its place under the key `distinct_index_offset`.
@@ -119,7 +123,7 @@ def attach(
         refuse_encrypted(file)
         refuse_chunks_in_footer(file)
         before = attached_directory(file, report)
-        embedded = embedded_columns(distinct, distinct_index, indexes, lookup)
+        embedded = embedded_columns(distinct, distinct_index, indexes, lookup, bitmap)
         specs = index_specs(file, page_index, bloom, embedded, replace, before, report)
         paged = any(spec.page_index for spec in specs)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not has_bounds(file)

@@ -32,9 +32,14 @@ def embedded_columns(
     distinct_index: str | None,
     indexes: Mapping[str, Names] | None,
     lookup: Names = (),
+    bitmap: Names = (),
 ) -> dict[str, list[str]]:
     """By kind the columns that get an embedded index, in the order in which kinds were registered. Parameters: as of `attach`."""
-    asked = {"distinct": _names("distinct", distinct), "lookup": _names("lookup", lookup)}
+    asked = {
+        "distinct": _names("distinct", distinct),
+        "lookup": _names("lookup", lookup),
+        "bitmap": _names("bitmap", bitmap),
+    }
     if distinct_index is not None:
         asked["distinct_index"] = [distinct_index]
     for name, columns in dict(indexes or {}).items():

@@ -6,6 +6,7 @@ when an index is built or verified. The modules that build are imported only to 
 | file | job |
 |---|---|
 | `distinct` | the distinct values of a column (docs/format.md) |
+| `bitmap` | the rows of each value of a column of few values (docs/format.md) |
 | `lookup` | the rows of each value of a column of many values, in any order (docs/format.md) |
 | `datafusion_index` | distinct values in the form of DataFusion's example, `IDX1` |
 """
@@ -30,4 +31,10 @@ register_late(
     KEY,
     "pageseek.index.kinds.lookup",
     "a lookup index, attached to the file, has other rows for the value",
+)
+register_late(
+    "bitmap",
+    KEY,
+    "pageseek.index.kinds.bitmap",
+    "a bitmap index, attached to the file, says which rows match",
 )

@@ -1,0 +1,185 @@
+"""Bitmap indexes: filters and counts equal the full read plus filter, whatever happens to the index."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.format import bitmap_form
+from pageseek.format.embedded import InvalidIndexError, directory
+from support.opened import open_metadata
+
+N, GROUP = 20_000, 6_000
+TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "s": (pa.string(), ["", "a", "ab", "ü", "z\0"]),
+    "b": (pa.binary(), [b"", b"\xff", b"ab"]),
+    "flag": (pa.bool_(), [True, False]),
+    "i8": (pa.int8(), [*range(-5, 5)]),
+    "u32": (pa.uint32(), [0, 7, (1 << 32) - 1]),
+    "i64": (pa.int64(), [*range(40), -(1 << 63)]),
+    "d": (pa.date32(), [dt.date(1969, 12, 30) + dt.timedelta(i) for i in range(5)]),
+    "t": (pa.timestamp("us"), [dt.datetime(2020, 1, 1), dt.datetime(1950, 5, 5)]),
+    "m": (pa.decimal128(9, 2), [Decimal("-1.50"), Decimal("0.00"), Decimal("12.25")]),
+    "fixed": (pa.binary(3), [b"abc", b"\0\0\0"]),
+    "one": (pa.string(), ["same"]),
+    "null": (pa.string(), []),
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = random.Random(1)
+    columns: dict[str, Any] = {"row": range(N)}
+    for name, (kind, values) in TYPES.items():
+        nulls = 0.0 if name in ("one", "i8") else 0.1
+        made = [
+            None if not values or rng.random() < nulls else rng.choice(values) for _ in range(N)
+        ]
+        if name == "d":  # whose rows lie together
+            made = sorted(made, key=lambda one: (one is None, one))
+        columns[name] = pa.array(made, kind)
+    return pa.table(columns)
+
+
+@pytest.fixture(scope="module")
+def paths(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("bitmap")
+    plain, indexed = str(folder / "a.parquet"), str(folder / "b.parquet")
+    pq.write_table(table, plain, row_group_size=GROUP, data_page_size=2_000)
+    done = ps.index.attach(plain, bitmap=list(TYPES), output=indexed)
+    assert not done.skipped
+    assert {name for kind, name in done.added if kind == "bitmap"} == set(TYPES)
+    return plain, indexed
+
+
+def conditions(rng: random.Random) -> ps.Expression:
+    def one() -> Any:
+        name = rng.choice(list(TYPES))
+        column, values = ps.col(name), TYPES[name][1]
+        kind = rng.randrange(6)
+        if kind == 0 or not values:
+            return column.is_null()
+        value = rng.choice(values)
+        if kind == 1:
+            return column.isin(rng.sample(values, rng.randrange(1, len(values) + 1)))
+        if name == "s" and kind == 2:
+            return column.starts_with(rng.choice(["a", "", "ü"]))
+        made: Any = [column == value, column != value, column < value, column >= value]
+        return rng.choice(made[:2] if name == "flag" else made)
+
+    made = one()
+    for _ in range(rng.randrange(3)):
+        other = one()
+        made = made & other if rng.random() < 0.5 else made | other
+        if rng.random() < 0.3:
+            made = ~made
+    return made
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("prune", [True, ["bitmap"]])
+def test_rows_and_counts_equal_the_filter(paths: tuple[str, str], seed: int, prune: Any) -> None:
+    rng, used = random.Random(seed), 0
+    for _ in range(25):
+        condition = conditions(rng)
+        wanted = ps.scan(paths[0], filter=condition, prune=False).to_table()
+        scan = ps.scan(paths[1], filter=condition, prune=prune)
+        assert scan.to_table().equals(wanted), repr(condition)
+        assert scan.count_rows() == wanted.num_rows, repr(condition)
+        used += "bitmap" in scan.explain().rows.pruned_by
+    assert used > (15 if prune != True else 5)  # noqa: E712
+
+
+@pytest.mark.parametrize("options", [{"string_type": "view"}, {"dictionary_columns": ["s"]}])
+def test_other_types_of_output(paths: tuple[str, str], options: dict[str, Any]) -> None:
+    for condition in (ps.col("s") == "ab", ps.col("s") > "a", ps.col("s").is_null()):
+        wanted = ps.scan(paths[0], filter=condition, prune=False)
+        found = ps.scan(paths[1], filter=condition, prune=["bitmap"], **options)
+        assert found.to_table()["row"].equals(wanted.to_table()["row"])
+        assert found.explain().rows.pruned_by.get("bitmap", 0) > 0
+
+
+def test_pages_of_two_bitmaps_and_a_range_and_counts_without_a_page(tmp_path: Path) -> None:
+    """Only pages that have a row of the answer are read of the payload."""
+    n = 60_000
+    rng = np.random.default_rng(1)
+    table = pa.table({"a": rng.integers(0, 100, n), "b": rng.integers(0, 100, n), "k": range(n), "v": rng.random(n)})  # fmt: skip
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table, path, row_group_size=n, data_page_size=4_000, use_dictionary=False)
+    ps.index.attach(path, bitmap=["a", "b"], in_place=True)
+    a, b, k = (table[name].to_numpy() for name in "abk")
+    rows = np.flatnonzero((a == 5) & (b == 7) & (k > 10_000))
+    assert len(rows) > 0
+    condition = (ps.col("a") == 5) & (ps.col("b") == 7) & (ps.col("k") > 10_000)
+    scan = ps.scan(path, columns=["v"], filter=condition)
+    assert scan.to_table().equals(table.select(["v"]).take(rows))
+    assert scan.explain(analyze=True).to_dict()["pages"]["read"] <= 2 * len(rows)
+    both = ps.scan(path, columns=[], filter=(ps.col("a") == 5) & (ps.col("b") == 7))
+    assert both.count_rows() == ((a == 5) & (b == 7)).sum()
+    assert both.explain(analyze=True).to_dict()["pages"]["read"] == 0
+
+
+def test_mutated_indexes_change_no_answer(
+    paths: tuple[str, str], table: pa.Table, tmp_path: Path
+) -> None:
+    listed = directory(open_metadata(paths[1]))
+    assert listed is not None
+    (entry,) = [one for one in listed.pointers if one.kind == "bitmap" and one.leaf == ("i64",)]
+    data = Path(paths[1]).read_bytes()
+    rng, at, ignored = random.Random(3), tmp_path / "m.parquet", 0
+    places = [*range(entry.offset, entry.offset + 60)]
+    places += [rng.randrange(entry.offset, entry.offset + entry.length) for _ in range(140)]
+    for place in places:
+        mutated = bytearray(data)
+        mutated[place] ^= 1 << rng.randrange(8)
+        at.write_bytes(mutated)
+        ps.clear_cache()
+        for condition in (ps.col("i64") == 7, ps.col("i64") > 20):
+            scan = ps.scan(at, columns=["row"], filter=condition, prune=["bitmap"])
+            wanted = ps.scan(paths[0], columns=["row"], filter=condition, prune=False)
+            assert scan.to_table().equals(wanted.to_table())
+            ignored += any("ignored" in note for note in scan.explain().notes)
+    assert ignored > 100
+
+
+def test_verify_list_and_detach(paths: tuple[str, str], tmp_path: Path) -> None:
+    assert ps.index.verify(paths[1]).ok
+    assert "bitmap" in {one.kind for one in ps.index.list(paths[1])}
+    to = tmp_path / "c.parquet"
+    ps.index.detach(paths[1], output=to)
+    assert to.read_bytes() == Path(paths[0]).read_bytes()
+
+
+def test_what_gets_no_index(tmp_path: Path) -> None:
+    path, to = str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")
+    pq.write_table(pa.table({"many": range(10_000), "real": [0.5] * 10_000}), path)
+    done = ps.index.attach(path, bitmap=["many"], output=to)
+    assert any("more than 4,096 values" in one for one in done.skipped)
+    with pytest.raises(ps.UnsupportedError, match="'real'"):
+        ps.index.attach(path, bitmap=["real"], output=to, overwrite=True)
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 7, 65_536, 65_537, 200_000])
+def test_every_form_of_a_set(num_rows: int) -> None:
+    rng = np.random.default_rng(num_rows)
+    every = np.arange(num_rows)
+    sets = [every[:0], every, every[num_rows // 3 : num_rows // 2], every[::2], every[rng.random(num_rows) < 0.001]]  # fmt: skip
+    forms = set()
+    for rows in sets:
+        form, data = bitmap_form.set_bytes(rows, num_rows)
+        forms.add(form)
+        found = bitmap_form.set_of(form, memoryview(data), len(rows), num_rows)
+        assert (found.rows() == rows).all()
+        with pytest.raises(InvalidIndexError):
+            bitmap_form.set_of(form, memoryview(data), len(rows) + 1, num_rows)
+    if num_rows > 1000:
+        assert forms == {bitmap_form.BITS, bitmap_form.ROWS, bitmap_form.RUNS}
