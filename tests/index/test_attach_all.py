@@ -82,9 +82,11 @@ def test_a_table(tmp_path: Path) -> None:
     root = str(tmp_path / "t")
     for i in range(3):
         deltalake.write_deltalake(root, pa.table({"id": range(i * 10, i * 10 + 10)}), mode="append")
-    with pytest.raises(ps.UnsupportedError, match="give table="):
+    with pytest.raises(ps.UnsupportedError, match="table=DeltaTable"):
         ps.index.attach_all(root, lookup=["id"])
     table = deltalake.DeltaTable(root)
+    with pytest.raises(TypeError, match="given as table="):
+        ps.index.attach_all(table, lookup=["id"])
     done = ps.index.attach_all(None, table=table, lookup=["id"])
     assert done.ok
     assert len(done.files) == 3

@@ -110,9 +110,9 @@ def _attach(options: argparse.Namespace) -> int:
         "replace": options.replace,
         "progress": interactive(),
     }
-    if _are_several(files):
-        if not options.in_place:
-            raise ValueError("several files go with --in-place: --output is of one")
+    if len(files) > 1 and not options.in_place:
+        raise ValueError("several files go with --in-place: --output is of one")
+    if options.in_place and _are_several(files):
         all_made = attach_all(files if len(files) > 1 else files[0], **indexes)
         if options.json:
             print(json.dumps({"files": [_record(one) for one in all_made.files], "unchanged": all_made.unchanged, "failed": {name: str(error) for name, error in all_made.failed.items()}}))  # fmt: skip

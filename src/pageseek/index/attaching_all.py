@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pageseek.base.errors import PageseekError, UnsupportedError
+from pageseek.base.errors import PageseekError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report, format_size
 from pageseek.dataset.sources import files_of
 from pageseek.index.attached import Attached
 from pageseek.index.attaching import attach
+from pageseek.index.targets import refuse_tables
 
 
 @dataclass(slots=True)
@@ -139,10 +140,10 @@ def attach_all(
         at_once = 1
     else:
         named = files_of(source, storage_options, table=table)
-        if named.table is not None or named.folder is not None:
-            told = named.folder.name if named.folder is not None else "the source"
-            raise UnsupportedError(
-                f"{told}: this is a table, whose files are changed by its own commits: give table=, or read the bare files (table=False)"
+        refuse_tables(named)
+        if named.table is not None:
+            raise TypeError(
+                "attach_all: a table is given as table=, with None or some of its files as the source"
             )
         at_once = min(cores, len(named.files))
         each = max(cores // max(at_once, 1), 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
-from pageseek.dataset.sources import files_of
+from pageseek.dataset.sources import Found, files_of
 from pageseek.index import delta_target as delta
 from pageseek.index import iceberg_target as iceberg
 from pageseek.index.local_target import LocalTarget, Target
@@ -27,12 +27,8 @@ def one_file(
 ) -> Source:
     """The file that the caller names. `table`: as of `scan`. `changed`: the caller changes it, which a table allows by commits only."""
     named = files_of(source, storage_options, table=table)
-    if changed and named.folder is not None:
-        raise UnsupportedError(
-            f"{named.folder.name}: this is a table of {named.folder.kind}, whose files are changed by its own commits: name one of "
-            "them, and commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
-            "or read the bare files (table=False)"
-        )
+    if changed:
+        refuse_tables(named)
     found = named.files
     if len(found) != 1:
         shown = repr(source) if isinstance(source, str | os.PathLike) else "the source"
@@ -45,6 +41,16 @@ def one_file(
             f"{shown[:200]}: {len(found)} files{of}, and this is of one: call it for each of them, or attach_all"
         )
     return found[0]
+
+
+def refuse_tables(named: Found) -> None:
+    """Raise UnsupportedError where a caller who changes files names a table, which allows that by commits only."""
+    if named.folder is not None:
+        raise UnsupportedError(
+            f"{named.folder.name}: this is a table of {named.folder.kind}, whose files are changed by its own commits: name one of "
+            "them, and commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
+            "or read the bare files (table=False)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
