@@ -233,6 +233,36 @@ def test_what_gets_no_index(tmp_path: Path) -> None:
         ps.index.attach(path, lookup="same", output=to, overwrite=True)
 
 
+def test_types_that_the_writer_gave_the_columns(tmp_path: Path) -> None:
+    """The file stores the Arrow type of its writer, which scans give; indexes are of the Parquet type."""
+    numbers = np.arange(3_000)
+    table = pa.table({
+        "d256": pa.array([Decimal(i) / 4 for i in range(3_000)], pa.decimal256(10, 2)),
+        "long": pa.array([Decimal(i) / 4 for i in range(3_000)], pa.decimal256(50, 2)),
+        "duration": pa.array(numbers, pa.duration("us")),
+        "seconds": pa.array(numbers, pa.timestamp("s")),
+        "date64": pa.array([dt.date(2000, 1, 1) + dt.timedelta(i) for i in range(3_000)], pa.date64()),
+        "u32": pa.array(numbers, pa.uint32()),
+        "large": pa.array(map(str, numbers), pa.large_string()),
+        "dictionary": pa.array([str(i % 700) for i in range(3_000)]).dictionary_encode(),
+        "half": pa.array((numbers % 500).astype(np.float16)),
+        "zone": pa.array(numbers * 1000, pa.timestamp("us", "Europe/Berlin")),
+        "small": pa.array(numbers % 100, pa.uint8()),
+    })  # fmt: skip
+    for version in ("1.0", "2.6"):
+        path = str(tmp_path / f"{version}.parquet")
+        pq.write_table(table, path, version=version, row_group_size=1_000)
+        done = ps.index.attach(path, lookup=table.column_names, in_place=True)
+        assert not any("lookup" in one for one in done.skipped)
+        for name in table.column_names:
+            values = ps.read_table(path, columns=[name])[name]
+            for i in (0, 5, 1_234, 2_999):
+                found = ps.scan(path, prune=["lookup"], filter=ps.col(name) == values[i])
+                wanted = ps.scan(path, prune=False, filter=ps.col(name) == values[i])
+                assert found.count_rows() == wanted.count_rows() > 0, (name, version)
+                assert found.explain().rows.pruned_by.get("lookup", 0) > 1_000, (name, version)
+
+
 def test_numbers_of_every_width() -> None:
     rng = np.random.default_rng(5)
     for bits in range(1, 41):

@@ -34,7 +34,7 @@ from pageseek.format.lookup_form import (
     KIND as NAME,
 )
 from pageseek.format.schema import Leaf
-from pageseek.format.value_hashes import can_hash, hashes_of
+from pageseek.format.value_hashes import can_hash, hashed_form, hashes_of
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.embedded_pruner import EmbeddedPruner
@@ -104,7 +104,7 @@ class LookupKind:
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
         """The bytes of the directory and of the blocks; None where the file has no index of the column, or it proves nothing."""
         hashes = _hashes(test)
-        if hashes is None:
+        if hashes is None or not _is_as_built(context.file, test):
             return None
         found: FileLookup | None = context.file.indexes.get(_key(test))
         if found is not None and found.known(hashes) is not None:
@@ -131,8 +131,10 @@ class LookupKind:
         self, context: PruneContext, test: BoundLeaf
     ) -> Generator[Wanted, list[memoryview], Proof | None]:
         hashes = _hashes(test)
-        pointer = None if hashes is None else self._embedded.pointer(context, test.leaf)
-        if hashes is None or pointer is None:
+        if hashes is None or not _is_as_built(context.file, test):
+            return None
+        pointer = self._embedded.pointer(context, test.leaf)
+        if pointer is None:
             return None
         try:
             index = yield from self._index(context, test, pointer)
@@ -184,6 +186,12 @@ class LookupKind:
 
 def _key(test: BoundLeaf) -> tuple[str, int]:
     return NAME, test.leaf.index
+
+
+def _is_as_built(file: FileMetadata, test: BoundLeaf) -> bool:
+    """Whether values of the type that a scan gives the column have the hashes of the type that `attach` gave it."""
+    built = file.schema_tree.parquet_leaf_type(test.leaf).storage
+    return hashed_form(built) == hashed_form(test.leaf_type.storage)
 
 
 _latest: dict[int, tuple[BoundLeaf, npt.NDArray[np.uint64] | None]] = {}  # replaced, not changed
