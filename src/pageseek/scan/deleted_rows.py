@@ -25,6 +25,7 @@ _READERS: dict[type[Any], Callable[[Source, list[Any], Report], rows.RowRanges]]
 _KEPT = (
     deletion_vectors.kept,
     position_deletes.kept,
+    position_deletes.kept_files,
     equality_deletes.kept,
     equality_deletes.kept_values,
 )
