@@ -30,10 +30,12 @@ from pageseek.prune.driver import applicable, run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final, more_than_footers
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
+    BITMAP,
     COLUMN_INDEX,
     DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
+    LOOKUP,
     PAGE_HEADERS,
     REGISTRY,
     STATISTICS,
@@ -46,10 +48,12 @@ from pageseek.prune.row_groups import GroupProof, prune_groups
 from pageseek.prune.value_lists import ValueLists
 
 __all__ = [
+    "BITMAP",
     "COLUMN_INDEX",
     "DATAFUSION_INDEX",
     "DICTIONARY",
     "DISTINCT",
+    "LOOKUP",
     "PAGE_HEADERS",
     "REGISTRY",
     "STATISTICS",

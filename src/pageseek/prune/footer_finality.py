@@ -20,10 +20,12 @@ from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.dictionary import HEADER_BYTES, DictionaryPruner
 from pageseek.prune.pruner_stage import DOUBT
 from pageseek.prune.registry import (
+    BITMAP,
     COLUMN_INDEX,
     DATAFUSION_INDEX,
     DISTINCT,
     LOG,
+    LOOKUP,
     PAGE_HEADERS,
     STATISTICS,
     names,
@@ -31,10 +33,11 @@ from pageseek.prune.registry import (
 
 Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-# mechanisms that by the footer prove nothing of some row groups; lists of values were asked before
+# mechanisms that by the footer prove nothing of some row groups; lists of values were asked before, and files with indexes of
+# rows are opened
 _KNOWN = {
     LOG, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
-    DATAFUSION_INDEX,
+    DATAFUSION_INDEX, LOOKUP, BITMAP,
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Their columns and their writer are the same (schema_group.py). What their footer
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,17 @@ import numpy.typing as npt
 
 from pageseek._core import rows
 from pageseek.base.report import ChunkReport, LeafReport, Report
+from pageseek.format.embedded import KEY
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import (
+    BITMAP,
     DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
+    LOOKUP,
     STATISTICS,
     final,
     more_than_footers,
@@ -32,6 +36,7 @@ from pageseek.scan.distinct_lists import DistinctLists
 from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 
+_of_rows = re.compile(rb'"kind"\s*:\s*"(?:lookup|bitmap)"')
 LISTS: dict[str, type[ColumnLists]] = {DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists}
 MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # columns of `HomogeneousFiles.pruned`: the bytes of a file; for each mechanism whether it ruled out the last of the file, the
@@ -97,7 +102,17 @@ class HomogeneousFiles:
                     self._exact[test] = answer.exact
             if answers:
                 self._prune(mechanism, use, proofs)
+        if use & {LOOKUP, BITMAP}:
+            asked |= self._with_rows(table.has(KEY) & self._open_files())
         self.alone |= asked & self._open_files()
+
+    def _with_rows(self, files: Flags) -> Flags:
+        """Those of some files whose footers list an index of rows."""
+        found = np.zeros(len(files), np.bool_)
+        for k in np.flatnonzero(files).tolist():
+            value = self.table.value(k, KEY)
+            found[k] = value is not None and _of_rows.search(value) is not None
+        return found
 
     def _prune(
         self, mechanism: str, use: frozenset[str], proofs: dict[int, tuple[bytes, bytes]] | None
