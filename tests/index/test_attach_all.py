@@ -46,7 +46,7 @@ def test_all_files(folder: Path, form: str, threads: int | None) -> None:
     before = {file: file.read_bytes() for file in files}
     again = ps.index.attach_all(source, lookup=["id"], distinct=["s"], threads=threads)
     assert not again.files
-    assert sorted(again.unchanged) == sorted(map(str, files))
+    assert [one.path for one in again.unchanged] == [str(file) for file in files]
     assert {file: file.read_bytes() for file in files} == before
     assert ps.scan(folder, filter=ps.col("id") == 321).count_rows() == 1
 
@@ -63,6 +63,15 @@ def test_files_that_fail_stay_and_the_others_go_on(folder: Path) -> None:
     assert f"failed: {broken}" in str(done)
     assert "other.parquet" not in str(done)
     assert broken.read_bytes() == b"PAR1 nothing PAR1"
+
+
+def test_why_files_get_nothing(tmp_path: Path) -> None:
+    for i in range(2):
+        pq.write_table(pa.table({"id": range(9_000)}), tmp_path / f"{i}.parquet")
+    done = ps.index.attach_all(tmp_path, bitmap=["id"], page_index=False)
+    assert not done.files
+    assert len(done.unchanged) == 2
+    assert "not: bitmap index of 'id': more than 4,096 values (2 files)" in str(done)
 
 
 def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 import pageseek as ps
 from pageseek.format import bitmap_form
 from pageseek.format.embedded import InvalidIndexError, directory
+from pageseek.index import bitmap_builder
 from support.opened import open_metadata
 
 N, GROUP = 20_000, 6_000
@@ -159,13 +160,20 @@ def test_verify_list_and_detach(paths: tuple[str, str], tmp_path: Path) -> None:
     assert to.read_bytes() == Path(paths[0]).read_bytes()
 
 
-def test_what_gets_no_index(tmp_path: Path) -> None:
+def test_what_gets_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, to = str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")
     pq.write_table(pa.table({"many": range(10_000), "real": [0.5] * 10_000}), path)
     done = ps.index.attach(path, bitmap=["many"], output=to)
     assert any("more than 4,096 values" in one for one in done.skipped)
     with pytest.raises(ps.UnsupportedError, match="'real'"):
         ps.index.attach(path, bitmap=["real"], output=to, overwrite=True)
+    pq.write_table(pa.table({"many": range(9_000)}), path, row_group_size=3_000)
+    done = ps.index.attach(path, bitmap=["many"], output=to, overwrite=True)
+    assert any("more than 4,096 values" in one for one in done.skipped)
+    pq.write_table(pa.table({"few": [1, 2] * 50}), path, row_group_size=10)
+    monkeypatch.setattr(bitmap_builder, "MAX_DIRECTORY_BYTES", 400)
+    done = ps.index.attach(path, bitmap=["few"], output=to, overwrite=True)
+    assert any("its directory would have more than 400 B" in one for one in done.skipped)
 
 
 @pytest.mark.parametrize("num_rows", [0, 1, 7, 65_536, 65_537, 200_000])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.format.bitmap_form import BitmapDirectory
+from pageseek.format.lookup_form import LookupDirectory, num_blocks
 
 FILES, ROWS = 12, 4_000
 
@@ -59,3 +62,76 @@ def test_pages_of_other_rows_are_not_read(folder: Path) -> None:
     report = ps.scan(path, filter=ps.col("key") == key, prune=["lookup"]).explain(analyze=True)
     assert report.to_dict()["pages"]["read"] <= 3 * 2 * len(rows)
     assert report.rows.pruned_by["lookup"] >= ROWS - len(rows) - 3
+
+
+def test_many_files_of_one_page_are_opened_for_their_indexes(tmp_path: Path) -> None:
+    """By their footers alone no mechanism could add anything: those that list an index of rows are asked all the same."""
+    n, files = 500, 30
+    for i in range(files):
+        path = tmp_path / f"{i}.parquet"
+        keys = np.random.default_rng(i).permutation(n)
+        rows = pa.table({"key": keys * 2, "wide": [f"{k:0200}" for k in keys]})
+        pq.write_table(rows, path, use_dictionary=False, write_statistics=True, compression="none")
+        if i % 2:
+            ps.index.attach(path, bitmap=["key"], page_index=False, in_place=True)
+            assert ps.index.attach(path, lookup=["key"], page_index=False, in_place=True).added
+    scan = ps.scan(str(tmp_path), filter=ps.col("key") == 501)
+    report = scan.explain()
+    assert report.rows.pruned_by.get("lookup", 0) + report.rows.pruned_by.get("bitmap", 0) > 10 * n
+    assert scan.to_table().num_rows == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_row_groups_share_what_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    n = 40_000
+    keys = np.random.default_rng(9).permutation(n)
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"key": keys, "state": keys % 7, "wide": [f"{k:0300}" for k in keys]}),
+        path,
+        compression="none",
+        use_dictionary=False,
+        row_group_size=n // 20,
+    )
+    ps.index.attach(path, lookup=["key"], bitmap=["state"], in_place=True)
+    made: list[str] = []
+    for form, name in (
+        (LookupDirectory, "__init__"),
+        (LookupDirectory, "entries"),
+        (BitmapDirectory, "__init__"),
+    ):
+        plain = getattr(form, name)
+
+        def counted(*given: Any, plain: Any = plain, of: str = f"{form.__name__}.{name}") -> Any:
+            made.append(of)
+            return plain(*given)
+
+        monkeypatch.setattr(form, name, counted)
+    ps.clear_cache()
+    wanted = [*range(0, n, 8_000)]
+    scan = ps.scan(path, threads=threads, prune=["lookup", "bitmap"])
+    found = scan.filter(ps.col("key").isin(wanted) & (ps.col("state") == 3)).to_table()
+    assert found.num_rows == sum(key % 7 == 3 for key in wanted)
+    assert made.count("LookupDirectory.__init__") == made.count("BitmapDirectory.__init__") == 1
+    assert made.count("LookupDirectory.entries") <= num_blocks(n)
+
+
+def test_many_values_with_rows_in_most_pages_are_not_looked_up(tmp_path: Path) -> None:
+    n, path = 60_000, tmp_path / "a.parquet"
+    keys = np.random.default_rng(9).integers(0, 6_000, n) * 2
+    wide = [f"{i:0300}" for i in range(n)]
+    pq.write_table(pa.table({"key": keys, "wide": wide}), path, data_page_size=20_000, compression="none")  # fmt: skip
+    ps.index.attach(path, lookup=["key"], in_place=True)
+    for values, used in (
+        ([0, 2], True),
+        ([*range(0, 1_400, 2)], False),
+        ([*range(9_001, 9_141, 2)], True),
+    ):
+        ps.clear_cache()
+        scan = ps.scan(path, filter=ps.col("key").isin(values), prune=["column_index", "lookup"])
+        assert scan.to_table()["wide"].to_pylist() == [
+            wide[i] for i in np.flatnonzero(np.isin(keys, values))
+        ]
+        assert ("lookup" in scan.explain().rows.pruned_by) == used

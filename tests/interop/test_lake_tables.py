@@ -146,6 +146,8 @@ def test_delta_versions_by_times_of_commits(tmp_path: Path) -> None:
 
     touch([100, 300, 200, 400, 350, 500])
     assert [rows_at(one) for one in (100, 250, 300, 399, 400, 450, 500)] == [1, 1, 3, 3, 5, 5, 6]
+    touch([100, 500, 200, 300, 400, 450])
+    assert [rows_at(one) for one in (100, 250, 450, 500)] == [1, 1, 1, 6]
     for i in range(3, 6):  # from here on the commits have times of their own
         path = log / f"{i:020}.json"
         lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -566,3 +566,10 @@ def test_errors_of_the_package_share_a_base() -> None:
     ):
         assert issubclass(kind, ps.PageseekError)
         assert pickle.loads(pickle.dumps(kind("text"))).args == ("text",)
+
+
+def test_parameters_without_values_are_an_error_that_names_them(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "a.parquet", write_page_index=True)
+    scan = ps.scan(tmp_path / "a.parquet", filter=ps.col("a") == ps.param("k"))
+    with pytest.raises(ps.PredicateError, match=r"param\('k'\) has no value"):
+        scan.to_table()

@@ -11,7 +11,7 @@ from typing import Any
 from pageseek.base.progress import interactive
 from pageseek.cli import text
 from pageseek.cli.scan import add_table, names
-from pageseek.index import Attached, attach, attach_all, detach, verify
+from pageseek.index import Attached, AttachedFiles, attach, attach_all, detach, verify
 from pageseek.index import list as list_indexes
 
 # arguments of the functions as errors name them, and the same options of the command
@@ -113,12 +113,9 @@ def _attach(options: argparse.Namespace) -> int:
     if len(files) > 1 and not options.in_place:
         raise ValueError("several files go with --in-place: --output is of one")
     if options.in_place and _are_several(files):
-        all_made = attach_all(files if len(files) > 1 else files[0], **indexes)
-        if options.json:
-            print(json.dumps({"files": [_record(one) for one in all_made.files], "unchanged": all_made.unchanged, "failed": {name: str(error) for name, error in all_made.failed.items()}}))  # fmt: skip
-        else:
-            print(all_made)
-        return 0 if all_made.ok else 1
+        return _said_of_all(
+            attach_all(files if len(files) > 1 else files[0], **indexes), options.json
+        )
     made = attach(
         files[0],
         output=options.output,
@@ -147,6 +144,18 @@ def _said(made: Attached, as_json: bool) -> int:
         return 0
     print(json.dumps(_record(made)))
     return 0
+
+
+def _said_of_all(made: AttachedFiles, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({
+            "files": [_record(one) for one in made.files],
+            "unchanged": [_record(one) for one in made.unchanged],
+            "failed": {name: in_options(str(error)) for name, error in made.failed.items()},
+        }))  # fmt: skip
+    else:
+        print(in_options(str(made)))
+    return 0 if made.ok else 1
 
 
 def _are_several(files: list[str]) -> bool:

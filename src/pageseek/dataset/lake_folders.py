@@ -110,7 +110,8 @@ class _Log:
         if self._files is None:
             return {name: os.stat(path).st_mtime for name, path in self.paths.items()}
         found = self._files.modified(self._at, self._retry_policy)
-        return {self._name(path): time for path, time in found.items()}
+        times = {self._name(path): time for path, time in found.items()}
+        return {name: time for name, time in times.items() if name in self.paths}
 
 
 def _bring_log(log: _Log, to: str, version: int | None) -> None:

@@ -24,6 +24,7 @@ SET = np.dtype([("bytes", "<u4"), ("rows", "<u4"), ("form", "<u4"), ("checksum",
 BITS, ROWS, RUNS = 0, 1, 2
 CHUNK = 1 << 16  # rows of a list are numbered within so many
 MAX_VALUES = 4_096
+MAX_DIRECTORY_BYTES = 64 << 20
 I64 = npt.NDArray[np.int64]
 
 

@@ -253,14 +253,17 @@ class FileMetadata(AttachedFile):
 
     def offset_index(self, row_group: int, leaf: Leaf | str) -> OffsetIndex | None:
         """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex). IndexError: no such chunk."""
-        if not 0 <= row_group < self.num_row_groups:
-            raise IndexError(
-                f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
-            )
+        self._check_row_group(row_group)
         leaf = self._resolve(leaf)
         if (row_group, leaf.index) not in self.offset_indexes:
             self.read_page_indexes(row_group, [leaf], [], Options())
         return self.offset_indexes[row_group, leaf.index]
+
+    def _check_row_group(self, row_group: int) -> None:
+        if not 0 <= row_group < self.num_row_groups:
+            raise IndexError(
+                f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
+            )
 
     def read_page_indexes(
         self, row_group: int, leaves: Sequence[Leaf], bounded: Sequence[Leaf], options: Options
@@ -284,10 +287,7 @@ class FileMetadata(AttachedFile):
     def column_index(self, row_group: int, leaf: Leaf | str) -> ColumnIndex | None:
         """Bounds and null counts of the pages of a chunk, or None (parquet.thrift, ColumnIndex). IndexError: no such chunk."""
         leaf, options = self._resolve(leaf), Options()
-        if (row_group, leaf.index, options) in self.column_indexes:
-            return self.column_indexes[row_group, leaf.index, options]
-        self.offset_index(row_group, leaf)
-        report = Report()
-        at = self.index_range("column", row_group, leaf)
-        data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
-        return self.load_column_index(row_group, leaf, options, data, report)
+        if (row_group, leaf.index, options) not in self.column_indexes:
+            self._check_row_group(row_group)
+            self.read_page_indexes(row_group, [leaf], [leaf], options)
+        return self.column_indexes[row_group, leaf.index, options]

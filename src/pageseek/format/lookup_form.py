@@ -7,6 +7,7 @@ beside it, and a row. A value is looked up by one block.
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,11 @@ from pageseek.base.records import dataclass
 from pageseek.format.embedded import InvalidIndexError
 
 KIND, VERSION = "lookup", 1
-SLOT_BITS = 11
-SLOTS = 1 << SLOT_BITS  # of a block
+SLOTS = 2_048  # of a block, a power of two
 ENTRIES = SLOTS  # of a block, if its column has no nulls and hashes spread evenly
-MAX_BLOCK_BYTES = 1 << 20  # a value with very many rows makes its block that large
-HEAD = struct.Struct(
-    "<QQIIQQ"
-)  # entries, rows, blocks, bits of a row, checksums of the directory and of this
+MAX_ENTRIES = 1 << 19  # of a block: a value with very many rows makes it large
+# entries, rows, blocks, bits of a row, checksums of the directory and of this
+HEAD = struct.Struct("<QQIIQQ")
 BLOCK = np.dtype([("end", "<u8"), ("entries", "<u4"), ("checksum", "<u4")])
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -100,9 +99,9 @@ def block_bytes(hashes: U64, rows: I64, row_bits: int) -> bytes:
     return ends.tobytes() + marks.tobytes() + packed(rows, row_bits).tobytes()
 
 
-def block_size(n: int, row_bits: int) -> int:
-    """The bytes of a block of n entries."""
-    return -(-(n + SLOTS) // 8) + n + -(-n * row_bits // 8)
+def block_size(n: Any, row_bits: int) -> Any:
+    """The bytes of a block of n entries, or of several."""
+    return (n + SLOTS + 7) // 8 + n + (n * row_bits + 7) // 8
 
 
 def entries_of(data: memoryview, n: int, row_bits: int) -> Entries:
@@ -126,8 +125,8 @@ class LookupDirectory:
 
     Attributes
     ----------
-    num_entries, num_rows, row_bits : int
-        Values that are not null, rows of the file, bits of a row's number.
+    num_rows : int
+        The rows of the file.
     """
 
     def __init__(self, data: memoryview, num_rows: int, length: int) -> None:
@@ -136,22 +135,24 @@ class LookupDirectory:
         if data.nbytes < size or length < size:
             raise InvalidIndexError("its directory is cut short")
         head, listed = data[: HEAD.size], data[HEAD.size : size]
-        self.num_entries, self.num_rows, blocks, self.row_bits, of_listed, of_head = HEAD.unpack(
-            head
-        )
+        n, self.num_rows, blocks, self._row_bits, of_listed, of_head = HEAD.unpack(head)
         if xxh64(head[:-8]) != of_head or xxh64(listed) != of_listed:
             raise InvalidIndexError("the checksum of its directory differs")
         if self.num_rows != num_rows or blocks != num_blocks(num_rows):
             raise InvalidIndexError(f"it is of {self.num_rows} rows, the file has {num_rows}")
-        if self.row_bits != row_bits_of(num_rows):
-            raise InvalidIndexError(f"{self.row_bits} bits for a row of {num_rows}")
+        if self._row_bits != row_bits_of(num_rows):
+            raise InvalidIndexError(f"{self._row_bits} bits for a row of {num_rows}")
         table = np.frombuffer(listed, BLOCK)
         self._ends = table["end"].astype(np.int64)
         self._entries, self._checksums = table["entries"], table["checksum"]
         starts = np.concatenate([[0], self._ends[:-1]])
-        n = self._entries.astype(np.int64)
-        sizes = (n + SLOTS + 7) // 8 + n + (n * self.row_bits + 7) // 8
-        if (self._ends - starts != sizes).any() or self._ends[-1] + size != length:
+        counts = self._entries.astype(np.int64)
+        sizes = block_size(counts, self._row_bits)
+        if (
+            (self._ends - starts != sizes).any()
+            or self._ends[-1] + size != length
+            or counts.sum() != n
+        ):
             raise InvalidIndexError("its blocks do not lie one behind the other")
         self._starts, self._size = starts + size, size
 
@@ -173,7 +174,7 @@ class LookupDirectory:
         """The entries of a block, whose bytes are checked."""
         if xxh64(data) & 0xFFFFFFFF != int(self._checksums[block]):
             raise InvalidIndexError(f"the checksum of its block {block} differs")
-        return entries_of(data, int(self._entries[block]), self.row_bits)
+        return entries_of(data, int(self._entries[block]), self._row_bits)
 
 
 def row_bits_of(num_rows: int) -> int:

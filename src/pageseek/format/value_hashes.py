@@ -7,11 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core.bloom import hashes, pieces
-from pageseek.format.types import K_LARGE_BYTES
+from pageseek.format.types import BYTE_ARRAY, K_LARGE_BYTES
 
 DIGITS = 38  # of a decimal of 16 bytes
 # the form (ps_leaf_spec) of BYTE_ARRAY with offsets of 8 bytes
-_TEXT = (6, 0, K_LARGE_BYTES, 0, 0, 0, 0)
+_TEXT = (BYTE_ARRAY, 0, K_LARGE_BYTES, 0, 0, 0, 0)
 
 
 def can_hash(kind: pa.DataType) -> bool:

@@ -43,9 +43,9 @@ from pageseek.prune.kind import (
 from pageseek.prune.registry import register, unregister
 
 if TYPE_CHECKING:
-    from pageseek.index.attached import Attached
+    from pageseek.index.attached import Attached, AttachedFiles
     from pageseek.index.attaching import attach
-    from pageseek.index.attaching_all import AttachedFiles, attach_all
+    from pageseek.index.attaching_all import attach_all
     from pageseek.index.detaching import Entry, detach
     from pageseek.index.detaching import listed as list
     from pageseek.index.findings import Finding, Verified
@@ -75,7 +75,7 @@ __all__ = [
 
 _LATE = {
     "Attached": ("attached", "Attached"), "attach": ("attaching", "attach"),
-    "AttachedFiles": ("attaching_all", "AttachedFiles"), "attach_all": ("attaching_all", "attach_all"),
+    "AttachedFiles": ("attached", "AttachedFiles"), "attach_all": ("attaching_all", "attach_all"),
     "Entry": ("detaching", "Entry"), "detach": ("detaching", "detach"), "list": ("detaching", "listed"),
     "Finding": ("findings", "Finding"), "Verified": ("findings", "Verified"),
     "verify": ("verification", "verify"),

@@ -1,10 +1,13 @@
-"""What `attach` and `detach` have done to a file."""
+"""What `attach` and `detach` have done to a file, or to many."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from pageseek.base.report import format_size
+
+SHOWN = 5  # reasons, and failures, of many files
 
 
 @dataclass(slots=True)
@@ -34,4 +37,62 @@ class Attached:
             for (kind, column), n in self.added.items()
         ]
         lines += [f"  not: {why}" for why in self.skipped]
+        return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class AttachedFiles:
+    """What was done to many files.
+
+    Attributes
+    ----------
+    files : list of Attached
+        Those that have got indexes, in the order of the source.
+    unchanged : list of Attached
+        Those that have got nothing, since they had all of the indexes, or cannot have them (`skipped`).
+    failed : dict of str to Exception
+        The errors of the others, by the names of their files, which are as they were.
+    seconds : float
+        The time that it took.
+    """
+
+    files: list[Attached] = field(default_factory=list)
+    unchanged: list[Attached] = field(default_factory=list)
+    failed: dict[str, Exception] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether no file has failed."""
+        return not self.failed
+
+    def __str__(self) -> str:
+        before = sum(one.bytes_before for one in self.files)
+        more = sum(one.bytes_after - one.bytes_before for one in self.files)
+        total = len(self.files) + len(self.unchanged) + len(self.failed)
+        sizes = f"{format_size(before)} and {format_size(max(more, 0))} more"
+        lines = [f"{len(self.files):,} of {total:,} files: {sizes}, in {self.seconds:.1f} s"]
+        if self.unchanged:
+            lines.append(
+                f"  {len(self.unchanged):,} stay as they are: they have these indexes, or cannot have them"
+            )
+        counts: dict[tuple[str, str], list[int]] = {}
+        for one in self.files:
+            for key, chunks in one.added.items():
+                found = counts.setdefault(key, [0, 0])
+                found[0], found[1] = found[0] + 1, found[1] + chunks
+        width = max([len(column) for _, column in counts], default=0)
+        lines += [
+            f"  {kind:<10}  {column:<{width}}  {chunks:,} chunk{'s' * (chunks != 1)} in {n:,} file{'s' * (n != 1)}"
+            for (kind, column), (n, chunks) in counts.items()
+        ]
+        skipped = Counter(why for one in (*self.files, *self.unchanged) for why in one.skipped)
+        lines += [
+            f"  not: {why} ({n:,} file{'s' * (n != 1)})" for why, n in skipped.most_common(SHOWN)
+        ]
+        for name, error in list(self.failed.items())[:SHOWN]:
+            said = str(error)
+            lines.append(f"  failed: {said if name in said else f'{name}: {said}'}")
+        if len(self.failed) > SHOWN:
+            lines.append(f"  and {len(self.failed) - SHOWN:,} more have failed")
         return "\n".join(lines)

@@ -33,6 +33,17 @@ def type_of(leaf: Leaf) -> pa.DataType:
     return found.arrow
 
 
+def stored(page: Page, kind: pa.DataType) -> pa.Array:
+    """The values of a page with the bytes of the file. `kind`: as of `type_of`."""
+    values = page.values
+    assert values is not None
+    buffers = [values.validity, values.offsets, values.data]
+    if values.offsets is None:
+        del buffers[1]
+    held = [None if part is None else pa.py_buffer(part) for part in buffers]
+    return pa.Array.from_buffers(kind, values.n, held)
+
+
 class GroupValues(NamedTuple):
     """The distinct values of one row group; `values` is None where there are too many."""
 
@@ -87,14 +98,7 @@ class DistinctBuilder:
         self._nulls |= page.nulls > 0
         if self._values is None or not values.n:
             return
-        buffers = [values.validity, values.offsets, values.data]
-        if values.offsets is None:
-            del buffers[1]
-        array = pa.Array.from_buffers(
-            self._type,
-            values.n,
-            [None if part is None else pa.py_buffer(part) for part in buffers],
-        )
+        array = stored(page, self._type)
         # a look takes memory for each of its values: a large page is cut
         pieces = max(-(-values.n // BATCH), -(-values.nbytes // HELD))
         step = -(-values.n // pieces)
@@ -245,12 +249,7 @@ class FileValues:
                 for row in has:
                     member = np.unpackbits(row, count=n, bitorder="little")
                     row[:] = np.packbits(member[order], bitorder="little")
-        if pa.types.is_binary(kind):
-            ends = np.frombuffer(every.buffers()[1], np.int32, n + 1, 4 * every.offset)
-            data = bytes(memoryview(every.buffers()[2])[ends[0] : ends[-1]]) if n else b""
-            return Distinct(n, 0, data, (ends - ends[0]).astype(np.uint32), self._flags, has)
-        width, data = _plain(every, kind)
-        return Distinct(n, width, data, None, self._flags, has)
+        return listed(every, self._flags, has)
 
 
 class ListBuilder:
@@ -291,6 +290,17 @@ def _plain(values: pa.Array, kind: pa.DataType) -> tuple[int, bytes]:
     start = values.offset * width
     data = memoryview(values.buffers()[1])[start : start + len(values) * width]
     return width, bytes(data)
+
+
+def listed(every: pa.Array, flags: _Bits, has: _Bits | None) -> Distinct:
+    """The list of values that have the bytes of the file. `flags`, `has`: as of Distinct."""
+    n, kind = len(every), every.type
+    if pa.types.is_binary(kind):
+        ends = np.frombuffer(every.buffers()[1], np.int32, n + 1, 4 * every.offset)
+        data = bytes(memoryview(every.buffers()[2])[ends[0] : ends[-1]]) if n else b""
+        return Distinct(n, 0, data, (ends - ends[0]).astype(np.uint32), flags, has)
+    width, data = _plain(every, kind)
+    return Distinct(n, width, data, None, flags, has)
 
 
 def values_of(found: Distinct, leaf: Leaf) -> pa.Array:

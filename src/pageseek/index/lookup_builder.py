@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import IO, NamedTuple
 
@@ -15,11 +16,12 @@ import pyarrow.compute as pc
 from pageseek._core.bloom import xxh64
 from pageseek.base.report import format_size
 from pageseek.format.lookup_form import (
-    ENTRIES,
-    MAX_BLOCK_BYTES,
+    MAX_ENTRIES,
     U64,
     block_bytes,
     block_of,
+    block_size,
+    directory_bytes,
     directory_of,
     num_blocks,
     row_bits_of,
@@ -49,6 +51,7 @@ class LookupBuilder:
         self._num_rows = int(self._first_rows[-1])
         self._blocks = num_blocks(self._num_rows)
         self._parts = -(-self._blocks // PART_BLOCKS)
+        self._entries = np.zeros(self._blocks, np.int64)  # of each block
         self._segments: list[_Segment] = []
         self._file: IO[bytes] | None = None
         self._written = self.nbytes = 0
@@ -75,9 +78,13 @@ class LookupBuilder:
         return block_of(hashes, self._blocks) // PART_BLOCKS
 
     def add(self, row_group: int, part: npt.NDArray[np.void]) -> None:
-        """Take the entries of a row group."""
+        """Take the entries of a row group. NotBuiltError: a value has very many rows."""
+        blocks = block_of(part["hash"], self._blocks)
+        self._entries += np.bincount(blocks, minlength=self._blocks)
+        if self._entries.max() > MAX_ENTRIES:
+            raise NotBuiltError("some values have very many rows, which no lookup finds one by one")
         part["row"] += np.uint64(self._first_rows[row_group])
-        counts = np.bincount(self._part_of(part["hash"]), minlength=self._parts)
+        counts = np.bincount(blocks // PART_BLOCKS, minlength=self._parts)
         starts = np.concatenate([[0], np.cumsum(counts)])
         self._segments.append(_Segment(part, 0, starts))
         self.nbytes += part.nbytes
@@ -97,38 +104,30 @@ class LookupBuilder:
         self.nbytes = 0
 
     def finish(self) -> bytes:
-        """The body of the index. NotBuiltError: a value has too many rows, or there are too many rows."""
+        """The body of the index. NotBuiltError: there are too many rows."""
+        row_bits = row_bits_of(self._num_rows)
+        size = directory_bytes(self._num_rows) + int(block_size(self._entries, row_bits).sum())
+        if size > MAX_BODY_BYTES:
+            raise NotBuiltError(f"it would have {format_size(size)}")
         blocks: list[tuple[int, int, int]] = []
         made: list[bytes] = []
-        size = total = 0
-        row_bits = row_bits_of(self._num_rows)
-        for hashes, rows in self._each_block():
-            if len(hashes) > ENTRIES and 2 * len(hashes) > MAX_BLOCK_BYTES:
-                raise NotBuiltError(
-                    "some values have very many rows, which no lookup finds one by one"
-                )
-            data = block_bytes(hashes, rows, row_bits)
-            blocks.append((len(data), len(hashes), xxh64(data) & 0xFFFFFFFF))
-            made.append(data)
-            size, total = size + len(data), total + len(hashes)
-            if size > MAX_BODY_BYTES:
-                raise NotBuiltError(f"it would have more than {format_size(MAX_BODY_BYTES)}")
-        if self._file is not None:
-            self._file.close()
+        with self._file or nullcontext():
+            for hashes, rows in self._each_block():
+                data = block_bytes(hashes, rows, row_bits)
+                blocks.append((len(data), len(hashes), xxh64(data) & 0xFFFFFFFF))
+                made.append(data)
+        total = int(self._entries.sum())
         return b"".join([directory_of(blocks, total, self._num_rows), *made])
 
     def _each_block(self) -> Iterator[tuple[U64, npt.NDArray[np.int64]]]:
         """The hashes and rows of each block."""
         for part in range(self._parts):
             entries = np.concatenate([np.empty(0, ENTRY), *self._of_part(part)])
-            hashes, rows = entries["hash"], entries["row"].astype(np.int64)
-            blocks = block_of(hashes, self._blocks)
-            order = np.argsort(blocks, kind="stable")
-            hashes, rows = hashes[order], rows[order]
+            order = np.argsort(block_of(entries["hash"], self._blocks), kind="stable")
+            hashes, rows = entries["hash"][order], entries["row"][order].astype(np.int64)
             first = part * PART_BLOCKS
-            last = min(first + PART_BLOCKS, self._blocks)
-            ends = np.searchsorted(blocks[order], np.arange(first, last + 1)).tolist()
-            for start, stop in pairwise(ends):
+            counts = self._entries[first : first + PART_BLOCKS]
+            for start, stop in pairwise([0, *np.cumsum(counts).tolist()]):
                 yield hashes[start:stop], rows[start:stop]
 
     def _of_part(self, part: int) -> Iterator[npt.NDArray[np.void]]:

@@ -48,7 +48,11 @@ class Payloads:
         if isinstance(part, NotBuiltError):
             self._give_up(key, str(part))
             return
-        builder.add(row_group, part)
+        try:
+            builder.add(row_group, part)
+        except NotBuiltError as error:
+            self._give_up(key, str(error))
+            return
         self._sizes[key] = getattr(builder, "nbytes", 0)
         if sum(self._sizes.values()) > LISTED:
             why = (

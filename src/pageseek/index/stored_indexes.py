@@ -122,7 +122,10 @@ class StoredIndexes:
         if isinstance(made, NotBuiltError):
             self._rebuilt[key] = None
         elif builder is not None:
-            builder.add(row_group, made)
+            try:
+                builder.add(row_group, made)
+            except NotBuiltError:
+                self._rebuilt[key] = None
         return []
 
     def finish(self) -> None:

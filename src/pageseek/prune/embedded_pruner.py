@@ -97,7 +97,7 @@ class EmbeddedPruner:
                 return bytes(payload)
             return self._load(IndexedColumn(leaf, leaf_type, file.group_rows), payload)
         except Exception as error:  # noqa: BLE001 (a payload may make `load` raise anything)
-            file.ignore_index(None, leaf, self._ignored(file, leaf, error), context.report)
+            file.ignore_index(None, leaf, self.ignored(file, leaf, error), context.report)
             return None
 
     def pointer(self, context: PruneContext, leaf: Leaf) -> Pointer | None:
@@ -116,12 +116,13 @@ class EmbeddedPruner:
                 text = f"{file.name}: embedded indexes ignored: {error}"
                 file.ignore_index(None, leaf, text, report)
             if why is not None:
-                file.ignore_index(None, leaf, self._ignored(file, leaf, why), report)
+                file.ignore_index(None, leaf, self.ignored(file, leaf, why), report)
             known[key] = made
         found: Pointer | None = known[key]
         if found is None:
             file.note_ignored_indexes(None, leaf, report)
         return found
 
-    def _ignored(self, file: FileMetadata, leaf: Leaf, why: object) -> str:
+    def ignored(self, file: FileMetadata, leaf: Leaf, why: object) -> str:
+        """The note on an index that is not used."""
         return f"{file.name}: {leaf.name!r}: {self.title} ignored: {why}"

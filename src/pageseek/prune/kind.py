@@ -31,7 +31,7 @@ __all__ = [
 
 
 class NotBuiltError(Exception):
-    """A column gets no index: raised by `Builder.finish`. `attach` passes on the message, which says why."""
+    """A column gets no index: raised by a builder. `attach` passes on the message, which says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,9 @@ class Builder(Protocol):
         ...
 
     def add(self, row_group: int, part: Any) -> None:
-        """Add the result of `collect` for a row group. Row groups come in the order of the file, in one thread."""
+        """Add the result of `collect` for a row group. Row groups come in the order of the file, in one thread. NotBuiltError: the
+        column gets no index.
+        """
         ...
 
     def finish(self) -> bytes:

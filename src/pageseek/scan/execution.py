@@ -111,18 +111,22 @@ class Execution:
 
     def table(self) -> pa.Table:
         """The rows as a table. Few reads answer a lookup in local files, if they can."""
-        request = self.request
-        if request.filter is not None and not (self.progress or self.sources.far):
-            from pageseek.scan.table_points import points_of  # late: pageseek is imported quickly
+        found = self._looked_up()
+        return self.scanned() if found is None else found
 
-            points = points_of(self.sources, request)
-            found = None
-            if points is not None and not parameters_of(request.filter):
-                with suppress(OSError, PageseekError):  # raised again, with the place
-                    found = points.table({})
-            if found is not None:
-                return found
-        return self.scanned()
+    def _looked_up(self) -> pa.Table | None:
+        """What few reads answer; None where every step of a scan is needed, also to name an error and its place."""
+        condition = self.request.filter
+        if condition is None or self.progress or self.sources.far or parameters_of(condition):
+            return None
+        from pageseek.scan.table_points import points_of  # late: pageseek is imported quickly
+
+        points = points_of(self.sources, self.request)
+        if points is None:
+            return None
+        with suppress(OSError, PageseekError):
+            return points.table({})
+        return None
 
     def scanned(self, counted: Report | None = None) -> pa.Table:
         """The rows as a table, by the steps that every scan takes. `counted`: of another scan, which needs this one; it counts

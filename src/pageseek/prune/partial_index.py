@@ -1,0 +1,154 @@
+"""Embedded indexes of which a scan reads parts: their beginning once for a file, then what each test needs (docs/format.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from pageseek.base.errors import CoreError
+from pageseek.base.records import dataclass
+from pageseek.format.embedded import (
+    MAGIC,
+    PAYLOAD_HEAD_BYTES,
+    InvalidIndexError,
+    Pointer,
+    fingerprint,
+)
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.io.range_requests import Wanted, together
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.embedded_pruner import EmbeddedPruner
+from pageseek.prune.protocol import Price, Proof, PruneContext
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of an index. `offset`, `length`: where it lies in the file. `start`: its first bytes."""
+
+    offset: int
+    length: int
+    start: memoryview
+
+
+class PartialIndexKind:
+    """What kinds of such indexes share. Bytes that are read are checked by the kind: a checksum of the whole body cannot be."""
+
+    name: str
+    version: int
+    title: str
+    cheap = True
+    whole = coarse = False
+    largest = 1 << 30  # bytes of a payload that `verify` holds
+
+    def __init__(self) -> None:
+        self._embedded = EmbeddedPruner(self.name, self.version, self.title, None)
+
+    # -- of the kind ------------------------------------------------------------------------------
+
+    def takes(self, file: FileMetadata, test: BoundLeaf) -> bool:
+        """Whether the index may prove something of a test."""
+        raise NotImplementedError
+
+    def first_bytes(self, file: FileMetadata) -> int:
+        """How many bytes of the body are read first."""
+        raise NotImplementedError
+
+    def cost(self, context: PruneContext, test: BoundLeaf, index: Any) -> int:
+        """About the bytes that a test needs of an index, None as long as it is not in memory."""
+        raise NotImplementedError
+
+    def begin(
+        self, file: FileMetadata, test: BoundLeaf, body: Body
+    ) -> Generator[Wanted, list[memoryview], tuple[Any, int]]:
+        """The index as it is kept with the file, and about its bytes in memory. InvalidIndexError: it is none."""
+        raise NotImplementedError
+
+    def proof(
+        self, context: PruneContext, test: BoundLeaf, index: Any
+    ) -> Generator[Wanted, list[memoryview], Proof | None]:
+        """What the index proves of a test in a row group. InvalidIndexError: a part of it is none."""
+        raise NotImplementedError
+
+    # -- as a pruner ------------------------------------------------------------------------------
+
+    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
+        """Whether the footer lists an index of the column."""
+        return self._embedded.applies(file, leaf)
+
+    def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+        """The bytes of what is not in memory; None where the file has no index of the column, or it proves nothing."""
+        file, key = context.file, self._key(test)
+        if not self.takes(file, test):
+            return None
+        index = file.indexes.get(key)
+        if index is not None:
+            return Price(self.cost(context, test, index))
+        pointer = self._embedded.pointer(context, test.leaf)
+        if pointer is None:
+            return None
+        if key in file.indexes:  # it is wrong
+            file.note_ignored_indexes(None, test.leaf, context.report)
+            return None
+        size = min(PAYLOAD_HEAD_BYTES + self.first_bytes(file), pointer.length)
+        return Price(context.to_fetch(pointer.offset, size) + self.cost(context, test, None))
+
+    def prune(
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """Read the beginnings that are not in memory, and what the tests need."""
+        return (yield from together([self._proof(context, test) for test in tests]))
+
+    def _key(self, test: BoundLeaf) -> tuple[Any, ...]:
+        return self.name, test.leaf.index, test.leaf_type
+
+    def _proof(
+        self, context: PruneContext, test: BoundLeaf
+    ) -> Generator[Wanted, list[memoryview], Proof | None]:
+        file, key = context.file, self._key(test)
+        pointer = self._embedded.pointer(context, test.leaf)
+        if pointer is None or not self.takes(file, test):
+            return None
+        try:
+            index = file.indexes.get(key)
+            if index is None:
+                if key in file.indexes:  # it is wrong
+                    return None
+                body = yield from self._body(file, test.leaf, pointer)
+                index = file.indexes.get(key)  # of row groups that ask together, one makes it
+            if index is None:
+                index, nbytes = yield from self.begin(file, test, body)
+                file.keep_index(key, index, nbytes)
+            return (yield from self.proof(context, test, index))
+        except (InvalidIndexError, CoreError) as error:
+            text = self._embedded.ignored(file, test.leaf, error)
+            file.ignore_index(None, test.leaf, text, context.report)
+            file.keep_index(key, None, 0)
+            return None
+
+    def _body(
+        self, file: FileMetadata, leaf: Leaf, pointer: Pointer
+    ) -> Generator[Wanted, list[memoryview], Body]:
+        """The body of an index that belongs to the column chunks of the file."""
+        chunks = fingerprint(file, leaf)
+        size = min(PAYLOAD_HEAD_BYTES + self.first_bytes(file), pointer.length)
+        (data,) = yield [(pointer.offset, size)]
+        head = MAGIC + bytes(4) + chunks.to_bytes(8, "little")
+        if data[:PAYLOAD_HEAD_BYTES] != head:
+            raise InvalidIndexError(
+                "it is not of these column chunks, or its bytes could not be read"
+            )
+        offset, length = pointer.offset + PAYLOAD_HEAD_BYTES, pointer.length - PAYLOAD_HEAD_BYTES
+        return Body(offset, length, data[PAYLOAD_HEAD_BYTES:])
+
+
+def read_whole(
+    body: Body, places: Sequence[tuple[int, int]]
+) -> Generator[Wanted, list[memoryview], list[memoryview]]:
+    """The bytes at (offset in the body, length). InvalidIndexError: they could not be read."""
+    if not places:
+        return []
+    parts = yield [(body.offset + at, length) for at, length in places]
+    if any(part.nbytes != length for part, (_, length) in zip(parts, places, strict=True)):
+        raise InvalidIndexError("its bytes could not be read")
+    return parts
