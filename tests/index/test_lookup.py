@@ -18,7 +18,7 @@ import pytest
 import pageseek as ps
 from pageseek.format import lookup_form
 from pageseek.format.embedded import directory
-from pageseek.index import lookup_builder
+from pageseek.index import lookup_builder, spilled
 from support.opened import open_metadata
 
 N, GROUP = 9_000, 2_500
@@ -220,7 +220,7 @@ def test_what_lies_on_disk_meanwhile_gives_the_same_bytes(
     pq.write_table(pa.table({"s": values}), path, row_group_size=7_000)
     made = []
     for held in (1 << 30, 1000):
-        monkeypatch.setattr(lookup_builder, "HELD", held)
+        monkeypatch.setattr(spilled, "HELD", held)
         monkeypatch.setattr(lookup_builder, "PART_BLOCKS", 256 if held > 1000 else 3)
         ps.index.attach(path, lookup=["s"], output=str(tmp_path / "b.parquet"), overwrite=True)
         made.append((tmp_path / "b.parquet").read_bytes())

@@ -25,6 +25,8 @@ WORDS = (
     ("distinct=[...]", "--distinct"),
     ("lookup=[...]", "--lookup"),
     ("bitmap=[...]", "--bitmap"),
+    ("trigram=[...]", "--trigram"),
+    ("file_bloom=[...]", "--file-bloom"),
     ("bloom=[...]", "--bloom"),
     (
         "commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...))",
@@ -54,12 +56,14 @@ def add_parser(commands: Any) -> None:
     one.add_argument("--distinct", type=names, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
     one.add_argument("--lookup", type=names, default=[], metavar="A,B", help="columns whose rows are found by value, in any order")  # fmt: skip
     one.add_argument("--bitmap", type=names, default=[], metavar="A,B", help="columns of few values, whose rows are listed for each value")  # fmt: skip
+    one.add_argument("--trigram", type=names, default=[], metavar="A,B", help="columns of texts that LIKE searches for parts")  # fmt: skip
+    one.add_argument("--file-bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of the whole file")  # fmt: skip
     one.add_argument("--distinct-index", metavar="A", help="a column of strings whose values are listed in the form that DataFusion published")  # fmt: skip
     one.add_argument("--replace", action="store_true", help="build anew what is there")
     one.set_defaults(run=_attach)
     two = actions.add_parser("detach", help="remove what was attached")
     two.add_argument("file")
-    two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap")  # fmt: skip
+    two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom")  # fmt: skip
     two.set_defaults(run=_detach)
     for adding in (one, two):
         where = adding.add_mutually_exclusive_group(required=True)
@@ -105,6 +109,8 @@ def _attach(options: argparse.Namespace) -> int:
         "distinct": options.distinct,
         "lookup": options.lookup,
         "bitmap": options.bitmap,
+        "trigram": options.trigram,
+        "file_bloom": options.file_bloom,
         "distinct_index": options.distinct_index,
         "table": options.table,
         "replace": options.replace,

@@ -8,6 +8,9 @@ The functions are imported when they are first used: a scan that reads an attach
 | `kinds` | the kinds of index that pageseek embeds, a file each |
 | `bitmap_builder` | the rows of each value of a bitmap index |
 | `lookup_builder` | hashes with their rows, sorted into the blocks of a lookup index |
+| `file_bloom_builder` | a Bloom filter of all values of a column of the file |
+| `trigram_builder` | three bytes of texts with the blocks of rows that have them |
+| `spilled` | entries of row groups, sorted by part; what does not fit into memory waits in a file |
 | `attachable` | whether indexes can be added to a file, and what was attached before |
 | `index_specs` | what is built for each leaf |
 | `build` | all wanted indexes of a column chunk, in one pass over its pages |

@@ -6,7 +6,7 @@ else of the old one. docs/format.md has the form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -34,6 +34,8 @@ def attach(
     distinct: Sequence[str] = (),
     lookup: Sequence[str] = (),
     bitmap: Sequence[str] = (),
+    trigram: Sequence[str] = (),
+    file_bloom: Sequence[str] | Mapping[str, float] = (),
     distinct_index: str | None = None,
     indexes: Mapping[str, Sequence[str]] | None = None,
     output: Any = None,
@@ -66,6 +68,12 @@ def attach(
     bitmap : list of str
         Columns of few different values, up to 4,096: the rows of each. Every comparison is decided by it, and matching rows are
         counted without a page. Only pageseek reads it.
+    trigram : list of str
+        Columns of texts that are searched by LIKE '%part%', or by how they begin: which blocks of 64 rows have each three bytes.
+        Only pageseek reads it.
+    file_bloom : list of str, or dict
+        Columns that get one Bloom filter of all values in the file, by which `=` and IN rule out whole files. A dict has the rate of
+        false positives of each column; the rate is 0.01 otherwise. Only pageseek reads it.
     distinct_index : str
         A column of strings whose distinct values are also listed in the form of DataFusion's example: `IDX1`, a length,
         values with newlines between them, and its place under the key `distinct_index_offset`.
@@ -123,8 +131,15 @@ def attach(
         refuse_encrypted(file)
         refuse_chunks_in_footer(file)
         before = attached_directory(file, report)
-        embedded = embedded_columns(distinct, distinct_index, indexes, lookup, bitmap)
-        specs = index_specs(file, page_index, bloom, embedded, replace, before, report)
+        named: dict[str, Iterable[str]] = {
+            "distinct": distinct, "lookup": lookup, "bitmap": bitmap, "trigram": trigram,
+            "file_bloom": file_bloom,
+        }  # fmt: skip
+        rates = file_bloom if isinstance(file_bloom, Mapping) else {}
+        embedded = embedded_columns(named, distinct_index, indexes)
+        specs = index_specs(
+            file, page_index, bloom, embedded, {"file_bloom": rates}, replace, before, report
+        )
         paged = any(spec.page_index for spec in specs)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not has_bounds(file)
         if end.in_place and not specs:  # it has everything

@@ -28,18 +28,14 @@ Names = Sequence[str]
 
 
 def embedded_columns(
-    distinct: Names,
+    named: Mapping[str, Iterable[str]],
     distinct_index: str | None,
     indexes: Mapping[str, Names] | None,
-    lookup: Names = (),
-    bitmap: Names = (),
 ) -> dict[str, list[str]]:
-    """By kind the columns that get an embedded index, in the order in which kinds were registered. Parameters: as of `attach`."""
-    asked = {
-        "distinct": _names("distinct", distinct),
-        "lookup": _names("lookup", lookup),
-        "bitmap": _names("bitmap", bitmap),
-    }
+    """By kind the columns that get an embedded index, in the order in which kinds were registered. `named`: by parameter of
+    `attach` that is the name of a kind; the others as of `attach`.
+    """
+    asked = {name: _names(name, columns) for name, columns in named.items()}
     if distinct_index is not None:
         asked["distinct_index"] = [distinct_index]
     for name, columns in dict(indexes or {}).items():
@@ -61,6 +57,7 @@ def index_specs(
     page_index: bool | Names,
     blooms: Names | Mapping[str, float],
     embedded: Mapping[str, Names],
+    rates_of: Mapping[str, Mapping[str, float]],
     replace: bool,
     before: Directory | None,
     report: Report,
@@ -73,6 +70,8 @@ def index_specs(
         As of `attach`.
     embedded
         As `embedded_columns` gives it.
+    rates_of
+        Rates of false positives by kind and column, where they are given.
     before
         What the file lists.
 
@@ -89,6 +88,11 @@ def index_specs(
         paged = {find(name).index for name in _names("page_index", page_index)}
     rates = {find(name).index: rate for name, rate in blooms.items()}
     kinds = {name: {find(one).index for one in columns} for name, columns in embedded.items()}
+    settings: dict[str, dict[int, float]] = {}
+    for name, wanted in rates_of.items():
+        for one, rate in wanted.items():
+            bloom.check_rate(one, rate)
+        settings[name] = {find(one).index: rate for one, rate in wanted.items()}
     specs = []
     try:
         for leaf in file.leaves:
@@ -96,7 +100,8 @@ def index_specs(
             if i in rates:
                 bloom.check(leaf, rates[i])
             mine = [name for name, leaves in kinds.items() if i in leaves]
-            column, builders = _builders(file, leaf, mine, replace, before, report)
+            given = {name: wanted[i] for name, wanted in settings.items() if i in wanted}
+            column, builders = _builders(file, leaf, mine, given, replace, before, report)
             pages, filters = set(), set()  # row groups
             for group, chunk in enumerate(file.chunks(leaf) if i in paged or i in rates else ()):
                 places = chunk.offset_index_offset, chunk.column_index_offset
@@ -117,6 +122,7 @@ def _builders(
     file: FileMetadata,
     leaf: Leaf,
     names: Iterable[str],
+    settings: Mapping[str, float],
     replace: bool,
     before: Directory | None,
     report: Report,
@@ -128,7 +134,8 @@ def _builders(
         if hasattr(kind, "check_column"):
             kind.check_column(column)
         if replace or not _has_index(file, leaf, name, before, report):
-            builders[name] = kind.build(column)
+            given = (settings[name],) if name in settings else ()
+            builders[name] = kind.build(column, *given)
     return column, builders
 
 

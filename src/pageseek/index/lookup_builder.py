@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from contextlib import closing
 from itertools import pairwise
-from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,20 +25,12 @@ from pageseek.format.lookup_form import (
     row_bits_of,
 )
 from pageseek.format.value_hashes import hashes_of
+from pageseek.index.spilled import SpilledEntries
 from pageseek.prune.kind import IndexedColumn, NotBuiltError, PageValues
 
-HELD = 48 << 20  # bytes of entries that one builder holds in memory
 PART_BLOCKS = 256  # blocks that are made at a time
 MAX_BODY_BYTES = 1 << 30
 ENTRY = np.dtype([("hash", "<u8"), ("row", "<u8")])
-
-
-class _Segment(NamedTuple):
-    """Entries that lie one behind the other, by part. `starts`: of each part, and the end."""
-
-    entries: npt.NDArray[np.void] | None  # None: they are in the file, from `at`
-    at: int
-    starts: npt.NDArray[np.int64]
 
 
 class LookupBuilder:
@@ -52,9 +42,12 @@ class LookupBuilder:
         self._blocks = num_blocks(self._num_rows)
         self._parts = -(-self._blocks // PART_BLOCKS)
         self._entries = np.zeros(self._blocks, np.int64)  # of each block
-        self._segments: list[_Segment] = []
-        self._file: IO[bytes] | None = None
-        self._written = self.nbytes = 0
+        self._spilled = SpilledEntries(ENTRY)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of entries in memory."""
+        return self._spilled.nbytes
 
     def collect(self) -> Generator[None, PageValues | None, npt.NDArray[np.void]]:
         """The hashes and the rows of a row group, sorted by part."""
@@ -84,24 +77,7 @@ class LookupBuilder:
         if self._entries.max() > MAX_ENTRIES:
             raise NotBuiltError("some values have very many rows, which no lookup finds one by one")
         part["row"] += np.uint64(self._first_rows[row_group])
-        counts = np.bincount(blocks // PART_BLOCKS, minlength=self._parts)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        self._segments.append(_Segment(part, 0, starts))
-        self.nbytes += part.nbytes
-        if self.nbytes > HELD:
-            self._spill()
-
-    def _spill(self) -> None:
-        """Write what is in memory into the file."""
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="pageseek-")  # noqa: SIM115 (it lives as long as this does)
-        for i, one in enumerate(self._segments):
-            if one.entries is not None:
-                self._file.seek(self._written)
-                self._file.write(memoryview(one.entries).cast("B"))
-                self._segments[i] = _Segment(None, self._written, one.starts)
-                self._written += one.entries.nbytes
-        self.nbytes = 0
+        self._spilled.add(part, np.bincount(blocks // PART_BLOCKS, minlength=self._parts))
 
     def finish(self) -> bytes:
         """The body of the index. NotBuiltError: there are too many rows."""
@@ -111,7 +87,7 @@ class LookupBuilder:
             raise NotBuiltError(f"it would have {format_size(size)}")
         blocks: list[tuple[int, int, int]] = []
         made: list[bytes] = []
-        with self._file or nullcontext():
+        with closing(self._spilled):
             for hashes, rows in self._each_block():
                 data = block_bytes(hashes, rows, row_bits)
                 blocks.append((len(data), len(hashes), xxh64(data) & 0xFFFFFFFF))
@@ -122,20 +98,10 @@ class LookupBuilder:
     def _each_block(self) -> Iterator[tuple[U64, npt.NDArray[np.int64]]]:
         """The hashes and rows of each block."""
         for part in range(self._parts):
-            entries = np.concatenate([np.empty(0, ENTRY), *self._of_part(part)])
+            entries = np.concatenate([np.empty(0, ENTRY), *self._spilled.of_part(part)])
             order = np.argsort(block_of(entries["hash"], self._blocks), kind="stable")
             hashes, rows = entries["hash"][order], entries["row"][order].astype(np.int64)
             first = part * PART_BLOCKS
             counts = self._entries[first : first + PART_BLOCKS]
             for start, stop in pairwise([0, *np.cumsum(counts).tolist()]):
                 yield hashes[start:stop], rows[start:stop]
-
-    def _of_part(self, part: int) -> Iterator[npt.NDArray[np.void]]:
-        for one in self._segments:
-            start, stop = one.starts[part].item(), one.starts[part + 1].item()
-            if one.entries is not None:
-                yield one.entries[start:stop]
-            elif stop > start:
-                assert self._file is not None
-                self._file.seek(one.at + start * ENTRY.itemsize)
-                yield np.frombuffer(self._file.read((stop - start) * ENTRY.itemsize), ENTRY)

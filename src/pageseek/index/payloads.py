@@ -34,7 +34,8 @@ class Payloads:
         self._builders = {
             (name, spec.leaf): builder for spec in specs for name, builder in spec.builders.items()
         }
-        self._columns = list(self._builders)
+        # small ones come last, where they may be read together with the footer
+        self._columns = sorted(self._builders, key=lambda one: _is_small(one[0]))
         self._sizes: dict[tuple[str, Leaf], int] = {}  # bytes that builders hold
         self._given_up: dict[tuple[str, Leaf], str] = {}  # and why
         self.keys: dict[bytes, int] = {}
@@ -96,6 +97,10 @@ class Payloads:
             pointers.append(made)
             result.added[name, leaf.name] = getattr(builder, "chunks", self._file.num_row_groups)
         return pointers
+
+
+def _is_small(name: str) -> bool:
+    return bool(getattr(kind_named(name), "near_footer", False))
 
 
 def footer_key(name: str) -> bytes | None:

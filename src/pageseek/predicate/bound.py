@@ -17,8 +17,10 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.in_literals import Listed, Literals
+from pageseek.predicate.like import Pattern, compile_pattern, matcher
 
 INPUT = -1  # the `op` of a leaf that a residual needs, which is no test
+PATTERN = -2  # the `op` of BoundPattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,24 @@ class BoundLeaf:
 
     def __repr__(self) -> str:
         return f"not ({self.source!r})" if self.negate else repr(self.source)
+
+
+class BoundPattern(BoundLeaf):
+    """LIKE, which no kernel compares, as a test that an index may decide. `op` is PATTERN."""
+
+    __slots__ = ()
+
+    @property
+    def pattern(self) -> Pattern:
+        """What values are compared with."""
+        assert isinstance(self.source, ex.Like)
+        return compile_pattern(self.source.pattern, self.source.escape)
+
+    def mask(self, values: pa.Array) -> np.ndarray:
+        """Which values pass, as booleans; a null does not."""
+        assert isinstance(self.source, ex.Like)
+        evaluate = matcher(self.pattern, isinstance(self.source.pattern, str))
+        return _passed(pa.chunked_array([evaluate([pa.chunked_array([values])])]), self.negate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +117,7 @@ class BoundResidual:
     """A condition that needs the values. With `negate` it is TRUE where the condition is FALSE.
 
     `evaluate` takes the values of the inputs, or of `columns` if there are some, and returns booleans, null where the
-    condition is NULL.
+    condition is NULL. `test`: the same condition, for indexes.
     """
 
     inputs: tuple[BoundLeaf, ...]
@@ -105,6 +125,7 @@ class BoundResidual:
     negate: bool
     source: ex.Expression
     columns: tuple[Any, ...] = ()
+    test: BoundPattern | None = None
 
     def __repr__(self) -> str:
         return f"not ({self.source!r})" if self.negate else repr(self.source)
@@ -117,12 +138,18 @@ class BoundResidual:
         if codes is not None:
             found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
             found = found.take(codes)
-        if isinstance(found, pa.ChunkedArray):
-            found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, pa.bool_())
-        passed = booleans(found) != self.negate
-        if found.null_count:
-            passed &= booleans(found.is_valid())
+        passed = _passed(found, self.negate)
         return np.packbits(passed, bitorder="little"), int(np.count_nonzero(passed))
+
+
+def _passed(found: pa.Array | pa.ChunkedArray, negate: bool) -> np.ndarray:
+    """Where booleans are TRUE, or FALSE if they are negated."""
+    if isinstance(found, pa.ChunkedArray):
+        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, pa.bool_())
+    passed = booleans(found) != negate
+    if found.null_count:
+        passed &= booleans(found.is_valid())
+    return passed
 
 
 Unjoined = BoundLeaf | BoundConst | BoundAny | BoundResidual
@@ -203,6 +230,21 @@ def tests_of(bound: Bound) -> Sequence[BoundLeaf]:
 
 def _tests(part: Unjoined) -> list[BoundLeaf]:
     return [part] if isinstance(part, BoundLeaf) else []
+
+
+def patterns_of(bound: Bound) -> Sequence[BoundPattern]:
+    """The tests of its residuals that an index may decide."""
+    if isinstance(bound, BoundLeaf):
+        return []
+    found = bound.found if isinstance(bound, _Joined) else {}
+    if "patterns" not in found:
+        found["patterns"] = fold(bound, _patterns, _chained, _same, _same)
+    return found["patterns"]  # type: ignore[return-value]
+
+
+def _patterns(part: Unjoined) -> list[BoundLeaf]:
+    test = part.test if isinstance(part, BoundResidual) else None
+    return [] if test is None else [test]
 
 
 def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:

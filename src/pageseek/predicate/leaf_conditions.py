@@ -17,10 +17,12 @@ from pageseek.predicate import expression as ex
 from pageseek.predicate import like
 from pageseek.predicate.bound import (
     INPUT,
+    PATTERN,
     Bound,
     BoundAnd,
     BoundConst,
     BoundLeaf,
+    BoundPattern,
     BoundResidual,
 )
 from pageseek.predicate.column_pairs import comparable, comparison, family, uncomparable
@@ -120,7 +122,13 @@ def _like_test(e: ex.Like, found: Found, nan: int, negate: bool) -> Bound:
     if has_prefix and pattern.only_prefix:
         literals = pack_literals([pattern.prefix], leaf_type)
         return BoundLeaf(leaf, leaf_type, rows.OP_PREFIX, literals, negate, nan, e)
-    residual = BoundResidual((input_leaf(found, e),), like.matcher(pattern, is_text), negate, e)
+    residual = BoundResidual(
+        (input_leaf(found, e),),
+        like.matcher(pattern, is_text),
+        negate,
+        e,
+        test=BoundPattern(leaf, leaf_type, PATTERN, NO_LITERALS, negate, nan, e),
+    )
     if negate or not pattern.prefix or not has_prefix:
         return residual
     prefix = pattern.prefix.decode("utf-8", "surrogatepass") if is_text else pattern.prefix

@@ -10,6 +10,8 @@ receives their bytes in that order, and returns its proofs.
 | `bloom_filter`, `dictionary` | Bloom filters and dictionaries of column chunks |
 | `bloom_blocks` | where a Bloom filter lies, and which of its blocks are read |
 | `value_lists`, `datafusion_list` | what lists of distinct values say of tests, for one file or many |
+| `needed_hashes` | the hashes of the values of which a row needs one |
+| `partial_index` | kinds of index of which a scan reads parts |
 | `kind` | what a kind of index is: build, prune, verify |
 | `embedded_pruner`, `checked_pruner` | pruners of kinds: found in files; errors of users' pruners, late imports |
 | `chunk_pruner` | what the pruners of column chunks share |
@@ -30,12 +32,11 @@ from pageseek.prune.driver import applicable, run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final, more_than_footers
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
-    BITMAP,
     COLUMN_INDEX,
     DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
-    LOOKUP,
+    OF_OPENED,
     PAGE_HEADERS,
     REGISTRY,
     STATISTICS,
@@ -48,12 +49,11 @@ from pageseek.prune.row_groups import GroupProof, prune_groups
 from pageseek.prune.value_lists import ValueLists
 
 __all__ = [
-    "BITMAP",
     "COLUMN_INDEX",
     "DATAFUSION_INDEX",
     "DICTIONARY",
     "DISTINCT",
-    "LOOKUP",
+    "OF_OPENED",
     "PAGE_HEADERS",
     "REGISTRY",
     "STATISTICS",

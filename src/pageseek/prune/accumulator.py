@@ -17,9 +17,11 @@ from pageseek.predicate.bound import (
     BoundAnd,
     BoundConst,
     BoundLeaf,
+    BoundResidual,
     Unjoined,
     fold,
     leaves_of,
+    patterns_of,
 )
 from pageseek.prune.protocol import Proof, PruneContext
 from pageseek.prune.row_groups import GroupProof
@@ -119,7 +121,8 @@ class ProofAccumulator:
         if self._remaining_without(found) < self.context.ranges.num_rows:
             return found
         # what this mechanism denies may matter together with what another will deny
-        others = [test for test in leaves_of(self._bound) if not any(test is one for one in found)]
+        every = *leaves_of(self._bound), *patterns_of(self._bound)
+        others = [test for test in every if not any(test is one for one in found)]
         denied = self._remaining_without(found + others) < self._remaining_without(others)
         return found if denied else []
 
@@ -159,7 +162,8 @@ class ProofAccumulator:
             return alone.may, alone.must
 
         def of_part(part: Unjoined) -> _MayMust:
-            proof = proofs.get(id(part))
+            test = part.test if isinstance(part, BoundResidual) else part
+            proof = proofs.get(id(test))
             if proof is not None:
                 return proof.may, proof.must
             if isinstance(part, BoundConst):

@@ -41,6 +41,7 @@ class BloomPruner:
 
     name = "bloom_filter"
     cheap, whole, coarse = True, False, True
+    patterns = False
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
         """Whether some chunk of the column has a filter."""

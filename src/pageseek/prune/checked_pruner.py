@@ -13,7 +13,7 @@ from pageseek.base.errors import PrunerError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
-from pageseek.predicate.bound import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf, BoundPattern
 from pageseek.prune.embedded_pruner import EmbeddedPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 
@@ -31,6 +31,7 @@ class CheckedPruner:
         self.cheap = getattr(pruner, "cheap", embedded is not None) is True
         self.whole = embedded is not None or getattr(pruner, "whole", False) is True
         self.coarse = getattr(pruner, "coarse", False) is True
+        self.patterns = getattr(pruner, "patterns", False) is True
         self._price = method_of(pruner, PRICE)
         self._prune = method_of(pruner, PRUNE)
 
@@ -134,7 +135,7 @@ class CheckedPruner:
 class LatePruner:
     """The pruner of a kind of this package, whose module is imported for the first file that has its key."""
 
-    cheap = whole = coarse = True
+    cheap = whole = coarse = patterns = True
 
     def __init__(self, name: str, key: bytes, kind: Callable[[], Any]) -> None:
         """`kind`: imports the kind."""
@@ -153,6 +154,8 @@ class LatePruner:
 
     def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
         """The price of the kind's pruner."""
+        if isinstance(test, BoundPattern) and not self._pruner.patterns:
+            return None
         return self._pruner.price(context, test)
 
     def prune(

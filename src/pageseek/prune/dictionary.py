@@ -49,6 +49,7 @@ class DictionaryPruner:
 
     name = "dictionary"
     cheap, whole, coarse = False, False, True
+    patterns = False
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
         """Whether all data pages of some chunk of the column may be dictionary-encoded."""

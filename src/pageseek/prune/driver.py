@@ -15,7 +15,7 @@ from pageseek._core import rows
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
-from pageseek.predicate.bound import BoundLeaf, tests_of
+from pageseek.predicate.bound import BoundLeaf, patterns_of, tests_of
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import missing_bytes
 from pageseek.prune.page_stages import (
@@ -110,10 +110,15 @@ def _pruner_stages(
 ) -> list[Stage]:
     """The pruners that may prove something, with their prices. `alone`: no other stage is left to run."""
     stages: list[Stage] = []
-    pruners = applicable(run.file, run.use, [test.leaf for test in tests])
+    patterns = patterns_of(run.bound)
+    with_patterns = [*tests, *patterns] if patterns else tests
+    pruners = applicable(run.file, run.use, [test.leaf for test in with_patterns])
     alone = alone and len(pruners) == 1  # its place needs no price
     for pruner in pruners:
-        one = PrunerStage(run, pruner, tests)
+        mine = with_patterns if pruner.patterns else tests
+        if not mine:
+            continue
+        one = PrunerStage(run, pruner, mine)
         some = remaining[:1] if pruner.whole else remaining
         cost = 0.0 if alone else priced(some, one.cost)
         if cost is not None:

@@ -20,12 +20,11 @@ from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.dictionary import HEADER_BYTES, DictionaryPruner
 from pageseek.prune.pruner_stage import DOUBT
 from pageseek.prune.registry import (
-    BITMAP,
     COLUMN_INDEX,
     DATAFUSION_INDEX,
     DISTINCT,
     LOG,
-    LOOKUP,
+    OF_OPENED,
     PAGE_HEADERS,
     STATISTICS,
     names,
@@ -37,7 +36,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 # rows are opened
 _KNOWN = {
     LOG, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
-    DATAFUSION_INDEX, LOOKUP, BITMAP,
+    DATAFUSION_INDEX, *OF_OPENED,
 }  # fmt: skip
 
 

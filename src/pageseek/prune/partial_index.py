@@ -21,6 +21,8 @@ from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.embedded_pruner import EmbeddedPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
+MOST_KEPT = 4  # questions whose answers are kept with an index
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
@@ -31,6 +33,24 @@ class Body:
     start: memoryview
 
 
+class Latest:
+    """What the latest questions to an index found, for the row groups that ask next. Threads share it: it is replaced as a whole."""
+
+    def __init__(self) -> None:
+        self._found: dict[bytes, Any] = {}
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._found
+
+    def get(self, key: bytes) -> Any:
+        """What was found; None if nothing was, or it is not known any more."""
+        return self._found.get(key)
+
+    def keep(self, key: bytes, found: Any) -> None:
+        """Keep what a question found."""
+        self._found = dict(list(self._found.items())[1 - MOST_KEPT :]) | {key: found}
+
+
 class PartialIndexKind:
     """What kinds of such indexes share. Bytes that are read are checked by the kind: a checksum of the whole body cannot be."""
 
@@ -38,7 +58,7 @@ class PartialIndexKind:
     version: int
     title: str
     cheap = True
-    whole = coarse = False
+    whole = coarse = patterns = False
     largest = 1 << 30  # bytes of a payload that `verify` holds
 
     def __init__(self) -> None:

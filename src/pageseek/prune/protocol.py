@@ -17,7 +17,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted
-from pageseek.predicate.bound import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf, BoundPattern
 from pageseek.predicate.expression import Expression
 from pageseek.predicate.masks import compared
 
@@ -107,12 +107,15 @@ class Pruner(Protocol):
         It reads the same bytes for every row group of a file, once.
     coarse : bool
         Its proofs are of all rows of a row group, or of none.
+    patterns : bool
+        It is asked about LIKE, too: tests whose `op` is none of the comparisons, which `passing` evaluates.
     """
 
     name: str
     cheap: bool
     whole: bool
     coarse: bool
+    patterns: bool
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
         """Whether the footer has what the mechanism needs of this column. It is asked once for a file."""
@@ -167,6 +170,8 @@ def passing(test: BoundLeaf, values: pa.Array) -> npt.NDArray[np.bool_]:
     if test.leaf_type.is_null:  # a column without values has no kernel
         return np.full(len(values), test.op == rows.OP_IS_NULL and not test.negate)
     array = values.cast(test.leaf_type.storage)
+    if isinstance(test, BoundPattern):
+        return test.mask(array)
     if array.offset:
         array = pa.concat_arrays([array.slice(0, 0), array])  # a bitmap has to begin with a byte
     mask, _, n = compared(test, test.leaf_type, array)

@@ -20,11 +20,10 @@ from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import (
-    BITMAP,
     DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
-    LOOKUP,
+    OF_OPENED,
     STATISTICS,
     final,
     more_than_footers,
@@ -36,7 +35,7 @@ from pageseek.scan.distinct_lists import DistinctLists
 from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 
-_of_rows = re.compile(rb'"kind"\s*:\s*"(?:lookup|bitmap)"')
+_of_rows = re.compile(rb'"kind"\s*:\s*"(?:%s)"' % "|".join(sorted(OF_OPENED)).encode())
 LISTS: dict[str, type[ColumnLists]] = {DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists}
 MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # columns of `HomogeneousFiles.pruned`: the bytes of a file; for each mechanism whether it ruled out the last of the file, the
@@ -102,7 +101,7 @@ class HomogeneousFiles:
                     self._exact[test] = answer.exact
             if answers:
                 self._prune(mechanism, use, proofs)
-        if use & {LOOKUP, BITMAP}:
+        if use & OF_OPENED:
             asked |= self._with_rows(table.has(KEY) & self._open_files())
         self.alone |= asked & self._open_files()
 

@@ -8,6 +8,8 @@ when an index is built or verified. The modules that build are imported only to 
 | `distinct` | the distinct values of a column (docs/format.md) |
 | `bitmap` | the rows of each value of a column of few values (docs/format.md) |
 | `lookup` | the rows of each value of a column of many values, in any order (docs/format.md) |
+| `trigram` | the blocks of rows that have each three bytes of texts (docs/format.md) |
+| `file_bloom` | whether the file has a value at all: one small Bloom filter (docs/format.md) |
 | `datafusion_index` | distinct values in the form of DataFusion's example, `IDX1` |
 """
 
@@ -27,6 +29,12 @@ register_late(
     "a list of the different values in the file proves that none matches",
 )
 register_late(
+    "file_bloom",
+    KEY,
+    "pageseek.index.kinds.file_bloom",
+    "a Bloom filter of the whole file, attached to it, has none of the values",
+)
+register_late(
     "lookup",
     KEY,
     "pageseek.index.kinds.lookup",
@@ -37,4 +45,10 @@ register_late(
     KEY,
     "pageseek.index.kinds.bitmap",
     "a bitmap index, attached to the file, says which rows match",
+)
+register_late(
+    "trigram",
+    KEY,
+    "pageseek.index.kinds.trigram",
+    "a trigram index, attached to the file, has no row with all parts of the text",
 )

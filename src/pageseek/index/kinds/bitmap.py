@@ -47,6 +47,7 @@ class BitmapKind(PartialIndexKind):
 
     name, version = form.KIND, form.VERSION
     title = "bitmap index"
+    patterns = True
 
     # -- build ------------------------------------------------------------------------------------
 

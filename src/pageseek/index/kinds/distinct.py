@@ -33,7 +33,7 @@ class DistinctKind:
 
     name, version = NAME, VERSION
     title = "list of distinct values"
-    cheap = coarse = True
+    cheap = coarse = patterns = near_footer = True
 
     def build(self, column: IndexedColumn) -> ListBuilder:
         """The values of all row groups, put together."""

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.format import lookup_form as form
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.value_hashes import can_hash, hashed_form, hashes_of
+from pageseek.format.value_hashes import can_hash
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.kind import IndexedColumn, required_values
-from pageseek.prune.partial_index import Body, PartialIndexKind, read_whole
+from pageseek.prune.kind import IndexedColumn
+from pageseek.prune.needed_hashes import has_built_form, needed_hashes
+from pageseek.prune.partial_index import Body, Latest, PartialIndexKind, read_whole
 from pageseek.prune.protocol import Proof, PruneContext
 
 if TYPE_CHECKING:
     from pageseek.index.lookup_builder import LookupBuilder
 
-# Lookups whose rows are kept with a file: its row groups ask for them one after the other.
-MOST_KEPT = 4
-MOST_VALUES = 65_536  # of an IN that is looked up
 # Of MANY values about SAMPLE are looked up first. The others are worth it if at least this share of pages would have no row.
 MANY, SAMPLE, LEFT_OUT = 64, 16, 0.25
 
@@ -40,19 +35,13 @@ class FileLookup:
     ----------
     directory, body
         Its beginning, and where it lies.
-    known : dict
-        By hashes the rows of the latest lookups; None of those that have rows in most pages. It is replaced as a whole: threads
-        share it.
+    known : Latest
+        By hashes the rows of the latest lookups; None of those that have rows in most pages.
     """
 
     def __init__(self, directory: form.LookupDirectory, body: Body) -> None:
         self.directory, self.body = directory, body
-        self.known: dict[bytes, form.I64 | None] = {}
-
-    def keep(self, hashes: form.U64, found: form.I64 | None) -> None:
-        """Keep the rows of a lookup, for the next row group."""
-        latest = list(self.known.items())[1 - MOST_KEPT :]
-        self.known = dict(latest) | {hashes.tobytes(): found}
+        self.known = Latest()
 
 
 class LookupKind(PartialIndexKind):
@@ -81,10 +70,7 @@ class LookupKind(PartialIndexKind):
 
     def takes(self, file: FileMetadata, test: BoundLeaf) -> bool:
         """Whether rows need one of some values, of the type whose hashes `attach` has built."""
-        if _hashes(test) is None:
-            return False
-        built = file.schema_tree.parquet_leaf_type(test.leaf).storage
-        return hashed_form(built) == hashed_form(test.leaf_type.storage)
+        return needed_hashes(test) is not None and has_built_form(file, test)
 
     def first_bytes(self, file: FileMetadata) -> int:
         """The directory."""
@@ -92,7 +78,7 @@ class LookupKind(PartialIndexKind):
 
     def cost(self, context: PruneContext, test: BoundLeaf, index: FileLookup | None) -> int:
         """The blocks of the values, unless their rows are known."""
-        hashes, num_rows = _hashes(test), context.file.num_rows
+        hashes, num_rows = needed_hashes(test), context.file.num_rows
         assert hashes is not None
         if index is not None and hashes.tobytes() in index.known:
             return 0
@@ -111,47 +97,17 @@ class LookupKind(PartialIndexKind):
         self, context: PruneContext, test: BoundLeaf, index: FileLookup
     ) -> Generator[Wanted, list[memoryview], Proof | None]:
         """The rows of the row group that may have one of the values. None: they lie in most pages."""
-        hashes, file, group = _hashes(test), context.file, context.row_group
+        hashes, file, group = needed_hashes(test), context.file, context.row_group
         assert hashes is not None
         key = hashes.tobytes()
         if key not in index.known:
             yield from _look_up(index, hashes, _num_pages(context, test))
-        found = index.known[key]
+        found = index.known.get(key)
         if found is None:
             return None
         first = file.first_row(group)
         low, high = np.searchsorted(found, [first, first + file.group_rows[group]])
         return Proof(rows.RowRanges.from_rows(found[low:high] - first), rows.RowRanges.empty())
-
-
-@lru_cache(maxsize=8)  # all row groups ask for them
-def _hashes_of_one(test: _Same) -> form.U64 | None:
-    values = required_values(test.test)
-    if values is None or not can_hash(values.type) or len(values) > MOST_VALUES:
-        return None
-    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-        return None
-    return np.unique(hashes_of(values))
-
-
-class _Same:
-    """A test that equals itself only."""
-
-    __slots__ = ("test",)
-
-    def __init__(self, test: BoundLeaf) -> None:
-        self.test = test
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.test is self.test
-
-    def __hash__(self) -> int:
-        return id(self.test)
-
-
-def _hashes(test: BoundLeaf) -> form.U64 | None:
-    """The hashes of the values that a row must have; None of a test that needs none, or may need NaN."""
-    return _hashes_of_one(_Same(test))
 
 
 def _num_pages(context: PruneContext, test: BoundLeaf) -> float:
@@ -173,7 +129,7 @@ def _look_up(
         found = yield from _rows(index, some)
         rows_in_all = len(found) * len(hashes) / len(some)
         if math.exp(-rows_in_all / num_pages) < LEFT_OUT:
-            index.keep(hashes, None)
+            index.known.keep(hashes.tobytes(), None)
             return
     yield from _rows(index, hashes)
 
@@ -195,7 +151,7 @@ def _rows(index: FileLookup, hashes: form.U64) -> Generator[Wanted, list[memoryv
     made = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
     if len(made) and made[-1] >= directory.num_rows:
         raise InvalidIndexError(f"it names row {made[-1]} of {directory.num_rows}")
-    index.keep(hashes, made)
+    index.known.keep(hashes.tobytes(), made)
     return made
 
 

@@ -1,0 +1,85 @@
+"""Builds a `file_bloom` index: a Bloom filter of the different values of a column in the whole file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek._core.bloom import BLOCK
+from pageseek.base.report import format_size
+from pageseek.format.file_bloom_form import (
+    SECTOR_BLOCKS,
+    U64,
+    bits_of,
+    block_of,
+    body,
+    body_bytes,
+)
+from pageseek.format.value_hashes import hashes_of
+from pageseek.index.spilled import SpilledEntries
+from pageseek.prune.kind import NotBuiltError, PageValues
+
+PARTS = 64  # of the hashes, in their order
+MAX_BODY_BYTES = 128 << 20
+SPARE = 1.1  # some blocks are fuller than others
+
+
+class FileBloomBuilder:
+    """Builds the index of one column. `rate`: how often it may be wrong about a value that is absent."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._spilled = SpilledEntries(np.uint64)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of hashes in memory."""
+        return self._spilled.nbytes
+
+    def collect(self) -> Generator[None, PageValues | None, U64]:
+        """The different hashes of a row group."""
+        made = [np.empty(0, np.uint64)]
+        while (page := (yield)) is not None:
+            made.append(np.unique(hashes_of(known_values(page.values))))
+        return np.unique(np.concatenate(made))
+
+    def add(self, row_group: int, part: U64) -> None:
+        """Take the hashes of a row group."""
+        self._spilled.add(part, np.bincount(block_of(part, PARTS), minlength=PARTS))
+
+    def finish(self) -> bytes:
+        """The body of the index. NotBuiltError: it would be too large."""
+        with closing(self._spilled):
+            values = sum(len(hashes) for hashes in self._each_part())
+            bits = -8 * values / math.log(1 - self._rate ** (1 / 8))
+            blocks = max(math.ceil(bits / (8 * BLOCK) * SPARE), 1)
+            if body_bytes(blocks) > MAX_BODY_BYTES:
+                raise NotBuiltError(f"it would have {format_size(body_bytes(blocks))}")
+            filled = np.zeros((blocks, BLOCK), np.uint8)
+            for hashes in self._each_part():
+                if len(hashes):
+                    of_each = block_of(hashes, blocks)
+                    first, stop = int(of_each[0]), int(of_each[-1]) + 1
+                    flags = np.zeros((stop - first) * 8 * BLOCK, np.uint8)
+                    flags[((of_each - first)[:, None] * (8 * BLOCK) + bits_of(hashes)).ravel()] = 1
+                    made = np.packbits(flags, bitorder="little").reshape(-1, BLOCK)
+                    filled[first:stop] |= made  # parts meet within a block
+            starts = range(0, blocks, SECTOR_BLOCKS)
+            return body(blocks, (filled[i : i + SECTOR_BLOCKS].tobytes() for i in starts))
+
+    def _each_part(self) -> Iterator[U64]:
+        """The different hashes of each part, in order."""
+        for part in range(PARTS):
+            yield np.unique(np.concatenate([np.empty(0, np.uint64), *self._spilled.of_part(part)]))
+
+
+def known_values(values: pa.Array) -> pa.Array:
+    """The values that have hashes: no null, no NaN."""
+    if pa.types.is_floating(values.type):
+        values = values.filter(pc.invert(pc.fill_null(pc.is_nan(values), True)))
+    return values.drop_null() if values.null_count else values

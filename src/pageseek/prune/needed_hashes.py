@@ -1,0 +1,53 @@
+"""The hashes of the values of which a row needs one to pass a test, for indexes of hashes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.value_hashes import can_hash, hashed_form, hashes_of
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.kind import required_values
+
+MOST_VALUES = 65_536  # of an IN that is looked up
+
+
+class _Same:
+    """A test that equals itself only."""
+
+    __slots__ = ("test",)
+
+    def __init__(self, test: BoundLeaf) -> None:
+        self.test = test
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.test is self.test
+
+    def __hash__(self) -> int:
+        return id(self.test)
+
+
+@lru_cache(maxsize=8)  # all row groups ask for them
+def _hashes_of_one(test: _Same) -> npt.NDArray[np.uint64] | None:
+    values = required_values(test.test)
+    if values is None or not can_hash(values.type) or len(values) > MOST_VALUES:
+        return None
+    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+        return None
+    return np.unique(hashes_of(values))
+
+
+def needed_hashes(test: BoundLeaf) -> npt.NDArray[np.uint64] | None:
+    """The hashes of the values of `=` or IN, in order; None of a test that needs none, or may need NaN."""
+    return _hashes_of_one(_Same(test))
+
+
+def has_built_form(file: FileMetadata, test: BoundLeaf) -> bool:
+    """Whether values of a test have the form in which `attach` hashed those of the file."""
+    built = file.schema_tree.parquet_leaf_type(test.leaf).storage
+    return hashed_form(built) == hashed_form(test.leaf_type.storage)
