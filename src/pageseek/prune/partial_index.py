@@ -111,7 +111,9 @@ class PartialIndexKind:
             file.note_ignored_indexes(None, test.leaf, context.report)
             return None
         size = min(PAYLOAD_HEAD_BYTES + self.first_bytes(file), pointer.length)
-        return Price(context.to_fetch(pointer.offset, size) + self.cost(context, test, None))
+        whole = context.to_fetch(pointer.offset, pointer.length)
+        parts = context.to_fetch(pointer.offset, size) + self.cost(context, test, None)
+        return Price(min(parts, whole))
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
