@@ -28,6 +28,7 @@ MAGIC = b"PSX1"
 PAYLOAD_HEAD_BYTES = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
 MAX_DIRECTORY_BYTES = 1 << 20  # bytes of the value of KEY beyond which it is not parsed
 PAGE_INDEX, BLOOM = "page_index", "bloom"  # kinds that Parquet itself defines
+KEY_LOOKUP = "key_lookup"  # kind of an index of several columns together
 FREE = "free"  # kind of bytes whose index was detached or replaced
 _CHUNK = [
     Chunk._fields.index(name)
@@ -49,7 +50,7 @@ class Pointer:
     Attributes
     ----------
     leaf : tuple of str or None
-        The path of its column. None for a kind that Parquet itself defines: column chunks tell where it lies.
+        The path of its column; of KEY_LOOKUP the names of its columns. None for a kind that Parquet itself defines: column chunks tell where it lies.
     physical, logical : str
         The types of the column.
     checksum : int
@@ -71,6 +72,11 @@ class Pointer:
     checksum: int = 0
     chunks: int = 0
     sums: int = 0
+
+    @property
+    def column(self) -> str:
+        """The name of its column, or the names; "" without any."""
+        return (", " if self.kind == KEY_LOOKUP else ".").join(self.leaf or ())
 
     def holds(self, offset: int) -> bool:
         """Whether a byte of the file belongs to the index."""
@@ -324,9 +330,20 @@ def fingerprint(file: FooterFile, leaf: Leaf) -> int:
     return xxh64(_figures_of(file, leaf))
 
 
+def fingerprint_of_key(file: FooterFile, leaves: Sequence[Leaf]) -> int:
+    """The fingerprint of several columns together."""
+    return xxh64(b"".join([_figures_of(file, leaf) for leaf in leaves]))
+
+
+def types_of_key(leaves: Sequence[Leaf]) -> tuple[str, str]:
+    """The physical and logical types of several columns, as the entry of their index names them."""
+    physical, logical = zip(*[types_of(leaf) for leaf in leaves], strict=True)
+    return "+".join(physical), "+".join(logical)
+
+
 def fingerprint_of_all(file: FooterFile) -> int:
     """The fingerprint of all columns together."""
-    return xxh64(b"".join([_figures_of(file, leaf) for leaf in file.leaves]))
+    return fingerprint_of_key(file, file.leaves)
 
 
 def _figures_of(file: FooterFile, leaf: Leaf) -> bytes:

@@ -65,6 +65,12 @@ def hashes_of(values: pa.Array) -> npt.NDArray[np.uint64]:
     return np.frombuffer(pieces(body, width, 0), np.uint64)
 
 
+def hashes_of_key(several: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The hash of each key, by the hashes of its values: an array of shape (keys, columns)."""
+    body = np.ascontiguousarray(several, "<u8").tobytes()
+    return np.frombuffer(pieces(body, 8 * several.shape[1], 0), np.uint64)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     """Whether values are byte strings of any length."""
     t = pa.types

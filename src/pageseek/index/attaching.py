@@ -22,7 +22,7 @@ from pageseek.index.attachable import (
 )
 from pageseek.index.attached import Attached
 from pageseek.index.build import build_chunks
-from pageseek.index.index_specs import embedded_columns, index_specs
+from pageseek.index.index_specs import embedded_columns, index_specs, split_keys
 from pageseek.index.targets import ends
 
 
@@ -32,7 +32,7 @@ def attach(
     page_index: bool | Sequence[str] = True,
     bloom: Sequence[str] | Mapping[str, float] = (),
     distinct: Sequence[str] = (),
-    lookup: Sequence[str] = (),
+    lookup: Sequence[str | tuple[str, ...]] = (),
     bitmap: Sequence[str] = (),
     trigram: Sequence[str] = (),
     file_bloom: Sequence[str] | Mapping[str, float] = (),
@@ -62,9 +62,10 @@ def attach(
     distinct : list of str
         Columns whose distinct values are listed, for the file and for each row group, if they are not too many. Only pageseek
         reads such lists.
-    lookup : list of str
+    lookup : list of str, or of tuples of str
         Columns of many different values in any order, whose rows are found by value: a hash table of four to five bytes a row, of
-        which a lookup reads one block. Only pageseek reads it.
+        which a lookup reads one block. A tuple of names is a key of several columns, whose rows are found by all of them together.
+        Only pageseek reads it.
     bitmap : list of str
         Columns of few different values, up to 4,096: the rows of each. Every comparison is decided by it, and matching rows are
         counted without a page. Only pageseek reads it.
@@ -131,14 +132,15 @@ def attach(
         refuse_encrypted(file)
         refuse_chunks_in_footer(file)
         before = attached_directory(file, report)
+        columns, keys = split_keys(lookup)
         named: dict[str, Iterable[str]] = {
-            "distinct": distinct, "lookup": lookup, "bitmap": bitmap, "trigram": trigram,
+            "distinct": distinct, "lookup": columns, "bitmap": bitmap, "trigram": trigram,
             "file_bloom": file_bloom,
         }  # fmt: skip
         rates = file_bloom if isinstance(file_bloom, Mapping) else {}
         embedded = embedded_columns(named, distinct_index, indexes)
         specs = index_specs(
-            file, page_index, bloom, embedded, {"file_bloom": rates}, replace, before, report
+            file, page_index, bloom, embedded, {"file_bloom": rates}, keys, replace, before, report
         )
         paged = any(spec.page_index for spec in specs)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not has_bounds(file)

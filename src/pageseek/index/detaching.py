@@ -78,7 +78,7 @@ def listed(
                         made.append(Entry(kind, leaf.name, len(mine), sum(mine), ours))
         n, known = file.num_row_groups, kind_names()
         made += [
-            Entry(one.kind, ".".join(one.leaf or ()), n, one.length, True, one.kind in known)
+            Entry(one.kind, one.column, n, one.length, True, one.kind in known)
             for one in found.pointers
             if _is_embedded(one)
         ]
@@ -213,4 +213,4 @@ def _remove(
                         result._count(kind, leaf.name, -1)
     for one in goes:
         if _is_embedded(one):
-            result.added[one.kind, ".".join(one.leaf or ())] = -file.num_row_groups
+            result.added[one.kind, one.column] = -file.num_row_groups

@@ -7,8 +7,6 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core.bloom import BLOCK
 from pageseek.base.report import format_size
@@ -20,7 +18,7 @@ from pageseek.format.file_bloom_form import (
     body,
     body_bytes,
 )
-from pageseek.format.value_hashes import hashes_of
+from pageseek.index.lookup_builder import known_hashes
 from pageseek.index.spilled import SpilledEntries
 from pageseek.prune.kind import NotBuiltError, PageValues
 
@@ -45,7 +43,7 @@ class FileBloomBuilder:
         """The different hashes of a row group."""
         made = [np.empty(0, np.uint64)]
         while (page := (yield)) is not None:
-            made.append(np.unique(hashes_of(known_values(page.values))))
+            made.append(np.unique(known_hashes(page.values)[0]))
         return np.unique(np.concatenate(made))
 
     def add(self, row_group: int, part: U64) -> None:
@@ -76,10 +74,3 @@ class FileBloomBuilder:
         """The different hashes of each part, in order."""
         for part in range(PARTS):
             yield np.unique(np.concatenate([np.empty(0, np.uint64), *self._spilled.of_part(part)]))
-
-
-def known_values(values: pa.Array) -> pa.Array:
-    """The values that have hashes: no null, no NaN."""
-    if pa.types.is_floating(values.type):
-        values = values.filter(pc.invert(pc.fill_null(pc.is_nan(values), True)))
-    return values.drop_null() if values.null_count else values

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.format.embedded import (
     BLOOM,
+    KEY_LOOKUP,
     PAGE_INDEX,
     Directory,
     InvalidIndexError,
+    Pointer,
     fingerprint,
+    fingerprint_of_key,
     of_leaf,
     opened,
 )
@@ -20,6 +24,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.index import bloom_builder as bloom
 from pageseek.index.build import IndexSpec
+from pageseek.index.kinds.key_lookup import key_leaves
 from pageseek.index.page_values import indexed_column
 from pageseek.prune.kind import Builder, IndexedColumn
 from pageseek.prune.registry import kind_named, kind_names
@@ -28,7 +33,7 @@ Names = Sequence[str]
 
 
 def embedded_columns(
-    named: Mapping[str, Iterable[str]],
+    named: Mapping[str, Iterable[Any]],
     distinct_index: str | None,
     indexes: Mapping[str, Names] | None,
 ) -> dict[str, list[str]]:
@@ -36,6 +41,12 @@ def embedded_columns(
     `attach` that is the name of a kind; the others as of `attach`.
     """
     asked = {name: _names(name, columns) for name, columns in named.items()}
+    for name, columns in asked.items():
+        wrong = [one for one in columns if not isinstance(one, str)]
+        if wrong:
+            raise TypeError(
+                f"{name}={[wrong[0]]!r}: names of columns; several columns as one key go with lookup=[...]"
+            )
     if distinct_index is not None:
         asked["distinct_index"] = [distinct_index]
     for name, columns in dict(indexes or {}).items():
@@ -52,12 +63,28 @@ def embedded_columns(
     return {name: asked[name] for name in kind_names() if asked.get(name)}
 
 
+def split_keys(lookup: Iterable[Any]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The single columns of `attach(lookup=...)`, and those that are one key together."""
+    columns, keys = [], []
+    for one in _names("lookup", lookup):
+        if isinstance(one, str):
+            columns.append(one)
+        elif not isinstance(one, tuple) or not all(isinstance(name, str) for name in one):
+            raise TypeError(f"lookup=[{one!r}]: the name of a column, or a tuple of names")
+        elif len(set(one)) < max(len(one), 2):
+            raise ValueError(f"lookup=[{one!r}]: a key has two different columns or more")
+        else:
+            keys.append(one)
+    return columns, list(dict.fromkeys(keys))
+
+
 def index_specs(
     file: FileMetadata,
     page_index: bool | Names,
     blooms: Names | Mapping[str, float],
     embedded: Mapping[str, Names],
     rates_of: Mapping[str, Mapping[str, float]],
+    keys: Sequence[tuple[str, ...]],
     replace: bool,
     before: Directory | None,
     report: Report,
@@ -72,6 +99,8 @@ def index_specs(
         As `embedded_columns` gives it.
     rates_of
         Rates of false positives by kind and column, where they are given.
+    keys
+        The names of the columns of each key.
     before
         What the file lists.
 
@@ -95,6 +124,7 @@ def index_specs(
         settings[name] = {find(one).index: rate for one, rate in wanted.items()}
     specs = []
     try:
+        members = _members(file, keys, replace, before, report)
         for leaf in file.leaves:
             i = leaf.index
             if i in rates:
@@ -102,6 +132,9 @@ def index_specs(
             mine = [name for name, leaves in kinds.items() if i in leaves]
             given = {name: wanted[i] for name, wanted in settings.items() if i in wanted}
             column, builders = _builders(file, leaf, mine, given, replace, before, report)
+            if i in members:
+                column = indexed_column(file, leaf, "lookup")
+                builders |= members[i]
             pages, filters = set(), set()  # row groups
             for group, chunk in enumerate(file.chunks(leaf) if i in paged or i in rates else ()):
                 places = chunk.offset_index_offset, chunk.column_index_offset
@@ -116,6 +149,56 @@ def index_specs(
     except UnsupportedError as error:
         raise UnsupportedError(f"{file.name}: {error}") from None
     return specs
+
+
+def _members(
+    file: FileMetadata,
+    keys: Sequence[tuple[str, ...]],
+    replace: bool,
+    before: Directory | None,
+    report: Report,
+) -> dict[int, dict[str, Builder]]:
+    """By leaf the builders of the keys that it belongs to, by what errors call them; without the keys whose index the file has."""
+    made: dict[int, dict[str, Builder]] = {}
+    kind = kind_named(KEY_LOOKUP)
+    for key in keys:
+        leaves = [file.schema_tree.find(name) for name in key]
+        columns = [indexed_column(file, leaf, "lookup") for leaf in leaves]
+        for column in columns:
+            kind.check_column(column)
+        if not replace and _has_key(file, leaves, before, report):
+            continue
+        for leaf, member in zip(leaves, kind.build_key(columns).members, strict=True):
+            made.setdefault(leaf.index, {})[f"{KEY_LOOKUP}({', '.join(key)})"] = member
+    return made
+
+
+def _has_key(
+    file: FileMetadata, leaves: Sequence[Leaf], before: Directory | None, report: Report
+) -> bool:
+    """Whether a file has an index of a key that readers use."""
+    names = tuple([leaf.name for leaf in leaves])
+    found = (
+        [one for one in before.pointers if (one.kind, one.leaf) == (KEY_LOOKUP, names)]
+        if before
+        else []
+    )
+    if not found or key_leaves(file, found[-1]) is None:
+        return False
+    try:
+        opened_payload(file, found[-1], fingerprint_of_key(file, leaves))
+    except InvalidIndexError as error:
+        report.note(
+            f"{file.name}: columns {found[-1].column}: their lookup index is given up: {error}"
+        )
+        return False
+    return True
+
+
+def opened_payload(file: FileMetadata, pointer: Pointer, chunks: int) -> memoryview:
+    """The body of an index, read whole. InvalidIndexError: it is none of these chunks."""
+    (data,) = file.store.read([(pointer.offset, pointer.length)])
+    return opened(pointer, memoryview(data), chunks)
 
 
 def _builders(
@@ -157,15 +240,14 @@ def _has_index(
         pointer = of_leaf(leaf, name, getattr(kind, "version", 1), before)
         if pointer is None:
             return False
-        (data,) = file.store.read([(pointer.offset, pointer.length)])
-        opened(pointer, memoryview(data), fingerprint(file, leaf))
+        opened_payload(file, pointer, fingerprint(file, leaf))
     except InvalidIndexError as error:
         report.note(f"{file.name}: column {leaf.name!r}: its {title} is given up: {error}")
         return False
     return True
 
 
-def _names(what: str, given: Iterable[str]) -> list[str]:
+def _names(what: str, given: Iterable[Any]) -> list[Any]:
     if isinstance(given, str):
         raise TypeError(f"{what}={given!r}: a list of names")
     return list(given)

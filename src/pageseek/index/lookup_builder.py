@@ -51,21 +51,18 @@ class LookupBuilder:
 
     def collect(self) -> Generator[None, PageValues | None, npt.NDArray[np.void]]:
         """The hashes and the rows of a row group, sorted by part."""
-        made: list[npt.NDArray[np.void]] = []
+        hashes, rows = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
         while (page := (yield)) is not None:
-            values = page.values
-            rows = np.arange(page.first_row, page.first_row + len(values))
-            kept = pc.is_valid(values)
-            if pa.types.is_floating(values.type):
-                kept = pc.and_(kept, pc.invert(pc.fill_null(pc.is_nan(values), True)))
-            if values.null_count or pa.types.is_floating(values.type):
-                values = values.filter(kept)
-                rows = rows[kept.to_numpy(zero_copy_only=False)]
-            entries = np.empty(len(values), ENTRY)
-            entries["hash"], entries["row"] = hashes_of(values), rows
-            made.append(entries)
-        found = np.concatenate(made) if made else np.empty(0, ENTRY)
-        return found[np.argsort(self._part_of(found["hash"]), kind="stable")]
+            found, there = known_hashes(page.values)
+            hashes.append(found)
+            rows.append(page.first_row + np.flatnonzero(there))
+        return self.entries(np.concatenate(hashes), np.concatenate(rows))
+
+    def entries(self, hashes: U64, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
+        """What `add` takes of a row group: hashes and rows, sorted by part."""
+        made = np.empty(len(hashes), ENTRY)
+        made["hash"], made["row"] = hashes, rows
+        return made[np.argsort(self._part_of(hashes), kind="stable")]
 
     def _part_of(self, hashes: U64) -> npt.NDArray[np.int64]:
         return block_of(hashes, self._blocks) // PART_BLOCKS
@@ -105,3 +102,12 @@ class LookupBuilder:
             counts = self._entries[first : first + PART_BLOCKS]
             for start, stop in pairwise([0, *np.cumsum(counts).tolist()]):
                 yield hashes[start:stop], rows[start:stop]
+
+
+def known_hashes(values: pa.Array) -> tuple[U64, npt.NDArray[np.bool_]]:
+    """The hashes of the values that have one, and which do: those that are neither null nor NaN."""
+    there = values.is_valid()
+    if pa.types.is_floating(values.type):
+        there = pc.fill_null(pc.invert(pc.is_nan(values)), False)
+    flags: npt.NDArray[np.bool_] = there.to_numpy(zero_copy_only=False)
+    return hashes_of(values if flags.all() else values.filter(there)), flags

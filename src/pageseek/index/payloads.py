@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import format_size
-from pageseek.format.embedded import Pointer, fingerprint, framed, types_of
+from pageseek.format.embedded import (
+    KEY_LOOKUP,
+    Pointer,
+    fingerprint,
+    fingerprint_of_key,
+    framed,
+    types_of_key,
+)
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.index.attached import Attached
@@ -34,8 +41,7 @@ class Payloads:
         self._builders = {
             (name, spec.leaf): builder for spec in specs for name, builder in spec.builders.items()
         }
-        # small ones come last, where they may be read together with the footer
-        self._columns = sorted(self._builders, key=lambda one: _is_small(one[0]))
+        self._outputs = _outputs(file, self._builders)
         self._sizes: dict[tuple[str, Leaf], int] = {}  # bytes that builders hold
         self._given_up: dict[tuple[str, Leaf], str] = {}  # and why
         self.keys: dict[bytes, int] = {}
@@ -63,40 +69,76 @@ class Payloads:
             self._give_up(key, why)
 
     def _give_up(self, key: tuple[str, Leaf], why: str) -> None:
-        self._given_up[key] = why
-        self._sizes.pop(key, None)
-        del self._builders[key]
+        """Drop a builder, and those of the other columns of its index."""
+        for part in next(one.parts for one in self._outputs if key in one.parts):
+            self._given_up[part] = why
+            self._sizes.pop(part, None)
+            self._builders.pop(part, None)
 
     def write(self, target: Target, result: Attached) -> list[Pointer]:
         """Write each payload as soon as its builder has made it, and count it in the result. Returns the directory's entries."""
         pointers = []
-        for name, leaf in self._columns:
-            kind, builder = kind_named(name), self._builders.pop((name, leaf), None)
-            why = self._given_up.get((name, leaf))
+        for one in self._outputs:
+            why = next((self._given_up[part] for part in one.parts if part in self._given_up), None)
             payload = b""
-            if builder is not None:
+            if why is None:
                 try:
-                    payload = builder.finish()
+                    payload = self._builders[one.parts[0]].finish()
                 except NotBuiltError as error:
                     why = str(error)
                 except UnsupportedError as error:
                     raise UnsupportedError(f"{self._file.name}: {error}") from None
+            chunks = getattr(self._builders.get(one.parts[0]), "chunks", self._file.num_row_groups)
+            for part in one.parts:  # what it holds is not needed any more
+                self._builders.pop(part, None)
+            kind = kind_named(one.kind)
             if why is not None:
-                title = getattr(kind, "title", f"index of kind {name!r}")
-                result.skipped.append(f"{title} of {leaf.name!r}: {why}")
+                title = getattr(kind, "title", f"index of kind {one.kind!r}")
+                result.skipped.append(f"{title} of {one.column!r}: {why}")
                 continue
-            chunks, key = fingerprint(self._file, leaf), footer_key(name)
-            body = payload if key is not None else framed(payload, chunks)
+            key = footer_key(one.kind)
+            body = payload if key is not None else framed(payload, one.chunks)
             at = target.write(body)
             if key is not None:
                 self.keys[key] = at
-            version = getattr(kind, "version", 1)
-            made = Pointer(
-                name, version, at, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks
+            version, types = getattr(kind, "version", 1), types_of_key(one.leaves)
+            pointers.append(
+                Pointer(one.kind, version, at, len(body), one.path, *types, xxh64(body), one.chunks)
             )
-            pointers.append(made)
-            result.added[name, leaf.name] = getattr(builder, "chunks", self._file.num_row_groups)
+            result.added[one.kind, one.column] = chunks
         return pointers
+
+
+class _Output(NamedTuple):
+    """A payload. `path`, `column`: how its entry and the result name its columns. `parts`: the keys of its builders."""
+
+    kind: str
+    path: tuple[str, ...]
+    column: str
+    leaves: tuple[Leaf, ...]
+    parts: list[tuple[str, Leaf]]
+    chunks: int
+
+
+def _outputs(file: FileMetadata, builders: Mapping[tuple[str, Leaf], Any]) -> list[_Output]:
+    """The payloads in the order in which they are written: small ones last, where they may be read together with the footer."""
+    made = []
+    seen: set[int] = set()
+    for part, builder in builders.items():
+        owner = getattr(builder, "owner", None)
+        if owner is None:
+            name, leaf = part
+            chunks = fingerprint(file, leaf)
+            made.append(_Output(name, leaf.path, leaf.name, (leaf,), [part], chunks))
+        elif id(owner) not in seen:
+            seen.add(id(owner))
+            of_member = {id(one): key for key, one in builders.items()}
+            parts = [of_member[id(member)] for member in owner.members]
+            leaves = tuple([leaf for _, leaf in parts])
+            path = tuple([leaf.name for leaf in leaves])
+            chunks = fingerprint_of_key(file, leaves)
+            made.append(_Output(KEY_LOOKUP, path, ", ".join(path), leaves, parts, chunks))
+    return sorted(made, key=lambda one: _is_small(one.kind))
 
 
 def _is_small(name: str) -> bool:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pageseek.base.errors import PageseekError
+from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.format.embedded import (
+    KEY_LOOKUP,
     Directory,
     InvalidIndexError,
     Pointer,
     fingerprint,
+    fingerprint_of_key,
     of_leaf,
-    opened,
     why_none,
 )
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.index.build import Collecting
+from pageseek.index.index_specs import opened_payload
+from pageseek.index.kinds.key_lookup import key_leaves
 from pageseek.index.page_reader import Chunk
 from pageseek.index.page_values import indexed_column
 from pageseek.prune.kind import Builder, IndexedColumn, NotBuiltError
@@ -39,9 +42,15 @@ class StoredIndexes:
         self._columns: dict[tuple[str, int], tuple[IndexedColumn, Pointer | None]] = {}
         self._kept: dict[tuple[str, int], Any] = {}
         self._rebuilt: dict[tuple[str, int], Builder | None] = {}
+        self._keys: dict[str, tuple[Leaf, ...]] = {}  # by name the columns of keys
         self._held = 0
+        for pointer in () if found is None else found.pointers:
+            if pointer.kind == KEY_LOOKUP:
+                self._find_key(pointer)
         for name in kind_names():
             kind = kind_named(name)
+            if name == KEY_LOOKUP:
+                continue
             if getattr(kind, "footer_key", None) is not None:
                 self._find_one(name, kind, named)
             elif callable(getattr(kind, "build", None)):
@@ -70,6 +79,24 @@ class StoredIndexes:
         if not callable(getattr(kind, "verify", None)):
             self._rebuilt[key] = kind.build(column)
 
+    def _find_key(self, pointer: Pointer) -> None:
+        """An index of several columns, which is built again."""
+        file, kind = self._file, kind_named(KEY_LOOKUP)
+        leaves = key_leaves(file, pointer)
+        try:
+            if leaves is None:
+                raise InvalidIndexError("the file has no such columns, or of other types")
+            opened_payload(file, pointer, fingerprint_of_key(file, leaves))
+            columns = [indexed_column(file, leaf, KEY_LOOKUP) for leaf in leaves]
+        except (InvalidIndexError, UnsupportedError) as error:
+            self._wrong(KEY_LOOKUP, pointer.column, str(error))
+            return
+        name = f"{KEY_LOOKUP}({pointer.column})"
+        self._keys[name] = leaves
+        for column, member in zip(columns, kind.build_key(columns).members, strict=True):
+            self._columns[name, column.leaf.index] = column, pointer
+            self._rebuilt[name, column.leaf.index] = member
+
     def _find_one(self, name: str, kind: Any, named: str | None) -> None:
         leaf: Leaf | None = None
         try:
@@ -92,8 +119,7 @@ class StoredIndexes:
         return load(column, payload)
 
     def _payload(self, column: IndexedColumn, pointer: Pointer) -> memoryview:
-        (data,) = self._file.store.read([(pointer.offset, pointer.length)])
-        return opened(pointer, memoryview(data), fingerprint(self._file, column.leaf))
+        return opened_payload(self._file, pointer, fingerprint(self._file, column.leaf))
 
     def checks(self, chunk: Chunk) -> Iterator[tuple[str, Collecting]]:
         """By kind a generator that is sent the pages of a chunk. It returns sentences about what is wrong; for a kind whose index
@@ -105,7 +131,9 @@ class StoredIndexes:
             kind, key = kind_named(name), (name, leaf)
             if key in self._rebuilt:
                 builder = self._rebuilt[key]
-                asking = kind.build(column).collect() if builder is None else builder.collect()
+                if builder is None:  # given up
+                    continue
+                asking = builder.collect()
             else:
                 index = self._kept.get(key)
                 if index is None and pointer is not None:
@@ -133,15 +161,24 @@ class StoredIndexes:
         for (name, leaf), builder in self._rebuilt.items():
             column, pointer = self._columns[name, leaf]
             assert pointer is not None
+            kind, label, leaves = name, column.name, (column.leaf,)
+            if name in self._keys:
+                leaves = self._keys[name]
+                if leaf != leaves[0].index:  # the first column finishes for all
+                    continue
+                kind, label = KEY_LOOKUP, pointer.column
+                several = [self._rebuilt[name, one.index] for one in leaves]
+                builder = None if None in several else builder
             try:
                 if builder is None:
                     raise NotBuiltError("it would not be built of this data")
-                if builder.finish() == bytes(self._payload(column, pointer)):
+                chunks = fingerprint_of_key(self._file, leaves)
+                if builder.finish() == bytes(opened_payload(self._file, pointer, chunks)):
                     continue
                 what = "it is not the index of this data, which was built again"
             except (NotBuiltError, InvalidIndexError, PageseekError) as error:
                 what = str(error)
-            self._wrong(name, column.name, what)
+            self._wrong(kind, label, what)
 
 
 def bytes_of(column: IndexedColumn, payload: memoryview) -> bytes:

@@ -14,7 +14,13 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
 from pageseek.dataset.sources import files_of, with_schema
-from pageseek.format.embedded import Directory, InvalidIndexError, directory, fingerprint_of_all
+from pageseek.format.embedded import (
+    KEY_LOOKUP,
+    Directory,
+    InvalidIndexError,
+    directory,
+    fingerprint_of_all,
+)
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.index.chunk_check import ChunkCheck
 from pageseek.index.chunk_walk import each_chunk
@@ -101,8 +107,9 @@ def _file(
                 wrong(kind or "embedded", ".".join(path), why)
             paths = {leaf.path for leaf in file.leaves}
             for entry in found.pointers:
-                if entry.leaf is not None and entry.leaf not in paths:
-                    wrong(entry.kind, ".".join(entry.leaf), "the file has no such column")
+                if entry.leaf is None or entry.leaf in paths or entry.kind == KEY_LOOKUP:
+                    continue
+                wrong(entry.kind, entry.column, "the file has no such column")
         stored = StoredIndexes(file, found, distinct_index, wrong)
         chunks = [
             (group, leaf)

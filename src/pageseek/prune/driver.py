@@ -15,7 +15,7 @@ from pageseek._core import rows
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
-from pageseek.predicate.bound import BoundLeaf, patterns_of, tests_of
+from pageseek.predicate.bound import BoundLeaf, conjuncts, patterns_of, tests_of
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import missing_bytes
 from pageseek.prune.page_stages import (
@@ -41,9 +41,10 @@ def run_mechanisms(
 ) -> Generator[Wanted, list[memoryview], dict[int, ProofAccumulator]]:
     """Put row groups, and the rows of each that are wanted, to all mechanisms. Returns what they proved, by row group."""
     proved = {}
+    required = [part for part in conjuncts(run.bound) if isinstance(part, BoundLeaf)]
     for group, ranges in row_groups.items():
         context = PruneContext(
-            run.file, group, ranges, run.options, run.report, run.kept, run.distinct_index
+            run.file, group, ranges, run.options, run.report, run.kept, run.distinct_index, required
         )
         proved[group] = ProofAccumulator(context, run.bound, run.footer)
     found = list(proved.values())

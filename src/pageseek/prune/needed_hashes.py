@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.value_hashes import can_hash, hashed_form, hashes_of
+from pageseek.format.value_hashes import can_hash, hashed_form, hashes_of, hashes_of_key
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import required_values
 
@@ -45,6 +47,23 @@ def _hashes_of_one(test: _Same) -> npt.NDArray[np.uint64] | None:
 def needed_hashes(test: BoundLeaf) -> npt.NDArray[np.uint64] | None:
     """The hashes of the values of `=` or IN, in order; None of a test that needs none, or may need NaN."""
     return _hashes_of_one(_Same(test))
+
+
+@lru_cache(maxsize=8)
+def _hashes_of_key(tests: tuple[_Same, ...]) -> npt.NDArray[np.uint64] | None:
+    of_each = [_hashes_of_one(test) for test in tests]
+    found = [one for one in of_each if one is not None]
+    if len(found) < len(tests) or math.prod(map(len, found)) > MOST_VALUES:
+        return None
+    several = np.stack(np.meshgrid(*found, indexing="ij"), axis=-1).reshape(-1, len(tests))
+    return np.unique(hashes_of_key(several))
+
+
+def needed_hashes_of_key(tests: Sequence[BoundLeaf]) -> npt.NDArray[np.uint64] | None:
+    """The hashes of the keys of which a row needs one to pass tests of several columns, in order; None if there are too many, or a
+    test needs none.
+    """
+    return _hashes_of_key(tuple(map(_Same, tests)))
 
 
 def has_built_form(file: FileMetadata, test: BoundLeaf) -> bool:

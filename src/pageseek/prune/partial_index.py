@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from typing import Any
 
 from pageseek.base.errors import CoreError
@@ -66,9 +66,21 @@ class PartialIndexKind:
 
     # -- of the kind ------------------------------------------------------------------------------
 
-    def takes(self, file: FileMetadata, test: BoundLeaf) -> bool:
+    def takes(self, context: PruneContext, test: BoundLeaf) -> bool:
         """Whether the index may prove something of a test."""
         raise NotImplementedError
+
+    def key(self, context: PruneContext, test: BoundLeaf) -> Hashable:
+        """What tells the index of a test from others of the kind."""
+        return test.leaf.index, test.leaf_type
+
+    def pointer(self, context: PruneContext, test: BoundLeaf) -> Pointer | None:
+        """Where the index of a test lies."""
+        return self._embedded.pointer(context, test.leaf)
+
+    def chunks(self, file: FileMetadata, pointer: Pointer, test: BoundLeaf) -> int:
+        """The fingerprint of the column chunks that the index has to be of."""
+        return fingerprint(file, test.leaf)
 
     def first_bytes(self, file: FileMetadata) -> int:
         """How many bytes of the body are read first."""
@@ -98,13 +110,13 @@ class PartialIndexKind:
 
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
         """The bytes of what is not in memory; None where the file has no index of the column, or it proves nothing."""
-        file, key = context.file, self._key(test)
-        if not self.takes(file, test):
+        if not self.takes(context, test):
             return None
+        file, key = context.file, (self.name, self.key(context, test))
         index = file.indexes.get(key)
         if index is not None:
             return Price(self.cost(context, test, index))
-        pointer = self._embedded.pointer(context, test.leaf)
+        pointer = self.pointer(context, test)
         if pointer is None:
             return None
         if key in file.indexes:  # it is wrong
@@ -121,22 +133,21 @@ class PartialIndexKind:
         """Read the beginnings that are not in memory, and what the tests need."""
         return (yield from together([self._proof(context, test) for test in tests]))
 
-    def _key(self, test: BoundLeaf) -> tuple[Any, ...]:
-        return self.name, test.leaf.index, test.leaf_type
-
     def _proof(
         self, context: PruneContext, test: BoundLeaf
     ) -> Generator[Wanted, list[memoryview], Proof | None]:
-        file, key = context.file, self._key(test)
-        pointer = self._embedded.pointer(context, test.leaf)
-        if pointer is None or not self.takes(file, test):
+        if not self.takes(context, test):
+            return None
+        file, key = context.file, (self.name, self.key(context, test))
+        pointer = self.pointer(context, test)
+        if pointer is None:
             return None
         try:
             index = file.indexes.get(key)
             if index is None:
                 if key in file.indexes:  # it is wrong
                     return None
-                body = yield from self._body(file, test.leaf, pointer)
+                body = yield from self._body(file, pointer, self.chunks(file, pointer, test))
                 index = file.indexes.get(key)  # of row groups that ask together, one makes it
             if index is None:
                 index, nbytes = yield from self.begin(file, test, body)
@@ -149,10 +160,9 @@ class PartialIndexKind:
             return None
 
     def _body(
-        self, file: FileMetadata, leaf: Leaf, pointer: Pointer
+        self, file: FileMetadata, pointer: Pointer, chunks: int
     ) -> Generator[Wanted, list[memoryview], Body]:
-        """The body of an index that belongs to the column chunks of the file."""
-        chunks = fingerprint(file, leaf)
+        """The body of an index that belongs to the column chunks of the file, of which `chunks` is the fingerprint."""
         size = min(PAYLOAD_HEAD_BYTES + self.first_bytes(file), pointer.length)
         (data,) = yield [(pointer.offset, size)]
         head = MAGIC + bytes(4) + chunks.to_bytes(8, "little")

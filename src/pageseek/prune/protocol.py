@@ -45,6 +45,8 @@ class PruneContext:
         Takes bytes that the scan need not read again.
     distinct_index : str or None
         The column that the caller names for a list in DataFusion's form.
+    required : sequence of BoundLeaf
+        Tests that every row of the result passes. Of one of them a proof may leave out rows that fail another.
     kind : str
         The kind of embedded index whose indexes `index` gives.
     """
@@ -56,6 +58,7 @@ class PruneContext:
     report: Report
     kept: Kept | None = None
     distinct_index: str | None = None
+    required: Sequence[BoundLeaf] = ()
     kind: str = ""
 
     def to_fetch(self, offset: int, length: int) -> int:

@@ -23,7 +23,7 @@ from pageseek.prune.protocol import Catalog, Pruner
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 DICTIONARY = DictionaryPruner.name
 # kinds for which a file has to be opened
-OF_OPENED = frozenset({"file_bloom", "lookup", "bitmap", "trigram"})
+OF_OPENED = frozenset({"file_bloom", "lookup", "key_lookup", "bitmap", "trigram"})
 LOG = "log"  # of a table: it rules out files before they are opened
 DISTINCT, DATAFUSION_INDEX = "distinct", "distinct_index"  # scans of many files use them by name
 _PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())

@@ -8,6 +8,7 @@ when an index is built or verified. The modules that build are imported only to 
 | `distinct` | the distinct values of a column (docs/format.md) |
 | `bitmap` | the rows of each value of a column of few values (docs/format.md) |
 | `lookup` | the rows of each value of a column of many values, in any order (docs/format.md) |
+| `key_lookup` | the rows of each combination of values of several columns (docs/format.md) |
 | `trigram` | the blocks of rows that have each three bytes of texts (docs/format.md) |
 | `file_bloom` | whether the file has a value at all: one small Bloom filter (docs/format.md) |
 | `datafusion_index` | distinct values in the form of DataFusion's example, `IDX1` |
@@ -39,6 +40,12 @@ register_late(
     KEY,
     "pageseek.index.kinds.lookup",
     "a lookup index, attached to the file, has other rows for the value",
+)
+register_late(
+    "key_lookup",
+    KEY,
+    "pageseek.index.kinds.key_lookup",
+    "a lookup index of several columns, attached to the file, has other rows for the values",
 )
 register_late(
     "bitmap",

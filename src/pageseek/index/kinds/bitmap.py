@@ -66,7 +66,7 @@ class BitmapKind(PartialIndexKind):
 
     # -- prune ------------------------------------------------------------------------------------
 
-    def takes(self, file: FileMetadata, test: BoundLeaf) -> bool:
+    def takes(self, context: PruneContext, test: BoundLeaf) -> bool:
         """Whether a test is one of single values."""
         return not (test.leaf.group or test.leaf_type.is_null)
 

@@ -11,7 +11,7 @@ from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.format import file_bloom_form as form
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.value_hashes import can_hash, hashes_of
+from pageseek.format.value_hashes import can_hash
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import IndexedColumn
@@ -71,13 +71,11 @@ class FileBloomKind(PartialIndexKind):
         self, column: IndexedColumn, payload: memoryview, row_group: int
     ) -> Generator[None, Any, list[str]]:
         """Values that the filter lacks."""
-        from pageseek.index.file_bloom_builder import known_values
+        from pageseek.index.lookup_builder import known_hashes
 
         blocks, missing = form.blocks_in(payload, payload.nbytes), 0
         while (page := (yield)) is not None:
-            for sector, hashes in form.by_sector(
-                np.unique(hashes_of(known_values(page.values))), blocks
-            ):
+            for sector, hashes in form.by_sector(np.unique(known_hashes(page.values)[0]), blocks):
                 at, length = form.place(sector, blocks)
                 found = form.present(hashes, sector, blocks, payload[at : at + length])
                 missing += len(found) - int(found.sum())
@@ -85,10 +83,11 @@ class FileBloomKind(PartialIndexKind):
 
     # -- prune ------------------------------------------------------------------------------------
 
-    def takes(self, file: FileMetadata, test: BoundLeaf) -> bool:
+    def takes(self, context: PruneContext, test: BoundLeaf) -> bool:
         """Whether rows need one of a few values, of the type whose hashes `attach` has built."""
         hashes = needed_hashes(test)
-        return hashes is not None and len(hashes) <= MOST_VALUES and has_built_form(file, test)
+        few = hashes is not None and len(hashes) <= MOST_VALUES
+        return few and has_built_form(context.file, test)
 
     def first_bytes(self, file: FileMetadata) -> int:
         """The whole of a small filter."""

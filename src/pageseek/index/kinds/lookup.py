@@ -68,9 +68,13 @@ class LookupKind(PartialIndexKind):
 
     # -- prune ------------------------------------------------------------------------------------
 
-    def takes(self, file: FileMetadata, test: BoundLeaf) -> bool:
-        """Whether rows need one of some values, of the type whose hashes `attach` has built."""
-        return needed_hashes(test) is not None and has_built_form(file, test)
+    def hashes(self, context: PruneContext, test: BoundLeaf) -> form.U64 | None:
+        """The hashes of the values of which a row needs one, in order; None if it needs none, or of another type than was built."""
+        return needed_hashes(test) if has_built_form(context.file, test) else None
+
+    def takes(self, context: PruneContext, test: BoundLeaf) -> bool:
+        """Whether rows need one of some values."""
+        return self.hashes(context, test) is not None
 
     def first_bytes(self, file: FileMetadata) -> int:
         """The directory."""
@@ -78,7 +82,7 @@ class LookupKind(PartialIndexKind):
 
     def cost(self, context: PruneContext, test: BoundLeaf, index: FileLookup | None) -> int:
         """The blocks of the values, unless their rows are known."""
-        hashes, num_rows = needed_hashes(test), context.file.num_rows
+        hashes, num_rows = self.hashes(context, test), context.file.num_rows
         assert hashes is not None
         if index is not None and hashes.tobytes() in index.known:
             return 0
@@ -97,7 +101,7 @@ class LookupKind(PartialIndexKind):
         self, context: PruneContext, test: BoundLeaf, index: FileLookup
     ) -> Generator[Wanted, list[memoryview], Proof | None]:
         """The rows of the row group that may have one of the values. None: they lie in most pages."""
-        hashes, file, group = needed_hashes(test), context.file, context.row_group
+        hashes, file, group = self.hashes(context, test), context.file, context.row_group
         assert hashes is not None
         key = hashes.tobytes()
         if key not in index.known:

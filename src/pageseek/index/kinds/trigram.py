@@ -67,7 +67,7 @@ class TrigramKind(PartialIndexKind):
 
     # -- prune ------------------------------------------------------------------------------------
 
-    def takes(self, file: FileMetadata, test: BoundLeaf) -> bool:
+    def takes(self, context: PruneContext, test: BoundLeaf) -> bool:
         """Whether all values that pass have some text of three bytes."""
         return bool(_texts(test))
 
