@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -54,7 +55,7 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     one.add_argument("--bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
     one.add_argument("--distinct", type=names, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
-    one.add_argument("--lookup", type=names, default=[], metavar="A,B", help="columns whose rows are found by value, in any order")  # fmt: skip
+    one.add_argument("--lookup", type=_keys, default=[], metavar="A,(B,C)", help="columns whose rows are found by value, in any order; several in parentheses are one key")  # fmt: skip
     one.add_argument("--bitmap", type=names, default=[], metavar="A,B", help="columns of few values, whose rows are listed for each value")  # fmt: skip
     one.add_argument("--trigram", type=names, default=[], metavar="A,B", help="columns of texts that LIKE searches for parts")  # fmt: skip
     one.add_argument("--file-bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of the whole file")  # fmt: skip
@@ -88,6 +89,14 @@ def add_parser(commands: Any) -> None:
 
 def _columns(value: str) -> bool | list[str]:
     return {"all": True, "none": False}.get(value, names(value))
+
+
+def _keys(value: str) -> list[str | tuple[str, ...]]:
+    """Names, and tuples of names in parentheses."""
+    made: list[str | tuple[str, ...]] = []
+    for part in re.findall(r"\([^()]*\)|[^,]+", value):
+        made += [tuple(names(part[1:-1]))] if part.strip().startswith("(") else names(part)
+    return made
 
 
 def _rates(value: str) -> dict[str, float]:
