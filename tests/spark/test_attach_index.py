@@ -55,6 +55,22 @@ def test_every_file_gets_its_indexes_and_a_second_run_leaves_them(spark: Any, fo
     assert last["status"].to_pylist() == ["present"] * 6
 
 
+def test_indexes_of_rows_and_keys_of_several_columns(spark: Any, folder: Path):
+    asked: dict[str, Any] = {
+        "lookup": [("K", "s"), "k"],
+        "bitmap": "c",
+        "trigram": ["s"],
+        "file_bloom": {"k": 0.001},
+    }
+    made = attach_index(spark, folder, page_index=False, **asked)
+    assert made["status"].to_pylist() == ["attached"] * 6
+    assert kinds(folder) == {("bitmap", "file_bloom", "key_lookup", "lookup", "trigram")}
+    assert all("key_lookup(k, s)" in text for text in made["added"].to_pylist())
+    assert all(ps.index.verify(path).ok for path in folder.rglob("*.parquet"))
+    again = attach_index(spark, folder, page_index=False, **asked)
+    assert again["status"].to_pylist() == ["present"] * 6
+
+
 def test_a_file_that_fails_is_named_and_the_others_go_on(spark: Any, folder: Path):
     bad = folder / "p=0" / "2.parquet"
     data = bytearray(bad.read_bytes())

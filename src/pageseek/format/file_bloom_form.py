@@ -93,4 +93,5 @@ def present(hashes: U64, sector: int, blocks: int, data: memoryview) -> npt.NDAr
     words = np.frombuffer(content, "<u4").reshape(-1, 8)
     mine = words[block_of(hashes, blocks) - sector * SECTOR_BLOCKS]
     wanted = np.uint32(1) << (bits_of(hashes) % 32).astype(np.uint32)
-    return ((mine & wanted) == wanted).all(axis=1)
+    found: npt.NDArray[np.bool_] = ((mine & wanted) == wanted).all(axis=1)
+    return found

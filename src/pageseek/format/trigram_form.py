@@ -119,7 +119,8 @@ class TrigramDirectory:
 
     def slots(self, text: bytes) -> list[int]:
         """The different slots of the bytes of a text."""
-        return np.unique(slots_of(np.frombuffer(text, np.uint8), self._bits)).tolist()
+        found: list[int] = np.unique(slots_of(np.frombuffer(text, np.uint8), self._bits)).tolist()
+        return found
 
     def part_of(self, slot: int) -> int:
         """The part that has a slot."""

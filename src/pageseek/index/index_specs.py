@@ -41,8 +41,8 @@ def embedded_columns(
     `attach` that is the name of a kind; the others as of `attach`.
     """
     asked = {name: _names(name, columns) for name, columns in named.items()}
-    for name, columns in asked.items():
-        wrong = [one for one in columns if not isinstance(one, str)]
+    for name, given in asked.items():
+        wrong = [one for one in given if not isinstance(one, str)]
         if wrong:
             raise TypeError(
                 f"{name}={[wrong[0]]!r}: names of columns; several columns as one key go with lookup=[...]"

@@ -161,7 +161,8 @@ class StoredIndexes:
         for (name, leaf), builder in self._rebuilt.items():
             column, pointer = self._columns[name, leaf]
             assert pointer is not None
-            kind, label, leaves = name, column.name, (column.leaf,)
+            kind, label = name, column.name
+            leaves: tuple[Leaf, ...] = (column.leaf,)
             if name in self._keys:
                 leaves = self._keys[name]
                 if leaf != leaves[0].index:  # the first column finishes for all

@@ -146,7 +146,7 @@ def _passed(found: pa.Array | pa.ChunkedArray, negate: bool) -> np.ndarray:
     """Where booleans are TRUE, or FALSE if they are negated."""
     if isinstance(found, pa.ChunkedArray):
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, pa.bool_())
-    passed = booleans(found) != negate
+    passed: np.ndarray = booleans(found) != negate
     if found.null_count:
         passed &= booleans(found.is_valid())
     return passed

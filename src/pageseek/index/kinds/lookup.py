@@ -145,8 +145,8 @@ def _rows(index: FileLookup, hashes: form.U64) -> Generator[Wanted, list[memoryv
     numbers, firsts = np.unique(of_each, return_index=True)
     blocks = numbers.tolist()
     parts = yield from read_whole(index.body, [directory.place(block) for block in blocks])
-    known = index.known.get(hashes.tobytes())  # row groups ask together, and the first decodes
-    if known is not None:
+    known: form.I64 | None = index.known.get(hashes.tobytes())
+    if known is not None:  # row groups ask together, and the first decodes
         return known
     found = [
         directory.entries(block, data).find(wanted)

@@ -6,23 +6,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.index.bloom_builder import RATE, check_rate
-from pageseek.index.index_specs import embedded_columns
+from pageseek.index.index_specs import embedded_columns, split_keys
 from pageseek.storage import Source
 
 AT_ONCE = 16  # files that are opened side by side
 
 
 class AskedIndexes(NamedTuple):
-    """What to build. `page_index`: of all columns, of none, or of these. `bloom`: rates by column. `embedded`: columns by kind."""
+    """What to build. `page_index`: of all columns, of none, or of these. `bloom`, `file_bloom`: rates by column. `keys`: columns that
+    are one key together. `embedded`: columns by kind.
+    """
 
     page_index: bool | tuple[str, ...]
     bloom: Mapping[str, float]
+    file_bloom: Mapping[str, float]
+    keys: tuple[tuple[str, ...], ...]
     embedded: Mapping[str, tuple[str, ...]]
 
     @classmethod
@@ -30,11 +34,12 @@ class AskedIndexes(NamedTuple):
         cls,
         page_index: bool | str | Sequence[str],
         bloom: str | Sequence[str] | Mapping[str, float],
-        distinct: str | Sequence[str],
+        file_bloom: str | Sequence[str] | Mapping[str, float],
+        named: Mapping[str, str | Sequence[Any]],
         distinct_index: str | None,
         indexes: Mapping[str, str | Sequence[str]] | None,
     ) -> AskedIndexes:
-        """Of the parameters of `attach_index`.
+        """Of the parameters of `attach_index`. `named`: those that are kinds.
 
         Raises
         ------
@@ -44,16 +49,16 @@ class AskedIndexes(NamedTuple):
         if not isinstance(distinct_index, str | None):
             raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
         kinds = {kind: _listed(f"indexes[{kind!r}]", of) for kind, of in (indexes or {}).items()}
-        embedded = embedded_columns(_listed("distinct", distinct), distinct_index, kinds)
-        if not isinstance(bloom, Mapping):
-            bloom = dict.fromkeys(_listed("bloom", bloom), RATE)
-        for name in _listed("bloom", list(bloom)):
-            check_rate(name, bloom[name])
+        lists = {kind: [of] if isinstance(of, str) else list(of) for kind, of in named.items()}
+        lists["lookup"], keys = split_keys(lists["lookup"])
+        embedded = embedded_columns(lists, distinct_index, kinds)
         return cls(
             page_index
             if isinstance(page_index, bool)
             else tuple(_listed("page_index", page_index)),
-            bloom,
+            _rates("bloom", bloom),
+            _rates("file_bloom", file_bloom),
+            tuple(keys),
             {kind: tuple(names) for kind, names in embedded.items()},
         )
 
@@ -84,6 +89,9 @@ class AskedIndexes(NamedTuple):
         if not isinstance(self.page_index, bool):
             yield from self.page_index
         yield from self.bloom
+        yield from self.file_bloom
+        for key in self.keys:
+            yield from key
         for names in self.embedded.values():
             yield from names
 
@@ -94,8 +102,18 @@ class AskedIndexes(NamedTuple):
         return AskedIndexes(
             self.page_index if isinstance(self.page_index, bool) else own(self.page_index),
             {spelled.get(name, name): rate for name, rate in self.bloom.items()},
+            {spelled.get(name, name): rate for name, rate in self.file_bloom.items()},
+            tuple([tuple([spelled.get(name, name) for name in key]) for key in self.keys]),
             {kind: own(names) for kind, names in self.embedded.items()},
         )
+
+
+def _rates(what: str, given: str | Sequence[str] | Mapping[str, float]) -> dict[str, float]:
+    """Rates of false positives by column."""
+    rates = given if isinstance(given, Mapping) else dict.fromkeys(_listed(what, given), RATE)
+    for name in _listed(what, list(rates)):
+        check_rate(name, rates[name])
+    return dict(rates)
 
 
 def _listed(what: str, names: str | Sequence[str]) -> list[str]:
