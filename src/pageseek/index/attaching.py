@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Protocol
 
 from pageseek.base.progress import Watch
 from pageseek.base.report import Report
@@ -23,7 +23,26 @@ from pageseek.index.attachable import (
 from pageseek.index.attached import Attached
 from pageseek.index.build import build_chunks
 from pageseek.index.index_specs import embedded_columns, index_specs
+from pageseek.index.local_target import Target
 from pageseek.index.targets import ends
+from pageseek.storage import Source, Store
+
+
+class Ending(Protocol):
+    """Where a file with indexes goes."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether nothing is to be done where nothing is added."""
+        ...
+
+    def target(self, source: Store) -> Target:
+        """The target of a file that is made from `source`, an open one."""
+        ...
+
+    def done(self, size: int) -> None:
+        """Called once the new file is there, with its bytes."""
+        ...
 
 
 def attach(
@@ -118,12 +137,35 @@ def attach(
     if not isinstance(distinct_index, str | None):
         raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
+    return attach_to(
+        one,
+        end,
+        page_index=page_index,
+        bloom=bloom,
+        embedded=embedded_columns(distinct, distinct_index, indexes, lookup, bitmap),
+        replace=replace,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def attach_to(
+    one: Source,
+    end: Ending,
+    *,
+    page_index: bool | Sequence[str],
+    bloom: Sequence[str] | Mapping[str, float],
+    embedded: Mapping[str, Sequence[str]],
+    replace: bool = False,
+    threads: int | None = None,
+    progress: bool | Watch = False,
+) -> Attached:
+    """Add indexes to a file that was found, which goes where `end` says. `embedded`: of `embedded_columns`; the others as of `attach`."""
     report = Report()
     with closing(FileMetadata(one, one.open(), report)) as file:
         refuse_encrypted(file)
         refuse_chunks_in_footer(file)
         before = attached_directory(file, report)
-        embedded = embedded_columns(distinct, distinct_index, indexes, lookup, bitmap)
         specs = index_specs(file, page_index, bloom, embedded, replace, before, report)
         paged = any(spec.page_index for spec in specs)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not has_bounds(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import inspect
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -91,13 +92,16 @@ class Encoder:
         elif layout.page_rows <= MOST_BATCH:  # a page ends with each batch of so many values
             pages = {"data_page_size": 1}
         # pages of whole batches, where that can be
-        pages["write_batch_size"] = next((n for n in range(batch, batch // 2, -1) if layout.page_rows % n == 0), batch)
+        pages["write_batch_size"] = next(
+            (n for n in range(batch, batch // 2, -1) if layout.page_rows % n == 0), batch
+        )
         first = first_leaves(schema)
         sorting = [pq.SortingColumn(first[c], down, False) for c, down in layout.sorted_by]
         metadata = {
             key: value for key, value in (self._schema.metadata or {}).items() if key != STORED
         }
         stored = base64.b64encode(schema.serialize().to_pybytes())
+        self._sink = sink
         self._stream = pa.BufferedOutputStream(pa.PythonFile(sink, "w"), sink.BUFFER)
         self._writer = pq.ParquetWriter(
             self._stream, self._schema.with_metadata(metadata | {STORED: stored}), compression=layout.codec, write_page_index=True,
@@ -134,6 +138,10 @@ class Encoder:
     def abandon(self) -> None:
         """Let go of the file, which is not wanted."""
         self._held = []
+        self._sink.drops = True
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()  # else the garbage collector would
+            self._stream.close()
 
 
 def first_leaves(schema: pa.Schema) -> dict[str, int]:

@@ -84,7 +84,9 @@ class OnCurve(Order):
     def keys(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The keys of rows: one column of places on the curve."""
         points = []
-        for values, (known, coordinates) in zip(self.named(rows).columns, self._levels, strict=True):
+        for values, (known, coordinates) in zip(
+            self.named(rows).columns, self._levels, strict=True
+        ):
             order, ends = self._each.cut(pa.RecordBatch.from_arrays([values], ["0"]), known)
             sizes = np.diff(np.append(0, ends))
             # part 2 i lies before value i of the sample, part 2 i + 1 at it

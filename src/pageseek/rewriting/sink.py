@@ -8,10 +8,11 @@ from pageseek.index.local_target import Target
 
 
 class Sink:
-    """A file object for `pyarrow.PythonFile`, which writes to a target."""
+    """A file object for `pyarrow.PythonFile`, which writes to a target. `drops`: what comes from now on is not wanted."""
 
     BUFFER = 4 << 20  # bytes that are written together
     closed = False
+    drops = False
     mode = "wb"
 
     def __init__(self, target: Target) -> None:
@@ -19,7 +20,8 @@ class Sink:
 
     def write(self, data: Any) -> int:
         """Put bytes behind those that are there."""
-        self._target.write(data)
+        if not self.drops:
+            self._target.write(data)
         return memoryview(data).nbytes
 
     def tell(self) -> int:

@@ -105,7 +105,9 @@ class SortKeys:
             before place `ends[p]` of the indices.
         """
         m, n = bounds.num_rows, keys.num_rows
-        both = pa.concat_batches([bounds, keys, bounds])  # one copy before rows that tie, one behind
+        both = pa.concat_batches(
+            [bounds, keys, bounds]
+        )  # one copy before rows that tie, one behind
         order = self.sorted(both).to_numpy()
         is_bound = (order < m) | (order >= m + n)
         places = np.flatnonzero(is_bound)

@@ -90,7 +90,9 @@ class Sorter:
         for start in range(0, rows.num_rows, self.step):
             yield pa.Table.from_batches([rows.take(indices[start : start + self.step])])
 
-    def _bounds(self, keys: pa.RecordBatch, parts: int, all_heavy: bool = False) -> tuple[pa.RecordBatch, list[bool]]:
+    def _bounds(
+        self, keys: pa.RecordBatch, parts: int, all_heavy: bool = False
+    ) -> tuple[pa.RecordBatch, list[bool]]:
         """Bounds of about so many parts of equal size, and for each whether the rows that tie with it are a part of their own."""
         compare = self.order.sort_keys
         ordered = keys.take(compare.sorted(keys))
@@ -149,10 +151,11 @@ class Sorter:
         yield from self._in_parts(again, bounds, heavy)
 
 
-def _chained(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chained(
+    held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """What is held, which is let go, then the rest."""
     held.reverse()
     while held:
         yield held.pop()
     yield from rest
-

@@ -87,7 +87,9 @@ class Spill:
             while done < size:
                 n = self._file.readinto(view[done:])
                 if not n:
-                    raise StoreError("the temporary file of rows that wait to be sorted has lost its end")
+                    raise StoreError(
+                        "the temporary file of rows that wait to be sorted has lost its end"
+                    )
                 done += n
             yield pa.ipc.open_stream(pa.py_buffer(body)).read_all()
 
