@@ -104,10 +104,11 @@ class Encoder:
         self._sink = sink
         self._stream = pa.BufferedOutputStream(pa.PythonFile(sink, "w"), sink.BUFFER)
         self._writer = pq.ParquetWriter(
-            self._stream, self._schema.with_metadata(metadata | {STORED: stored}), compression=layout.codec, write_page_index=True,
+            self._stream, self._schema, compression=layout.codec, write_page_index=True,
             store_schema=False, store_decimal_as_integer=True, sorting_columns=sorting or None,
             dictionary_pagesize_limit=DICTIONARY_BYTES, **pages,
         )  # fmt: skip
+        self._writer.add_key_value_metadata(metadata | {STORED: stored})
 
     def add(self, rows: pa.Table) -> None:
         """Write rows. They wait until a row group is full."""

@@ -82,11 +82,11 @@ class SortKeys:
         ]
 
     def sorted(self, keys: pa.RecordBatch) -> pa.Array:
-        """The rows in order, as indices; those that tie in the order that they have."""
+        """The rows in order, as indices; those that tie in the order that they have. pyarrow puts NaN and nulls last by default."""
         if keys.num_columns == 1:  # quicker than as a batch
             way = self._sort_keys[0][1]
-            return pc.array_sort_indices(keys.column(0), order=way, null_placement="at_end")
-        return pc.sort_indices(keys, sort_keys=self._sort_keys, null_placement="at_end")
+            return pc.array_sort_indices(keys.column(0), order=way)
+        return pc.sort_indices(keys, sort_keys=self._sort_keys)
 
     def cut(self, keys: pa.RecordBatch, bounds: pa.RecordBatch) -> tuple[pa.Array, Int64s]:
         """The rows in order, and the parts that bounds cut them into.
