@@ -257,7 +257,9 @@ def test_codecs_and_pages(path: Path) -> None:
     assert report["leaves"]["row"]["pages"]["read"] == 1
 
 
-def test_a_file_that_is_written_wrong_is_deleted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_written_wrong_is_deleted(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, write = path.read_bytes(), Encoder.add
     flip = {"values": 0}
 
@@ -302,7 +304,9 @@ def test_a_file_that_is_written_wrong_is_deleted(path: Path, monkeypatch: pytest
         ps.rewrite(path, in_place=True)  # without an order, that of the source is checked
 
 
-def test_a_source_that_is_replaced_meanwhile_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_is_replaced_meanwhile_stays(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = Encoder.add
 
     def replaced(self: Encoder, rows: pa.Table) -> None:

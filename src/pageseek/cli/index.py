@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
         "--page-index", type=_columns, default=True, metavar="A,B|all|none",
         help="columns that get a page index where they have none (default: all)",
     )  # fmt: skip
-    one.add_argument("--bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
+    one.add_argument("--bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
     one.add_argument("--distinct", type=names, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
     one.add_argument("--lookup", type=names, default=[], metavar="A,B", help="columns whose rows are found by value, in any order")  # fmt: skip
     one.add_argument("--bitmap", type=names, default=[], metavar="A,B", help="columns of few values, whose rows are listed for each value")  # fmt: skip
@@ -86,7 +86,8 @@ def _columns(value: str) -> bool | list[str]:
     return {"all": True, "none": False}.get(value, names(value))
 
 
-def _rates(value: str) -> dict[str, float]:
+def rates(value: str) -> dict[str, float]:
+    """Columns with commas, each with a rate of false positives if it has one."""
     found = {}
     for name in names(value):
         column, _, rate = name.partition("=")
