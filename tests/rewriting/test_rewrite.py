@@ -286,7 +286,7 @@ def test_a_file_that_is_written_wrong_is_deleted(
         write(self, rows.set_column(at, rows.field(at), pa.chunked_array([pa.array(values, rows.field(at).type)])))  # fmt: skip
 
     def unsorted(self: Encoder, rows: pa.Table) -> None:
-        write(self, rows.take(list(range(1, len(rows))) + [0]))
+        write(self, rows.take([*range(1, len(rows)), 0]))
 
     for wrong, said in (
         (wrong_values, "column 'small' has other values"),

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from pageseek.base.progress import interactive
 from pageseek.cli.index import in_options, rates
 from pageseek.cli.scan import add_table, count, names
-from pageseek.rewriting.encoding import CODECS
-from pageseek.rewriting.rewrite import PAGE_ROWS, rewrite
+from pageseek.rewriting.layout import CODECS, PAGE_ROWS
 
 SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
@@ -72,7 +70,7 @@ def add_parser(commands: Any) -> None:
         "--codec", choices=CODECS, default="zstd", help="how pages are compressed (default: zstd)"
     )
     for kind in ("lookup", "bitmap", "distinct"):
-        made.add_argument(f"--{kind}", type=names, default=[], metavar="A,B", help=f"columns that get an index of this kind (pageseek index attach)")  # fmt: skip
+        made.add_argument(f"--{kind}", type=names, default=[], metavar="A,B", help="columns that get an index of this kind (pageseek index attach)")  # fmt: skip
     made.add_argument("--bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives")  # fmt: skip
     made.add_argument("--memory-limit", type=_size, metavar="SIZE", help="memory to take, such as 2G (default: a quarter of the machine's)")  # fmt: skip
     made.add_argument("--spill-folder", metavar="FOLDER", help="where rows wait that do not fit")
@@ -99,6 +97,8 @@ def _size(value: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pageseek.rewriting.rewrite import rewrite  # late: few commands need it
+
     wanted = {name: getattr(options, name) for name in ("lookup", "bitmap", "distinct", "bloom")}
     made = rewrite(
         options.source,

@@ -1,7 +1,8 @@
 """A curve through several columns: rows that are close in all of them lie close together.
 
 It is Hilbert's. Z-order is simpler, and jumps: where it enters a new quadrant, a page may hold two distant pieces, and its bounds
-span all that lies between. Of pages of 1,000 rows, conditions on either of two columns read about a fifth fewer along Hilbert's curve.
+span all that lies between. Of 2 million rows in pages of 1,000, a value of one of two columns
+lies in a quarter fewer pages along Hilbert's curve, of one of three in a fifth fewer; a box of all columns in 14 % fewer, of four in half.
 
 Source: J. Skilling, Programming the Hilbert curve, AIP Conference Proceedings 707 (2004), here for all rows at once.
 """

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pageseek.base.records import dataclass
+from pageseek.rewriting.layout import Layout
 from pageseek.rewriting.sink import Sink
 
 GROUP_ROWS, GROUP_BYTES = 1_000_000, 128 << 20  # of a row group in Arrow, unless it is told
@@ -19,27 +19,7 @@ PAGE_BYTES = 1 << 20  # encoded, at which a page ends before it has its rows
 DICTIONARY_BYTES = 128 << 10
 MOST_BATCH = 1024  # values between two looks at the size of a page
 STORED = b"ARROW:schema"
-CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 _HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How files are laid out.
-
-    Attributes
-    ----------
-    page_rows, group_rows : int
-        Rows of a page and of a row group, at most.
-    codec : str
-    sorted_by : tuple of (str, bool)
-        What the footer says of the order: columns, and whether descending.
-    """
-
-    page_rows: int
-    group_rows: int
-    codec: str
-    sorted_by: tuple[tuple[str, bool], ...] = ()
 
 
 def group_rows_of(sample: pa.Table) -> int:

@@ -12,7 +12,8 @@ from pageseek.index.attached import Attached
 from pageseek.index.attaching import attach, attach_to
 from pageseek.index.index_specs import embedded_columns
 from pageseek.index.local_target import Target
-from pageseek.rewriting.encoding import Encoder, Layout
+from pageseek.rewriting.encoding import Encoder
+from pageseek.rewriting.layout import Layout
 from pageseek.rewriting.places import Destination, Folder, OneFile
 from pageseek.rewriting.sink import Sink
 from pageseek.storage import Source

@@ -47,12 +47,10 @@ class Destination(ABC):
         """The target of the only file, once more: indexes are added to it as it gets its name."""
         return self.file(0)
 
-    def done(self, size: int) -> None:
+    def done(self, size: int) -> None:  # noqa: B027 - of `attach`, and nothing is left to do
         """A file is there."""
 
-    def commit(self) -> None:
-        """All files are there: let them appear."""
-
+    @abstractmethod
     def close(self) -> None:
         """Leave nothing behind, unless it was committed."""
 

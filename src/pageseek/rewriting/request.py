@@ -15,7 +15,8 @@ from pageseek.base.errors import NoColumnError
 from pageseek.base.suggest import offered
 from pageseek.index.attaching import attach
 from pageseek.index.local_target import LocalTarget
-from pageseek.rewriting.encoding import CODECS, Encoder, Layout
+from pageseek.rewriting.encoding import Encoder
+from pageseek.rewriting.layout import CODECS, Layout
 from pageseek.rewriting.sink import Sink
 from pageseek.rewriting.sort_keys import sortable_type
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,7 +26,8 @@ from pageseek.prune.registry import kind_names
 from pageseek.rewriting import request as asked
 from pageseek.rewriting.checking import check
 from pageseek.rewriting.digest import Digest
-from pageseek.rewriting.encoding import Layout, group_rows_of, plain, plain_schema
+from pageseek.rewriting.encoding import group_rows_of, plain, plain_schema
+from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
 from pageseek.rewriting.places import NO_COMMIT, Destination, destination
@@ -37,7 +38,6 @@ from pageseek.scan.scan import Scan
 from pageseek.storage import Source
 
 T = TypeVar("T")
-PAGE_ROWS = 1000
 FILE_GROUPS = 10  # row groups of a file, where output is a folder
 MEMORY_PART = 4  # one byte in so many of the machine's memory, unless it is told
 FIRST_ROWS, FIRST_BYTES = 1 << 16, 64 << 20  # by which the size of rows is known

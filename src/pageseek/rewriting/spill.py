@@ -37,7 +37,7 @@ class Spill:
         self._folder = folder
         codec = CODEC if pa.Codec.is_available(CODEC) else None
         self._options = pa.ipc.IpcWriteOptions(compression=codec)
-        self._file = tempfile.TemporaryFile(prefix="pageseek-", dir=folder, buffering=0)
+        self._file = tempfile.TemporaryFile(prefix="pageseek-", dir=folder, buffering=0)  # noqa: SIM115 - `close` closes it
 
     def add(self, rows: Mapping[int, pa.RecordBatch]) -> None:
         """Put rows behind those of their parts."""
