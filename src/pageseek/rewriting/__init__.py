@@ -4,6 +4,7 @@
 |---|---|
 | `rewrite` | the public function |
 | `request` | what the caller asks for, checked before anything is read |
+| `reading` | rows read in little memory |
 | `rewritten` | its result |
 | `orders` | the orders of rows: by columns, or on a curve through several |
 | `curve` | Hilbert's curve |

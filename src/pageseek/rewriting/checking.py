@@ -12,6 +12,7 @@ from pageseek.base.errors import RewriteError
 from pageseek.rewriting.digest import Digest
 from pageseek.rewriting.encoding import plain
 from pageseek.rewriting.orders import Order
+from pageseek.rewriting.reading import batches_of
 from pageseek.storage import Source
 
 
@@ -51,7 +52,7 @@ def check(
     if not read.schema.equals(schema):
         raise RewriteError(f"{name}: {_WRONG}: the schema is {_difference(schema, read.schema)}")
     before: pa.RecordBatch | None = None
-    for batch in read.to_batches():
+    for batch in batches_of(read):
         rows = plain(batch, plain_schema)
         if order is not None:
             keys = order.keys(rows)

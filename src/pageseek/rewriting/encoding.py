@@ -26,7 +26,8 @@ def group_rows_of(sample: pa.Table) -> int:
     """Rows of a row group, by the size of the first rows of the source."""
     if sample.num_rows == 0 or sample.nbytes == 0:
         return GROUP_ROWS
-    return max(min(GROUP_ROWS, GROUP_BYTES * sample.num_rows // sample.nbytes), 1)
+    size = int(sample.nbytes)
+    return max(min(GROUP_ROWS, GROUP_BYTES * sample.num_rows // size), 1)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
 from pageseek.rewriting.places import NO_COMMIT, Destination, destination
+from pageseek.rewriting.reading import batches_of
 from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.sorting import Sorter
 from pageseek.rewriting.spill import check_folder
@@ -245,9 +247,7 @@ class _Work:
         spilled = 0
         output = Output(place, self.schema, self.layout, per_file)
         with closing(output):
-            batches = (
-                plain(b, self._plain) for b in self._scan(progress=self._progress).to_batches()
-            )
+            batches = (plain(b, self._plain) for b in batches_of(self._scan(), self._progress))
             rows: Iterator[pa.Table]
             if order is None:
                 rows = (pa.Table.from_batches([b]) for b in expected.add_all(batches))
@@ -255,7 +255,7 @@ class _Work:
             else:
                 sorter = Sorter(
                     order, self._plain, self._memory, self._step,
-                    partial(self._keys, order, total), total, self._folder,
+                    partial(self._keys, order, total), total, self._threads or os.cpu_count() or 1, self._folder,
                 )  # fmt: skip
                 rows = sorter.sorted(expected.add_all(batches))
                 with counted("rows", total, self._progress, Report()) as step:

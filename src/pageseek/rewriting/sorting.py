@@ -7,8 +7,10 @@ are sorted one after the other. A part that is still too large is cut again, unt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +39,8 @@ class Sorter:
         Rows of the tables that come out.
     sample : function
         Gives keys of a sample of all rows, of which it is told that they do not fit.
+    threads : int
+        Columns that are worked on at a time.
     folder : str or None
         Where rows wait.
     spilled : int
@@ -49,6 +53,7 @@ class Sorter:
     step: int
     sample: Callable[[], pa.RecordBatch]
     total_rows: int
+    threads: int
     folder: str | None = None
     spilled: int = 0
 
@@ -79,16 +84,16 @@ class Sorter:
         """Sort rows. The list is emptied, so that nothing is held twice for long."""
         if not batches:
             return
-        columns: list[pa.Array] = []
-        for i in range(len(self.schema)):
-            chunks = [batch.column(i) for batch in batches]
-            columns.append(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))
+        chunks = [[batch.column(i) for batch in batches] for i in range(len(self.schema))]
         batches.clear()
-        rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        del columns
-        indices = self.order.sort_keys.sorted(self.order.keys(rows))
-        for start in range(0, rows.num_rows, self.step):
-            yield pa.Table.from_batches([rows.take(indices[start : start + self.step])])
+        with ThreadPoolExecutor(self.threads, "pageseek-sort") as pool:
+            columns = list(pool.map(_joined, chunks))
+            rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            indices = self.order.sort_keys.sorted(self.order.keys(rows))
+            for start in range(0, rows.num_rows, self.step):
+                chosen = indices[start : start + self.step]
+                taken = list(pool.map(partial(_taken, chosen), columns))
+                yield pa.Table.from_arrays(taken, schema=self.schema)
 
     def _bounds(
         self, keys: pa.RecordBatch, parts: int, all_heavy: bool = False
@@ -139,7 +144,7 @@ class Sorter:
         rows = (b for table in spill.pieces(part) for b in table.to_batches())
         rng = np.random.default_rng(part)
         share = CUT_SAMPLE / max(spill.rows[part], 1)
-        found = []
+        found: list[pa.RecordBatch] = []
         for batch in rows:
             chosen = np.flatnonzero(rng.random(batch.num_rows) < share)
             if not found and not chosen.size:
@@ -149,6 +154,17 @@ class Sorter:
         bounds, heavy = self._bounds(pa.concat_batches(found), parts, all_heavy=True)
         again = (b for table in spill.pieces(part) for b in table.to_batches())
         yield from self._in_parts(again, bounds, heavy)
+
+
+def _joined(chunks: list[pa.Array]) -> pa.Array:
+    """One array of several, which are let go."""
+    made = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    chunks.clear()
+    return made
+
+
+def _taken(chosen: pa.Array, values: pa.Array) -> pa.Array:
+    return values.take(chosen)
 
 
 def _chained(
