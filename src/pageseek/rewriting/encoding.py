@@ -106,8 +106,9 @@ class Encoder:
         if not self._held:
             return
         # in one piece: where pages end does not depend on how the rows came
-        table = pa.concat_tables(self._held).combine_chunks()
+        columns = [[t.column(i) for t in self._held] for i in range(len(self._schema))]
         self._held, self._held_rows = [], 0
+        table = pa.Table.from_arrays([_joined(c) for c in columns], schema=self._schema)
         self._writer.write_table(table, row_group_size=table.num_rows)
         self.groups += 1
 
@@ -124,6 +125,13 @@ class Encoder:
         with suppress(OSError, pa.ArrowException):
             self._writer.close()  # else the garbage collector would
             self._stream.close()
+
+
+def _joined(parts: list[pa.ChunkedArray]) -> pa.Array:
+    """One array of several, which are let go."""
+    made = pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
+    parts.clear()
+    return made
 
 
 def first_leaves(schema: pa.Schema) -> dict[str, int]:

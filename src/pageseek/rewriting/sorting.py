@@ -24,7 +24,7 @@ SLACK = 1.5  # times the size aimed at, from which a part is cut again
 PART, HELD = 6, 8  # a part is one of so many of the memory, rows that wait to be written
 
 
-@dataclass(slots=True)
+@dataclass
 class Sorter:
     """Sorts rows.
 
@@ -59,6 +59,10 @@ class Sorter:
 
     def sorted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """All rows in order."""
+        with ThreadPoolExecutor(self.threads, "pageseek-sort") as self._pool:
+            yield from self._sorted(batches)
+
+    def _sorted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         most = min(self.memory // 2, MOST_TOGETHER)
         held: list[pa.RecordBatch] = []
         size = rows = 0
@@ -86,14 +90,13 @@ class Sorter:
             return
         chunks = [[batch.column(i) for batch in batches] for i in range(len(self.schema))]
         batches.clear()
-        with ThreadPoolExecutor(self.threads, "pageseek-sort") as pool:
-            columns = list(pool.map(_joined, chunks))
-            rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-            indices = self.order.sort_keys.sorted(self.order.keys(rows))
-            for start in range(0, rows.num_rows, self.step):
-                chosen = indices[start : start + self.step]
-                taken = list(pool.map(partial(_taken, chosen), columns))
-                yield pa.Table.from_arrays(taken, schema=self.schema)
+        columns = list(self._pool.map(_joined, chunks))
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        indices = self.order.sort_keys.sorted(self.order.keys(rows))
+        for start in range(0, rows.num_rows, self.step):
+            chosen = indices[start : start + self.step]
+            taken = list(self._pool.map(partial(_taken, chosen), columns))
+            yield pa.Table.from_arrays(taken, schema=self.schema)
 
     def _bounds(
         self, keys: pa.RecordBatch, parts: int, all_heavy: bool = False
@@ -130,6 +133,7 @@ class Sorter:
                 )
             spill.flush()
             self.spilled += spill.size
+            pa.default_memory_pool().release_unused()  # what the reader has freed
             for part, size in enumerate(spill.bytes):
                 if part in ties and size > self._part_bytes:
                     yield from spill.pieces(part)  # all rows tie
