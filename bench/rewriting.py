@@ -139,8 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
-        way, threads, given = options.child
-        print(json.dumps(child(way, options.file, options.key, int(threads), json.loads(given))))
+        way, threads, told = options.child
+        print(json.dumps(child(way, options.file, options.key, int(threads), json.loads(told))))
         return 0
     given: dict[str, Any] = {"row_group_rows": 300_000}
     if options.memory:

@@ -361,6 +361,12 @@ def test_wrong_arguments_are_named_before_anything_is_written(path: Path, tmp_pa
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
+def test_rows_without_columns_are_refused(path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2]}).select([]), path)
+    with pytest.raises(ps.UnsupportedError, match="no columns"):
+        ps.rewrite(path, in_place=True)
+
+
 def test_progress_is_told(path: Path) -> None:
     seen: list[ps.Progress] = []
     ps.rewrite(path, path.with_name("out.parquet"), sort_by="i", progress=seen.append)

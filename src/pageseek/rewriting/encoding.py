@@ -26,8 +26,8 @@ def group_rows_of(sample: pa.Table) -> int:
     """Rows of a row group, by the size of the first rows of the source."""
     if sample.num_rows == 0 or sample.nbytes == 0:
         return GROUP_ROWS
-    size = int(sample.nbytes)
-    return max(min(GROUP_ROWS, GROUP_BYTES * sample.num_rows // size), 1)
+    rows, size = int(sample.num_rows), int(sample.nbytes)
+    return max(min(GROUP_ROWS, GROUP_BYTES * rows // size), 1)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.api import open_file, retry_policy, scan
-from pageseek.base.errors import UnsupportedError
+from pageseek.base.errors import RewriteError, UnsupportedError
 from pageseek.base.memory import machine_bytes
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
@@ -213,6 +213,8 @@ class _Work:
         )
         first = reading(batch_size=1024)
         self.schema = _kept(first.schema)
+        if not self.schema.names:
+            raise UnsupportedError(f"{self.name}: it has no columns, and nothing to write anew")
         self._plain = plain_schema(self.schema)
         sample = self._first(first)
         row_bytes = max(sample.nbytes // max(sample.num_rows, 1), 1)
@@ -261,6 +263,10 @@ class _Work:
                 with counted("rows", total, self._progress, Report()) as step:
                     output.write(_ahead(rows, self._threads), step)
                 spilled = sorter.spilled
+            if expected.rows != total:
+                raise RewriteError(
+                    f"{self.name}: {expected.rows:,} rows were read, and its metadata counts {total:,}; nothing was written"
+                )
             check(
                 output.files, place.name, self.schema, self._plain, expected, order,
                 threads=self._threads, max_ahead_bytes=min(256 << 20, self._memory // 4),
