@@ -26,6 +26,7 @@ from pageseek.base.errors import (
     PageseekError,
     PredicateError,
     PrunerError,
+    RewriteError,
     StoreError,
     UnsupportedError,
 )
@@ -42,6 +43,8 @@ from pageseek.scan.scan_plan import ScanPlan
 if TYPE_CHECKING:
     from pageseek import index as index
     from pageseek import spark as spark
+    from pageseek.rewriting.rewrite import rewrite
+    from pageseek.rewriting.rewritten import Rewritten
 
 __all__ = [
     "CacheInfo",
@@ -59,6 +62,8 @@ __all__ = [
     "Progress",
     "PrunerError",
     "Report",
+    "RewriteError",
+    "Rewritten",
     "RowRanges",
     "Scan",
     "ScanPlan",
@@ -76,6 +81,7 @@ __all__ = [
     "read_table",
     "register_pruner",
     "resize_cache",
+    "rewrite",
     "save_cache",
     "scan",
     "spark",
@@ -83,14 +89,21 @@ __all__ = [
     "upper_bound",
 ]
 
-_LATE = ("index", "spark")  # reading needs neither
+# reading needs none of them: modules, and functions and classes with their modules
+_LATE = {
+    "index": "", "spark": "", "rewrite": "rewriting.rewrite", "Rewritten": "rewriting.rewritten",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """`pageseek.index` and `pageseek.spark` are imported when they are first used."""
-    if name in _LATE:
+    """`pageseek.index`, `pageseek.spark` and `pageseek.rewrite` are imported when they are first used."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if not _LATE[name]:
         return importlib.import_module(f"pageseek.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"pageseek.{_LATE[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -44,6 +44,7 @@ def killed(folder: Path, way: str, what: str) -> dict[str, Any]:
     ("way", "what"),
     [
         ("all", "attach"), ("all", "detach"), ("all", "output"), ("no unnamed files", "attach"), ("no links", "output"),
+        ("all", "rewrite"),
     ],
 )  # fmt: skip
 def test_killed_at_any_moment(tmp_path: Path, way: str, what: str) -> None:

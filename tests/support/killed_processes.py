@@ -72,6 +72,9 @@ def work(path: Path, what: str) -> None:
     if what == "detach":
         ps.index.detach(path, in_place=True)
         return
+    if what == "rewrite":
+        ps.rewrite(path, in_place=True, sort_by="text", indexes={"lookup": ["id"]}, threads=1)
+        return
     where: dict[str, Any] = {"output": new} if what == "output" else {"in_place": True}
     ps.index.attach(path, bloom=["id"], distinct=["text"], threads=1, **where)
 

@@ -69,6 +69,10 @@ class KindError(PageseekError):
     """A registered kind of index raised an error while an index was built or verified."""
 
 
+class RewriteError(PageseekError):
+    """A file that was written anew is not what was read. It was deleted, and the source is as it was."""
+
+
 class CoreError(PageseekError):
     """A kernel refused its input. For input from a file, an error that names the place is raised instead.
 

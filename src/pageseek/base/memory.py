@@ -30,8 +30,8 @@ _keeper: threading.Thread | None = None
 
 
 @cache
-def _limit() -> int:
-    """Bytes that may be kept: a part of the memory of this machine or container."""
+def machine_bytes() -> int:
+    """Bytes of memory of this machine or container, or that this process may have."""
     found = 4 << 30
     with suppress(AttributeError, ValueError, OSError):  # not every system has them
         found = max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 0) or found
@@ -46,7 +46,12 @@ def _limit() -> int:
 
         most = resource.getrlimit(resource.RLIMIT_AS)[0]
         found = found if most == resource.RLIM_INFINITY else min(found, most)
-    return found // PART
+    return found
+
+
+def _limit() -> int:
+    """Bytes that may be kept: a part of the memory."""
+    return machine_bytes() // PART
 
 
 memory.reclaimable(_limit())

@@ -19,7 +19,7 @@ class Progress(NamedTuple):
     """How far a scan is: `done` of a `total` of its stage, and the rows and bytes so far.
 
     `stage` is "files" while they are opened and pruned, or get their names; "row groups" while these are read; or "column
-    chunks" while indexes are built or verified.
+    chunks" while indexes are built or verified; or "rows" while a file is written anew.
     """
 
     stage: str
@@ -124,13 +124,15 @@ def _watched(progress: bool | Watch, report: Report) -> Iterator[None]:
 @contextmanager
 def counted(
     stage: str, total: int, progress: bool | Watch, report: Report
-) -> Iterator[Callable[[], None]]:
-    """While the block runs, show how far work of one stage is. The block receives a function, to be called after each step."""
+) -> Iterator[Callable[..., None]]:
+    """While the block runs, show how far work of one stage is. The block receives a function, to be called after each step, or with the
+    number of steps that are done.
+    """
     done = 0
 
-    def step() -> None:
+    def step(n: int = 1) -> None:
         nonlocal done
-        done += 1
+        done += n
         if watch is not None:
             watch(Progress(stage, done, total, 0, sum(report.bytes.values())))
 

@@ -53,12 +53,12 @@ def add_parser(commands: Any) -> None:
         "--page-index", type=_columns, default=True, metavar="A,B|all|none",
         help="columns that get a page index where they have none (default: all)",
     )  # fmt: skip
-    one.add_argument("--bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
+    one.add_argument("--bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
     one.add_argument("--distinct", type=names, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
-    one.add_argument("--lookup", type=_keys, default=[], metavar="A,(B,C)", help="columns whose rows are found by value, in any order; several in parentheses are one key")  # fmt: skip
+    one.add_argument("--lookup", type=keys, default=[], metavar="A,(B,C)", help="columns whose rows are found by value, in any order; several in parentheses are one key")  # fmt: skip
     one.add_argument("--bitmap", type=names, default=[], metavar="A,B", help="columns of few values, whose rows are listed for each value")  # fmt: skip
     one.add_argument("--trigram", type=names, default=[], metavar="A,B", help="columns of texts that LIKE searches for parts")  # fmt: skip
-    one.add_argument("--file-bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of the whole file")  # fmt: skip
+    one.add_argument("--file-bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of the whole file")  # fmt: skip
     one.add_argument("--distinct-index", metavar="A", help="a column of strings whose values are listed in the form that DataFusion published")  # fmt: skip
     one.add_argument("--replace", action="store_true", help="build anew what is there")
     one.set_defaults(run=_attach)
@@ -91,15 +91,16 @@ def _columns(value: str) -> bool | list[str]:
     return {"all": True, "none": False}.get(value, names(value))
 
 
-def _keys(value: str) -> list[str | tuple[str, ...]]:
-    """Names, and tuples of names in parentheses."""
+def keys(value: str) -> list[str | tuple[str, ...]]:
+    """Names of columns with commas, and tuples of names in parentheses."""
     made: list[str | tuple[str, ...]] = []
     for part in re.findall(r"\([^()]*\)|[^,]+", value):
         made += [tuple(names(part[1:-1]))] if part.strip().startswith("(") else names(part)
     return made
 
 
-def _rates(value: str) -> dict[str, float]:
+def rates(value: str) -> dict[str, float]:
+    """Columns with commas, each with a rate of false positives if it has one."""
     found = {}
     for name in names(value):
         column, _, rate = name.partition("=")

@@ -22,7 +22,7 @@ from pageseek.base.errors import (
     UnsupportedError,
 )
 from pageseek.base.version import __version__
-from pageseek.cli import index, inspect, scan
+from pageseek.cli import index, inspect, rewrite, scan
 
 REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     (PredicateError, "`pageseek inspect FILE` lists the columns and their types"),
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    for room in (inspect, scan, index):
+    for room in (inspect, scan, index, rewrite):
         room.add_parser(commands)
     commands.add_parser(
         "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"
@@ -69,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (PageseekError, OSError, ValueError, TypeError, pa.ArrowException) as error:
-        print(f"pageseek: {_line(error, given[:1] == ['index'])}", file=sys.stderr)
+        print(f"pageseek: {_line(error, next(iter(given), ''))}", file=sys.stderr)
         return 1
 
 
-def _line(error: BaseException, of_index: bool = False) -> str:
+def _line(error: BaseException, command: str) -> str:
     if str(error).startswith("filter:"):  # it points at the place, and has its own remedy
         return str(error)
     text, place = str(error), ""
@@ -85,8 +85,8 @@ def _line(error: BaseException, of_index: bool = False) -> str:
     text = " ".join(text.split()) or type(error).__name__
     if "table=False" in text:  # the error has its remedy
         return index.in_options(text.replace("table=False", "--no-table")) + place
-    if of_index:
-        text = index.in_options(text)
+    if command in ("index", "rewrite"):
+        text = rewrite.said(text) if command == "rewrite" else index.in_options(text)
         if isinstance(error, UnsupportedError):  # its remedy below is about reading
             return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)

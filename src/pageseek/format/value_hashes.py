@@ -11,7 +11,7 @@ from pageseek.format.types import BYTE_ARRAY, K_LARGE_BYTES
 
 DIGITS = 38  # of a decimal of 16 bytes
 # the form (ps_leaf_spec) of BYTE_ARRAY with offsets of 8 bytes
-_TEXT = (BYTE_ARRAY, 0, K_LARGE_BYTES, 0, 0, 0, 0)
+BYTES_FORM = (BYTE_ARRAY, 0, K_LARGE_BYTES, 0, 0, 0, 0)
 
 
 def can_hash(kind: pa.DataType) -> bool:
@@ -54,7 +54,7 @@ def hashes_of(values: pa.Array) -> npt.NDArray[np.uint64]:
         _, ends, data = made.buffers()
         places = np.frombuffer(ends, np.int64)[offset : offset + n + 1]
         body = memoryview(data or b"")[places[0] : places[-1]]
-        found = hashes(_TEXT, (n, body, (places - places[0]).tobytes()))
+        found = hashes(BYTES_FORM, (n, body, (places - places[0]).tobytes()))
         return np.frombuffer(found, np.uint64)
     width = kind.byte_width
     raw = values.buffers()[1]

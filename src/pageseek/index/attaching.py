@@ -6,9 +6,9 @@ else of the old one. docs/format.md has the form.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Protocol
 
 from pageseek.base.progress import Watch
 from pageseek.base.report import Report
@@ -22,8 +22,27 @@ from pageseek.index.attachable import (
 )
 from pageseek.index.attached import Attached
 from pageseek.index.build import build_chunks
-from pageseek.index.index_specs import embedded_columns, index_specs, split_keys
+from pageseek.index.index_specs import IndexRequest, index_request, index_specs
+from pageseek.index.local_target import Target
 from pageseek.index.targets import ends
+from pageseek.storage import Source, Store
+
+
+class Ending(Protocol):
+    """Where a file with indexes goes."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether nothing is to be done where nothing is added."""
+        ...
+
+    def target(self, source: Store) -> Target:
+        """The target of a file that is made from `source`, an open one."""
+        ...
+
+    def done(self, size: int) -> None:
+        """Called once the new file is there, with its bytes."""
+        ...
 
 
 def attach(
@@ -124,24 +143,37 @@ def attach(
     FileExistsError
         There is something at `output`. Nothing was written.
     """
-    if not isinstance(distinct_index, str | None):
-        raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
+    asked = index_request(
+        page_index=page_index,
+        bloom=bloom,
+        distinct=distinct,
+        lookup=lookup,
+        bitmap=bitmap,
+        trigram=trigram,
+        file_bloom=file_bloom,
+        distinct_index=distinct_index,
+        indexes=indexes,
+    )
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
+    return attach_to(one, end, asked, replace=replace, threads=threads, progress=progress)
+
+
+def attach_to(
+    one: Source,
+    end: Ending,
+    asked: IndexRequest,
+    *,
+    replace: bool = False,
+    threads: int | None = None,
+    progress: bool | Watch = False,
+) -> Attached:
+    """Add indexes to a file that was found, which goes where `end` says. Other parameters as of `attach`."""
     report = Report()
     with closing(FileMetadata(one, one.open(), report)) as file:
         refuse_encrypted(file)
         refuse_chunks_in_footer(file)
         before = attached_directory(file, report)
-        columns, keys = split_keys(lookup)
-        named: dict[str, Iterable[str]] = {
-            "distinct": distinct, "lookup": columns, "bitmap": bitmap, "trigram": trigram,
-            "file_bloom": file_bloom,
-        }  # fmt: skip
-        rates = file_bloom if isinstance(file_bloom, Mapping) else {}
-        embedded = embedded_columns(named, distinct_index, indexes)
-        specs = index_specs(
-            file, page_index, bloom, embedded, {"file_bloom": rates}, keys, replace, before, report
-        )
+        specs = index_specs(file, asked, replace, before, report)
         paged = any(spec.page_index for spec in specs)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not has_bounds(file)
         if end.in_place and not specs:  # it has everything

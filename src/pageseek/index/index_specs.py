@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
@@ -30,6 +30,46 @@ from pageseek.prune.kind import Builder, IndexedColumn
 from pageseek.prune.registry import kind_named, kind_names
 
 Names = Sequence[str]
+
+
+class IndexRequest(NamedTuple):
+    """What a caller of `attach` wants. `embedded`: columns by kind. `rates`: rates of false positives by kind and column, where they
+    are given. `keys`: the names of the columns of each key.
+    """
+
+    page_index: bool | Names
+    bloom: Names | Mapping[str, float]
+    embedded: Mapping[str, Names]
+    rates: Mapping[str, Mapping[str, float]]
+    keys: Sequence[tuple[str, ...]]
+
+
+def index_request(
+    *,
+    page_index: bool | Names = True,
+    bloom: Names | Mapping[str, float] = (),
+    distinct: Names = (),
+    lookup: Sequence[str | tuple[str, ...]] = (),
+    bitmap: Names = (),
+    trigram: Names = (),
+    file_bloom: Names | Mapping[str, float] = (),
+    distinct_index: str | None = None,
+    indexes: Mapping[str, Names] | None = None,
+) -> IndexRequest:
+    """What is built, by parameters of `attach`."""
+    if not isinstance(distinct_index, str | None):
+        raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
+    columns, keys = split_keys(lookup)
+    named: dict[str, Iterable[str]] = {
+        "distinct": distinct,
+        "lookup": columns,
+        "bitmap": bitmap,
+        "trigram": trigram,
+        "file_bloom": file_bloom,
+    }
+    rates = {"file_bloom": file_bloom} if isinstance(file_bloom, Mapping) else {}
+    embedded = embedded_columns(named, distinct_index, indexes)
+    return IndexRequest(page_index, bloom, embedded, rates, keys)
 
 
 def embedded_columns(
@@ -80,11 +120,7 @@ def split_keys(lookup: Iterable[Any]) -> tuple[list[str], list[tuple[str, ...]]]
 
 def index_specs(
     file: FileMetadata,
-    page_index: bool | Names,
-    blooms: Names | Mapping[str, float],
-    embedded: Mapping[str, Names],
-    rates_of: Mapping[str, Mapping[str, float]],
-    keys: Sequence[tuple[str, ...]],
+    asked: IndexRequest,
     replace: bool,
     before: Directory | None,
     report: Report,
@@ -93,14 +129,8 @@ def index_specs(
 
     Parameters
     ----------
-    page_index, blooms, replace
+    replace
         As of `attach`.
-    embedded
-        As `embedded_columns` gives it.
-    rates_of
-        Rates of false positives by kind and column, where they are given.
-    keys
-        The names of the columns of each key.
     before
         What the file lists.
 
@@ -109,6 +139,7 @@ def index_specs(
     UnsupportedError
         A column cannot have such an index.
     """
+    page_index, blooms, embedded, rates_of, keys = asked
     find = file.schema_tree.find
     if not isinstance(blooms, Mapping):
         blooms = dict.fromkeys(_names("bloom", blooms), bloom.RATE)

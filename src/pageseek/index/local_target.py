@@ -38,6 +38,11 @@ class Target(ABC):
         """The bytes that are there so far."""
         return self._draft.size
 
+    @property
+    def way(self) -> str:
+        """A path by which the bytes that are there can be read in this process, until the file is committed or closed."""
+        return self._draft.way
+
     def copy(self, source: Store, length: int) -> Store:
         """Begin with the first bytes of an open store. Returns a store that has them too: a local one where this one is remote."""
         step = COPY_BYTES if isinstance(source, RemoteStore) else REQUEST_BYTES
@@ -120,7 +125,7 @@ class LocalTarget(Target):
         if there is None or (there.size, there.tag) != (self._only.size, self._only.tag):
             what = "deleted" if there is None else "replaced"
             raise FileChangedError(
-                f"{self.path}: the file was {what} while its indexes were built; what lies there now is left alone"
+                f"{self.path}: the file was {what} while the new one was made; what lies there now is left alone"
             )
 
 

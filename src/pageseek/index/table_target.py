@@ -136,7 +136,13 @@ def same_file(one: Source, other: Source) -> bool:
     return keys[0] == keys[1]
 
 
-def refuse_inside(place: Source) -> None:
+INTO_TABLE = (
+    "commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
+    "or attach to a copy elsewhere (output=...)"
+)
+
+
+def refuse_inside(place: Source, remedy: str = INTO_TABLE) -> None:
     """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, which records the size of each file."""
     far = place.filesystem
     if far is not None and far.looks_like_file(""):  # a plain web server tells of no folders
@@ -144,8 +150,7 @@ def refuse_inside(place: Source) -> None:
     for kind, folder in _tables_here(place.path) if far is None else _tables_there(place):
         raise UnsupportedError(
             f"{place.name}: it lies in a {kind} table ({folder}), which records the size of each of its files, and would not "
-            "read one that has grown; commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
-            "or attach to a copy elsewhere (output=...)"
+            f"read one that has grown; {remedy}"
         )
 
 

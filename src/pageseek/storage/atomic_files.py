@@ -130,9 +130,14 @@ class Draft:
             self.size += done
         return at
 
+    @property
+    def way(self) -> str:
+        """A path by which the file can be opened in this process, until it is closed."""
+        return self._temporary if self._has_name else f"{WAYS}/{self.fd}"
+
     def reader(self, name: str) -> LocalStore:
         """The file, opened again to be read. `name`: for errors."""
-        return LocalStore(self._temporary if self._has_name else f"{WAYS}/{self.fd}", name)
+        return LocalStore(self.way, name)
 
     def hide(self) -> None:
         """Give the temporary name up, if the system allows: the file is not to appear."""

@@ -1,0 +1,132 @@
+"""`pageseek rewrite SOURCE`: writes a Parquet file, or all rows of several, anew: sorted or clustered, in small pages, with indexes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import asdict
+from typing import Any
+
+from pageseek.base.progress import interactive
+from pageseek.cli.index import in_options, keys, rates
+from pageseek.cli.scan import add_table, count, names
+from pageseek.rewriting.layout import CODECS, PAGE_ROWS
+
+SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+KINDS = "lookup", "bitmap", "distinct", "trigram", "bloom", "file_bloom"
+UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
+# arguments of the function as errors name them, and the same options of the command
+WORDS = (
+    ("sort_by and cluster_by", "--sort-by and --cluster-by"),
+    ("sort_by", "--sort-by"),
+    ("cluster_by", "--cluster-by"),
+    ("page_rows=", "--page-rows "),
+    ("row_group_rows=", "--row-group-rows "),
+    ("file_rows=", "--file-rows "),
+    ("memory_limit=", "--memory-limit "),
+    ("spill_folder=", "--spill-folder "),
+    ("codec=", "--codec "),
+)
+
+
+def said(message: str) -> str:
+    """The message of an error with the options of the command in place of arguments."""
+    message = in_options(message)
+    for word, option in WORDS:
+        message = message.replace(word, option)
+    return message
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    made = commands.add_parser("rewrite", help="write a file anew: sorted or clustered, in small pages, with indexes", description=__doc__)  # fmt: skip
+    made.add_argument("source", help="file, directory, glob or URL; a table's folder")
+    where = made.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--output", metavar="FILE", help="where the new file goes; with --file-rows a folder"
+    )
+    where.add_argument("--in-place", action="store_true", help="replace the file")
+    made.add_argument(
+        "--overwrite", action="store_true", help="let --output replace a file that is there"
+    )
+    order = made.add_mutually_exclusive_group()
+    order.add_argument(
+        "--sort-by",
+        type=_sorting,
+        default=[],
+        metavar="A,B:desc",
+        help="sort all rows by these columns",
+    )
+    order.add_argument("--cluster-by", type=names, default=[], metavar="A,B", help="put rows together that are close in all of these columns")  # fmt: skip
+    made.add_argument("--page-rows", type=count, default=PAGE_ROWS, metavar="N", help=f"rows of a page (default: {PAGE_ROWS:,})")  # fmt: skip
+    made.add_argument("--row-group-rows", type=count, metavar="N", help="rows of a row group (default: a million, or 128 MiB in memory)")  # fmt: skip
+    made.add_argument(
+        "--file-rows",
+        type=count,
+        metavar="N",
+        help="rows of a file: --output is a folder of several",
+    )
+    made.add_argument(
+        "--codec", choices=CODECS, default="zstd", help="how pages are compressed (default: zstd)"
+    )
+    made.add_argument("--lookup", type=keys, default=[], metavar="A,(B,C)", help="columns, and keys of several, whose rows are found by value (pageseek index attach)")  # fmt: skip
+    for kind in ("bitmap", "distinct", "trigram"):
+        made.add_argument(f"--{kind}", type=names, default=[], metavar="A,B", help="columns that get an index of this kind (pageseek index attach)")  # fmt: skip
+    made.add_argument("--bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives")  # fmt: skip
+    made.add_argument("--file-bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of a whole file")  # fmt: skip
+    made.add_argument("--memory-limit", type=_size, metavar="SIZE", help="memory to take, such as 2G (default: a quarter of the machine's)")  # fmt: skip
+    made.add_argument("--spill-folder", metavar="FOLDER", help="where rows wait that do not fit")
+    made.add_argument("--json", action="store_true", help="as JSON")
+    add_table(made)
+    made.set_defaults(run=_run)
+
+
+def _sorting(value: str) -> list[tuple[str, str]]:
+    made = []
+    for name in names(value):
+        column, colon, way = name.rpartition(":")
+        down = colon and way.lower() in ("desc", "descending")
+        up = colon and way.lower() in ("asc", "ascending")
+        made.append((column if down or up else name, "descending" if down else "ascending"))
+    return made
+
+
+def _size(value: str) -> int:
+    found = SIZE.fullmatch(value.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{value!r} is no size, such as 512M or 2G")
+    return int(found[1]) << UNITS[found[2].lower()]
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pageseek.rewriting.rewrite import rewrite  # late: few commands need it
+
+    wanted = {name: getattr(options, name) for name in KINDS}
+    made = rewrite(
+        options.source,
+        options.output,
+        sort_by=options.sort_by,
+        cluster_by=options.cluster_by,
+        page_rows=options.page_rows,
+        row_group_rows=options.row_group_rows,
+        file_rows=options.file_rows,
+        codec=options.codec,
+        indexes={name: columns for name, columns in wanted.items() if columns},
+        in_place=options.in_place,
+        overwrite=options.overwrite,
+        memory_limit=options.memory_limit,
+        spill_folder=options.spill_folder,
+        table=options.table,
+        progress=interactive(),
+    )
+    if not options.json:
+        print(made)
+        return 0
+    indexes = [
+        {"path": one.path, "kind": kind, "column": column, "chunks": n}
+        for one in made.indexes
+        for (kind, column), n in one.added.items()
+    ]
+    print(json.dumps(asdict(made) | {"indexes": indexes}))
+    return 0

@@ -1,0 +1,19 @@
+"""Files written anew in the layout for lookups: sorted or clustered, in small pages, with indexes (docs/rewriting.md).
+
+| file | job |
+|---|---|
+| `rewrite` | the public function |
+| `request` | what the caller asks for, checked before anything is read |
+| `reading` | rows read in little memory |
+| `rewritten` | its result |
+| `orders` | the orders of rows: by columns, or on a curve through several |
+| `curve` | Hilbert's curve |
+| `sort_keys` | rows compared by key columns: sorted, cut at bounds, checked |
+| `sorting` | rows in an order, in bounded memory |
+| `spill` | rows that wait on disk |
+| `layout`, `encoding`, `sink` | rows as a Parquet file |
+| `places` | where files go |
+| `output` | the files that are written: encoded, checked, given indexes, named |
+| `digest` | a digest of rows that does not depend on their order |
+| `checking` | what was written compared with what was read |
+"""

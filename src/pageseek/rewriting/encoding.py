@@ -1,0 +1,158 @@
+"""Rows written as a Parquet file in the layout for lookups."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pageseek.rewriting.layout import Layout
+from pageseek.rewriting.sink import Sink
+
+GROUP_ROWS, GROUP_BYTES = 1_000_000, 128 << 20  # of a row group in Arrow, unless it is told
+PAGE_BYTES = 1 << 20  # encoded, at which a page ends before it has its rows
+# a lookup reads the dictionary with its page. By less, columns of a few thousand values would be ten times as large
+DICTIONARY_BYTES = 128 << 10
+MOST_BATCH = 1024  # values between two looks at the size of a page
+STORED = b"ARROW:schema"
+_HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
+
+
+def group_rows_of(sample: pa.Table) -> int:
+    """Rows of a row group, by the size of the first rows of the source."""
+    if sample.num_rows == 0 or sample.nbytes == 0:
+        return GROUP_ROWS
+    rows, size = int(sample.num_rows), int(sample.nbytes)
+    return max(min(GROUP_ROWS, GROUP_BYTES * rows // size), 1)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with the values of top-level dictionaries in their place: the writer makes a dictionary for each row group, of its own
+    values only.
+    """
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in schema
+    ]
+    return pa.schema(fields, metadata=schema.metadata)
+
+
+def plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in a schema of `plain_schema`."""
+    columns = [
+        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class Encoder:
+    """One file, written row group by row group.
+
+    Attributes
+    ----------
+    rows, groups : int
+        Written so far.
+    """
+
+    def __init__(self, sink: Sink, schema: pa.Schema, layout: Layout) -> None:
+        """`schema`: of the source. The file keeps it, and readers of Arrow get its types; tables have the one of `plain_schema`."""
+        self.rows = self.groups = 0
+        self._layout = layout
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
+        self._schema = plain_schema(schema)
+        pages: dict[str, Any] = {"data_page_size": PAGE_BYTES}
+        batch = min(layout.page_rows, MOST_BATCH)
+        if _HAS_PAGE_ROWS:
+            pages |= {"max_rows_per_page": layout.page_rows}
+        elif layout.page_rows <= MOST_BATCH:  # a page ends with each batch of so many values
+            pages = {"data_page_size": 1}
+        # pages of whole batches, where that can be
+        pages["write_batch_size"] = next(
+            (n for n in range(batch, batch // 2, -1) if layout.page_rows % n == 0), batch
+        )
+        first = first_leaves(schema)
+        sorting = [pq.SortingColumn(first[c], down, False) for c, down in layout.sorted_by]
+        metadata = {
+            key: value for key, value in (self._schema.metadata or {}).items() if key != STORED
+        }
+        stored = base64.b64encode(schema.serialize().to_pybytes())
+        self._sink = sink
+        self._stream = pa.BufferedOutputStream(pa.PythonFile(sink, "w"), sink.BUFFER)
+        self._writer = pq.ParquetWriter(
+            self._stream, self._schema, compression=layout.codec, write_page_index=True,
+            store_schema=False, store_decimal_as_integer=True, sorting_columns=sorting or None,
+            dictionary_pagesize_limit=DICTIONARY_BYTES, **pages,
+        )  # fmt: skip
+        self._writer.add_key_value_metadata(metadata | {STORED: stored})
+
+    def add(self, rows: pa.Table) -> None:
+        """Write rows. They wait until a row group is full."""
+        while rows.num_rows:
+            part = rows[: self._layout.group_rows - self._held_rows]
+            self._held.append(part)
+            self._held_rows += part.num_rows
+            self.rows += part.num_rows
+            if self._held_rows == self._layout.group_rows:
+                self._flush()
+            rows = rows[part.num_rows :]
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        # in one piece: where pages end does not depend on how the rows came
+        columns = [[t.column(i) for t in self._held] for i in range(len(self._schema))]
+        self._held, self._held_rows = [], 0
+        table = pa.Table.from_arrays([_joined(c) for c in columns], schema=self._schema)
+        self._writer.write_table(table, row_group_size=table.num_rows)
+        self.groups += 1
+
+    def close(self) -> None:
+        """Write what waits, and the footer."""
+        self._flush()
+        self._writer.close()
+        self._stream.close()
+
+    def abandon(self) -> None:
+        """Let go of the file, which is not wanted."""
+        self._held = []
+        self._sink.drops = True
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()  # else the garbage collector would
+            self._stream.close()
+
+
+def _joined(parts: list[pa.ChunkedArray]) -> pa.Array:
+    """One array of several, which are let go."""
+    made = pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
+    parts.clear()
+    return made
+
+
+def first_leaves(schema: pa.Schema) -> dict[str, int]:
+    """The number of the first leaf of each column."""
+    found, at = {}, 0
+    for field in schema:
+        found[field.name] = at
+        at += _leaves(field.type)
+    return found
+
+
+def _leaves(kind: pa.DataType) -> int:
+    t = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _leaves(kind.storage_type)
+    if t.is_struct(kind):
+        return sum(_leaves(field.type) for field in kind)
+    if t.is_map(kind):
+        return _leaves(kind.key_type) + _leaves(kind.item_type)
+    is_list = (
+        t.is_list(kind), t.is_large_list(kind), t.is_fixed_size_list(kind), t.is_list_view(kind),
+        t.is_large_list_view(kind),
+    )  # fmt: skip
+    return _leaves(kind.value_type) if any(is_list) else 1

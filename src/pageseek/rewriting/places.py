@@ -1,0 +1,191 @@
+"""Where files that are written anew go. What is sure to fail at the end fails when a place is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.index.local_target import LocalTarget, Target
+from pageseek.index.store_target import StoreTarget
+from pageseek.index.table_target import refuse_inside
+from pageseek.storage import Source, Store
+from pageseek.storage.atomic_files import EXISTS, hidden_name, settle
+from pageseek.storage.local import MemoryStore
+from pageseek.storage.resolve import place
+
+NO_COMMIT = (
+    "rewrite does not commit to tables yet (no table= as attach has it): write to a place outside of the table (output=...), or "
+    "let the table's own library do it"
+)
+
+
+class Destination(ABC):
+    """Where files go.
+
+    Attributes
+    ----------
+    name : str
+        As errors call it.
+    folder_of_files : bool
+        Whether there may be several.
+    """
+
+    in_place = False  # of `attach`: it has something to do in any case
+    folder_of_files = False
+    name: str
+
+    @abstractmethod
+    def file(self, number: int) -> Target:
+        """The target of one more file."""
+
+    def target(self, source: Store) -> Target:
+        """The target of the only file, once more: indexes are added to it as it gets its name."""
+        return self.file(0)
+
+    def done(self, size: int) -> None:  # noqa: B027 - of `attach`, and nothing is left to do
+        """A file is there."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave nothing behind, unless it was committed."""
+
+
+class OneFile(Destination):
+    """One file, which appears by itself."""
+
+    def __init__(self, to: Source, store: Store, in_place: bool, overwrite: bool) -> None:
+        """`store`: the file that it is made from, open; it is closed with the place. `in_place`: that one is replaced."""
+        self.name = to.name
+        self._to, self._store = to, store
+        self._replaces, self._overwrite = in_place, overwrite
+        self.file(0).close()  # whether a file can be made there
+
+    def file(self, number: int) -> Target:
+        """The target of the file."""
+        if self._to.filesystem is not None:
+            return StoreTarget(self._to, self._store, self._replaces, self._overwrite)
+        path = self._to.path
+        if self._replaces:
+            return LocalTarget(path, path, True, self._store.version)
+        return LocalTarget(path, None, self._overwrite)
+
+    def check(self) -> None:
+        """Raise FileChangedError where a file that is replaced is no longer the one that was read."""
+        if self._replaces:
+            self._store.check()
+
+    def close(self) -> None:
+        """Close the file that it is made from."""
+        self._store.close()
+
+
+class Folder(Destination):
+    """A new folder of files, or an empty one. All of it appears in one step."""
+
+    folder_of_files = True
+
+    def __init__(self, path: str) -> None:
+        self.name = self._path = os.path.realpath(path)
+        self._parent = os.path.dirname(self._path)
+        self._hidden = os.path.join(self._parent, hidden_name(os.path.basename(self._path)))
+        if os.path.lexists(self._path) and (
+            not os.path.isdir(self._path) or os.listdir(self._path)
+        ):
+            raise FileExistsError(
+                f"{self._path}: it exists already, and several files go to a new folder or an empty one: choose another"
+            )
+        os.mkdir(self._hidden)
+
+    def file(self, number: int) -> Target:
+        """The target of a file in the folder, which nobody sees yet."""
+        return LocalTarget(os.path.join(self._hidden, self.file_name(number)), None)
+
+    @staticmethod
+    def file_name(number: int) -> str:
+        """The name of a file, by its number: their order is that of the rows."""
+        return f"part-{number:05}.parquet"
+
+    def commit(self) -> None:
+        """Give the folder its name."""
+        settle(os.path.join(self._hidden, "x"))
+        with suppress(FileNotFoundError):
+            os.rmdir(self._path)
+        os.rename(self._hidden, self._path)
+        settle(self._path)
+
+    def close(self) -> None:
+        """Delete what was not committed."""
+        shutil.rmtree(self._hidden, ignore_errors=True)
+
+
+def destination(
+    sources: list[Source],
+    output: Any,
+    in_place: bool,
+    overwrite: bool,
+    several: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> Destination:
+    """The place that a caller names. `sources`: what is read. `several`: output is a folder of files in any case."""
+    if in_place == (output is not None):
+        raise ValueError("one of output=PATH and in_place=True is required, and not both")
+    if in_place:
+        return _of_source(sources, overwrite, several)
+    to = place(output, storage_options)
+    refuse_inside(to, NO_COMMIT)
+    is_folder = several or to.path.endswith(("/", os.sep))
+    if to.filesystem is not None:
+        if is_folder:
+            raise UnsupportedError(
+                f"{to.name}: several files (file_rows=) go to a folder of this machine only: write one file, or copy the folder"
+            )
+    elif is_folder or os.path.isdir(to.path):
+        return Folder(to.path)
+    for source in sources:
+        if _same(to, source):
+            raise ValueError(
+                f"output={to.name!r} is a file that is read: say in_place=True to replace a file"
+            )
+    if to.filesystem is None and not overwrite and os.path.lexists(to.path):
+        raise FileExistsError(f"{to.path}: {EXISTS}")
+    only = sources[0].open() if len(sources) == 1 else MemoryStore(b"")
+    return _opened(to, only, False, overwrite)
+
+
+def _of_source(sources: list[Source], overwrite: bool, several: bool) -> Destination:
+    if overwrite:
+        raise ValueError("overwrite=True goes with output=PATH")
+    if several:
+        raise ValueError("file_rows= makes several files: it goes with output=FOLDER")
+    if len(sources) != 1:
+        raise ValueError(
+            f"in_place=True is of one file, and the source has {len(sources):,}: call it for each of them, or give output=PATH for all of their rows"
+        )
+    (source,) = sources
+    if source.data is not None:
+        raise UnsupportedError(
+            f"{source.name}: bytes at hand are not changed in_place: give output=PATH"
+        )
+    refuse_inside(source, NO_COMMIT)
+    return _opened(source, source.open(), True, False)
+
+
+def _opened(to: Source, store: Store, in_place: bool, overwrite: bool) -> Destination:
+    try:
+        return OneFile(to, store, in_place, overwrite)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _same(one: Source, other: Source) -> bool:
+    if other.data is not None:
+        return False
+    if one.filesystem is None and other.filesystem is None:
+        return os.path.exists(one.path) and os.path.samefile(one.path, other.path)
+    return one.key == other.key

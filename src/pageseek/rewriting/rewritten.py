@@ -1,0 +1,68 @@
+"""What `rewrite` has done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pageseek.base.report import format_size
+from pageseek.index.attached import Attached
+
+SHOWN = 3  # names of files
+
+
+@dataclass(slots=True)
+class Rewritten:
+    """What was written.
+
+    Attributes
+    ----------
+    files : list of str
+        The new files, in the order of their rows.
+    rows, row_groups, pages : int
+        In all files; pages of all columns.
+    bytes_before, bytes_after : int
+        Of the files that were read, and of the new ones.
+    sort_by : list of (str, str)
+        Columns, and "ascending" or "descending".
+    cluster_by : list of str
+    indexes : list of Attached
+        What was attached to each file, where indexes were wanted.
+    spilled : int
+        Bytes that waited on disk while the rows were sorted.
+    seconds : float
+    """
+
+    files: list[str]
+    rows: int
+    row_groups: int
+    pages: int
+    bytes_before: int
+    bytes_after: int
+    sort_by: list[tuple[str, str]] = field(default_factory=list)
+    cluster_by: list[str] = field(default_factory=list)
+    indexes: list[Attached] = field(default_factory=list)
+    spilled: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        names = self.files[:SHOWN]
+        more = f" and {len(self.files) - SHOWN:,} more" if len(self.files) > SHOWN else ""
+        sizes = f"{format_size(self.bytes_before)} -> {format_size(self.bytes_after)}"
+        lines = [
+            f"{', '.join(names)}{more}: {self.rows:,} rows, {sizes}, in {self.seconds:.1f} s",
+            f"  {_counted(self.row_groups, 'row group')}, {_counted(self.pages, 'page')}",
+        ]
+        if self.sort_by:
+            said = [name if way == "ascending" else f"{name} {way}" for name, way in self.sort_by]
+            lines.append(f"  sorted by {', '.join(said)}")
+        if self.cluster_by:
+            lines.append(f"  clustered by {', '.join(self.cluster_by)}")
+        if self.spilled:
+            lines.append(f"  {format_size(self.spilled)} waited on disk")
+        for made in self.indexes:
+            lines += ["  " + line for line in str(made).splitlines()[1:]]
+        return "\n".join(lines)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"

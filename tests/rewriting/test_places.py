@@ -1,0 +1,134 @@
+"""Where rewritten files go: stores, tables, folders; and what stays behind a failure."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.rewriting import checking, sorting
+from pageseek.rewriting.encoding import Encoder
+
+TABLE = pa.table(
+    {"id": [i * 7 % 1_000 for i in range(1_000)], "s": [f"n{i}" for i in range(1_000)]}
+)
+
+
+@pytest.fixture(autouse=True)
+def no_rubbish(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Whatever happens, nothing stays in the folder for temporary files."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield
+    assert not os.listdir(folder)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "in.parquet"
+    pq.write_table(TABLE, made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "log", ["_delta_log/00000000000000000000.json", "metadata/v1.metadata.json"]
+)
+def test_files_in_tables_are_left_alone(tmp_path: Path, path: Path, log: str) -> None:
+    lake = tmp_path / "lake"
+    (lake / log).parent.mkdir(parents=True)
+    (lake / log).write_text("{}")
+    inside = lake / "a.parquet"
+    pq.write_table(TABLE, inside)
+    before = inside.read_bytes()
+    for source, how in ((inside, {"in_place": True}), (path, {"output": lake / "b.parquet"})):
+        with pytest.raises(ps.UnsupportedError, match="rewrite does not commit to tables yet"):
+            ps.rewrite(source, sort_by="id", **how)  # type: ignore[arg-type]
+    assert inside.read_bytes() == before
+    assert sorted(one.name for one in lake.glob("*.parquet")) == ["a.parquet"]
+    ps.rewrite(inside, tmp_path / "out.parquet", sort_by="id")  # a file of a table may be read
+
+
+def test_a_delta_table_is_read_and_not_written(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
+    lake = str(tmp_path / "lake")
+    for i in range(2):
+        deltalake.write_deltalake(lake, TABLE.slice(i * 500, 500), mode="append")
+    deltalake.DeltaTable(lake).delete("id < 10")
+    out = tmp_path / "out.parquet"
+    assert ps.rewrite(lake, out, sort_by="id").rows == 990
+    assert ps.read_table(out)["id"].to_pylist() == list(range(10, 1_000))
+    for how in ({"in_place": True}, {"table": deltalake.DeltaTable(lake), "output": out}):
+        with pytest.raises(ps.UnsupportedError, match="rewrite does not commit to tables yet"):
+            ps.rewrite(lake, **how)
+
+
+def test_stores(path: Path) -> None:
+    obstore = pytest.importorskip("obstore.store", reason="pip install 'pageseek[obstore]'")
+    store = obstore.MemoryStore()
+    store.put("a.parquet", path.read_bytes())
+    store.put("b.parquet", path.read_bytes())
+    done = ps.rewrite((store, "a.parquet"), in_place=True, sort_by="id", indexes={"lookup": ["s"]})
+    assert done.rows == 1_000
+    found = ps.read_table((store, "a.parquet"))
+    assert found["id"].to_pylist() == list(range(1_000))
+    assert [one.kind for one in ps.index.list((store, "a.parquet")) if one.attached] == ["lookup"]
+    ps.rewrite([(store, "a.parquet"), path], (store, "c.parquet"), sort_by=[("id", "descending")])
+    assert ps.scan((store, "c.parquet")).limit(4).to_table()["id"].to_pylist() == [
+        999,
+        999,
+        998,
+        998,
+    ]
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        ps.rewrite(path, (store, "b.parquet"))
+    with pytest.raises(ps.UnsupportedError, match="folder of this machine only"):
+        ps.rewrite(path, (store, "new"), file_rows=10)
+    ps.rewrite((store, "b.parquet"), path.with_name("here.parquet"), sort_by="id")
+    assert ps.scan(path.with_name("here.parquet")).count_rows() == 1_000
+
+
+def test_a_store_that_cannot_replace_one_version_is_named(path: Path) -> None:
+    mock = pafs._MockFileSystem()
+    mock.create_dir("bucket")
+    with mock.open_output_stream("bucket/a.parquet") as out:
+        out.write(path.read_bytes())
+    with pytest.raises(ps.UnsupportedError, match="cannot replace a file only where"):
+        ps.rewrite((mock, "bucket/a.parquet"), in_place=True)
+
+
+@pytest.mark.parametrize("indexes", [None, {"lookup": ["id"]}])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_failure_leaves_nothing(several: bool, indexes: dict[str, list[str]] | None, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    out = path.with_name("out")
+    rows = 100 if several else None
+
+    def fails(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for module, name in ((Encoder, "_flush"), (checking.Digest, "add"), (checking, "plain"), (sorting.Spill, "flush")):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(sorting, "MOST_TOGETHER", 5_000)
+            patch.setattr(module, name, fails)
+            with pytest.raises(KeyboardInterrupt):
+                ps.rewrite(path, out, sort_by="id", file_rows=rows, indexes=indexes)
+        assert [one.name for one in path.parent.iterdir()] == ["in.parquet"]
+    ps.rewrite(path, out, sort_by="id", file_rows=rows, indexes=indexes)
+    assert ps.read_table(out)["id"].to_pylist() == list(range(1_000))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="it is Linux's")
+def test_a_full_disk_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "MOST_TOGETHER", 5_000)
+    full = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115 - closed as the file of waiting rows
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
+    with pytest.raises(ps.StoreError, match=r"No space left .*spill_folder=\.\.\."):
+        ps.rewrite(path, path.with_name("out"), sort_by="id")
