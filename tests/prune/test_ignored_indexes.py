@@ -75,7 +75,7 @@ def entry_lie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]
     def plant(path: Path) -> None:
         with open_metadata(path) as file:
             said = json.loads(file.key_value_metadata[KEY] or b"")
-        change(next(one for one in said["indexes"] if "leaf" in one))
+        change(next(one for one in said["indexes"] if one["kind"] == "distinct"))
         with_footer(path, key=KEY, value=json.dumps(said).encode())
 
     return plant
@@ -84,7 +84,7 @@ def entry_lie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]
 def altered(path: Path) -> None:
     with open_metadata(path) as file:
         said = json.loads(file.key_value_metadata[KEY] or b"")
-    at = next(one["offset"] for one in said["indexes"] if "leaf" in one) + 20
+    at = next(one["offset"] for one in said["indexes"] if one["kind"] == "distinct") + 20
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     path.write_bytes(data)

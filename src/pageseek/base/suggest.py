@@ -12,7 +12,7 @@ ENTRIES = 10_000  # entries of a folder that are compared
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """The names that differ in case only, else in few letters; the nearest first, at most CLOSE."""
+    """The names that differ in case only, else those that begin so, or differ in few letters; the nearest first, at most CLOSE."""
     small = name.lower()
     same = [one for one in names[:MAX_NAMES] if one.lower() == small]
     if same:
@@ -23,9 +23,9 @@ def nearest(name: str, names: Sequence[str]) -> list[str]:
     for one in names[:MAX_NAMES]:
         of_small.setdefault(one.lower(), one)
     close = difflib.get_close_matches(small, of_small, CLOSE)
-    if not close and len(small) > 2:  # the beginning of a longer one
-        close = [one for one in of_small if one.startswith(small)][:CLOSE]
-    return [of_small[one] for one in close]
+    if len(small) > 2:
+        close = [one for one in of_small if one.startswith(small)] + close
+    return [of_small[one] for one in dict.fromkeys(close)][:CLOSE]
 
 
 def offered(name: str, names: Sequence[str]) -> str:

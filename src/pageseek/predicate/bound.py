@@ -60,7 +60,7 @@ class BoundPattern(BoundLeaf):
         """Which values pass, as booleans; a null does not."""
         assert isinstance(self.source, ex.Like)
         evaluate = matcher(self.pattern, isinstance(self.source.pattern, str))
-        return _passed(pa.chunked_array([evaluate([pa.chunked_array([values])])]), self.negate)
+        return _passed(evaluate([pa.chunked_array([values])]), self.negate)
 
 
 @dataclass(frozen=True, slots=True)
