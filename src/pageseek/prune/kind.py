@@ -121,6 +121,8 @@ class Kind(Protocol):
         Without this method `verify` builds the index again and compares the bytes.
     reason : str
         The sentence of `explain` for the rows that it ruled out: why no row in them matches.
+    patterns : bool
+        Whether it is asked about LIKE, as in `Pruner`; False if it is missing.
     price(context, test), cheap, whole, coarse
         For a kind without `build`, as in `Pruner`.
     """

@@ -196,8 +196,8 @@ def register_pruner(pruner: Any) -> None:
     Parameters
     ----------
     pruner : pageseek.prune.Pruner
-        `name` (str), `cheap` (bool), `price(context, test)` and `prune(context, tests)`, as in that protocol; `whole`
-        and `coarse` are False if they are missing. The former names of the methods, `cost` and `judge`, work as well.
+        `name` (str), `cheap` (bool), `price(context, test)` and `prune(context, tests)`, as in that protocol; `whole`,
+        `coarse` and `patterns` are False if they are missing. The former names of the methods, `cost` and `judge`, work as well.
         `pageseek.prune` also has `Proof`, `PruneContext` and `passing` to write a pruner with.
 
     Raises
