@@ -50,6 +50,8 @@ class ChunkPages:
         The file has an offset index; without one, a scan may find the pages by their headers.
     index_bytes : (int, int)
         Bytes of the column index, and of the offset index.
+    placed : bool
+        It is known where its pages lie, by an index or by their headers; else they are taken to be alike.
     walk_bytes : int
         Bytes of page headers that a scan reads to find the pages.
     """
@@ -65,6 +67,7 @@ class ChunkPages:
     all_coded: bool
     indexed: bool
     findable: bool
+    placed: bool
     index_bytes: tuple[int, int] = (0, 0)
     walk_bytes: int = 0
     values_bytes: int = 0  # decompressed
@@ -280,7 +283,7 @@ def _pages(file: FileMetadata, group: int, leaf: Leaf) -> ChunkPages:
     return ChunkPages(
         leaf, starts, offsets, sizes, start, stop, dictionary, coded,
         chunk.encoding_stats == 1 and chunk.other_data_pages == 0,
-        found is not None and not walked, findable,
+        found is not None and not walked, findable, found is not None,
         (columns[1] if columns else 0, declared[1] if declared else 0),
         pages * WINDOW if walked or found is None else 0,
         max(int(chunk.total_uncompressed_size), 0),

@@ -174,20 +174,20 @@ class _Budget:
         for leaf in tested:
             chunk = group.leaves[leaf]
             before = sum(self._report.bytes.values())
-            if not chunk.indexed and (block.group, leaf, -2) not in self._seen:
+            if not chunk.placed and (block.group, leaf, -2) not in self._seen:
                 self._seen.add((block.group, leaf, -2))
                 # headers tell where the pages are, if the chunk is too large to be read whole
                 if chunk.stop - chunk.start > self._left // 4:
                     find_pages(self._layout, group, leaf, self._report)
                     self._left -= sum(self._report.bytes.values()) - before
                     chunk = group.leaves[leaf]
-            for page in chunk.touched(block.wanted).tolist() if chunk.known else [-1]:
+            for page in chunk.touched(block.wanted).tolist() if chunk.placed else [-1]:
                 if (block.group, leaf, page) not in self._seen:
                     new.append((block.group, leaf, page))
                     size += int(chunk.sizes[page]) if page >= 0 else chunk.stop - chunk.start
                     if self._layout.far:
                         size += self._layout.gap // 8
-            if chunk.known and chunk.dictionary and (block.group, leaf, -1) not in self._seen:
+            if chunk.placed and chunk.dictionary and (block.group, leaf, -1) not in self._seen:
                 new.append((block.group, leaf, -1))
                 size += chunk.dictionary
         if size > self._left:
