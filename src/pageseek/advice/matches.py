@@ -7,7 +7,7 @@ the number of rows comes from the different values of the column, and their plac
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -19,7 +19,7 @@ from pageseek._core import rows
 from pageseek.advice.column_facts import ColumnFacts, column_at
 from pageseek.advice.layout import Layout
 from pageseek.advice.questions import EQUAL, OTHER, RANGE, Condition
-from pageseek.advice.sampling import Sample
+from pageseek.advice.sampling import Block, Sample
 
 Mask = npt.NDArray[np.bool_]
 Places = list[rows.RowRanges]  # the rows of each group
@@ -155,22 +155,21 @@ class Matches:
         near = max(int(self.width(i) * len(blocks) + 0.5), 1)
         first = self._beginning(i, near, random)
         some = blocks[first : first + near]
-        sizes = np.array([one.num_rows for one in some], np.int64)
-        stops = np.cumsum(sizes)
-        runs = max(round(n / run), 1)
-        starts = random.integers(0, max(int(stops[-1]), 1), min(runs, 1 << 20))
+        total = sum(one.num_rows for one in some)
+        runs, length = max(round(n / run), 1), max(round(run), 1)
+        starts = random.integers(0, max(total, 1), min(runs, 1 << 22))
+        change = np.bincount(starts, minlength=total + 1)
+        change -= np.bincount(np.minimum(starts + length, total), minlength=total + 1)
+        return self._in_groups(some, np.cumsum(change[:total]) > 0)
+
+    def _in_groups(self, blocks: Sequence[Block], mask: Mask) -> Places:
+        """The rows of blocks that a mask has, by group."""
         made = [np.zeros(group.num_rows, np.bool_) for group in self.layout.groups]
-        length = max(round(run), 1)
-        for at in starts.tolist():
-            number = int(np.searchsorted(stops, at, "right"))
-            inside, left = at - int(stops[number] - sizes[number]), length
-            while left > 0 and number < len(some):
-                block = some[number]
-                part = block.wanted.skip(inside).head(left)
-                for start, stop in _pieces(part):
-                    made[block.group][start:stop] = True
-                left -= part.num_rows
-                number, inside = number + 1, 0
+        at = 0
+        for block in blocks:
+            for start, stop in _pieces(block.wanted):
+                made[block.group][start:stop] = mask[at : at + stop - start]
+                at += stop - start
         return [_ranges(one) for one in made]
 
     def _beginning(self, i: int, near: int, random: np.random.Generator) -> int:

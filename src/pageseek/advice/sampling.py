@@ -123,7 +123,9 @@ def sample_of(
     ends = np.cumsum(lengths)
     if ends[-1] != table.num_rows:  # rows are deleted in the table, and are missing
         ends = (ends * (table.num_rows / ends[-1])).astype(np.int64)
-    return Sample(blocks, taken, table, ends, _total(report) + _total(executed) + _total(reading.report))
+    planned = reading.report.bytes
+    read = _total(report) + _total(executed) + planned["metadata"] + planned["index"]
+    return Sample(blocks, taken, table, ends, read)
 
 
 def _plain(request: Request, columns: Sequence[str]) -> Request:
