@@ -326,9 +326,10 @@ def _thinned(some: rows.RowRanges, share: float, random: np.random.Generator) ->
     """A share of some rows, drawn at random."""
     if share >= 1 or not some:
         return some
-    mask = random.random(some.num_rows) < share
-    if not mask.any() and share * some.num_rows > 0.5:
-        mask[int(random.integers(some.num_rows))] = True
+    wanted = share * some.num_rows
+    n = round(wanted) or int(wanted > 0.3)
+    mask = np.zeros(some.num_rows, np.bool_)
+    mask[random.choice(some.num_rows, n, replace=False)] = True
     return some.refine(np.packbits(mask, bitorder="little").tobytes())
 
 

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from pageseek.advice.sampling import Block, Sample
 Mask = npt.NDArray[np.bool_]
 Places = list[rows.RowRanges]  # the rows of each group
 ENOUGH = 8  # rows of a sample that tell where others lie
+VALUE_BYTES = 8  # of an entry of a dictionary, about
 PIECE = 20_000  # rows in which the order of a column is measured
 
 
@@ -80,7 +82,11 @@ class Matches:
 
     def _found(self, which: frozenset[int]) -> tuple[Places, float]:
         if which not in self._places:
-            self._places[which] = self._find(which)
+            found, n = self._find(which)
+            every = frozenset(range(len(self.conditions)))
+            if which and which != every:  # rows that pass all conditions pass some of them, wherever they were put
+                found = [one | all_ for one, all_ in zip(found, self.places(every), strict=True)]
+            self._places[which] = found, n
         return self._places[which]
 
     def _find(self, which: frozenset[int]) -> tuple[Places, float]:
@@ -96,14 +102,14 @@ class Matches:
         if len(which) == 1:
             return self._strewn(next(iter(which)), n), n
         # some of the rows that pass the condition that fewest rows pass
-        first = min(which, key=lambda i: self.num_rows([i]))
-        return self._some(self.places([first]), n), n
+        alone = [self._find(frozenset([i])) for i in which]
+        return self._some(min(alone, key=itemgetter(1))[0], n), n
 
     def _few(self, which: frozenset[int], passed: int) -> float:
         """About how many rows pass, where the sample has too few of them."""
         total, shares = float(max(self.layout.num_rows, 1)), 1.0
         for i in which:
-            alone = self._alone(i) if len(which) == 1 else self.num_rows([i])
+            alone = self._alone(i) if len(which) == 1 else self._find(frozenset([i]))[1]
             shares *= min(alone / total, 1.0)
         sampled = self.sample.num_rows
         found = total * shares
@@ -115,15 +121,29 @@ class Matches:
         one, facts = self.conditions[i], self.facts[i]
         passed, total = int(np.count_nonzero(self._masks[i])), float(self.layout.num_rows)
         sampled = self.sample.num_rows
-        if facts is None or not sampled:
-            guess = {EQUAL: 0.001 * max(len(one.values), 1), RANGE: 0.1}.get(one.kind, 0.3)
-            return (passed + 0.5) * total / sampled if sampled else guess * total
+        if not sampled:
+            return self._guess(i) * total
+        if facts is None:
+            return (passed + 0.5) * total / sampled
         spans = self.spans[i]
         if one.kind == EQUAL and spans is not None:
             return sum(facts.rows_of(first, last) for first, last in dict.fromkeys(spans))
         if one.kind == RANGE and one.low is not None and one.high is not None:
             return facts.rows_between(one.low, one.high, passed)
         return (passed + 0.5) * total / sampled
+
+    def _guess(self, i: int) -> float:
+        """A guess of the share of rows that pass, without a sample. Writers give up the dictionary of a column of many values."""
+        one = self.conditions[i]
+        if one.kind != EQUAL:
+            return {RANGE: 0.1}.get(one.kind, 0.3)
+        total, shares = max(self.layout.num_rows, 1), []
+        for group in self.layout.groups:
+            for leaf in group.conditions[i][:1]:
+                chunk = group.leaves[leaf]
+                distinct = chunk.dictionary / VALUE_BYTES if chunk.all_coded else total
+                shares.append(1 / max(distinct, 1.0))
+        return min(len(one.values) * sum(shares) / max(len(shares), 1), 1.0)
 
     # -- places -----------------------------------------------------------------------------------
 

@@ -92,7 +92,10 @@ def read_group(
             break
         fetch([(leaf, tested) for leaf in dict.fromkeys(group.conditions[i])])
         now = (*now, i)
-        tested = tested & passing(now)
+        # of few rows the sample does not say which: those that pass all need not be among those that pass one
+        tested = passing(now) & group.ranges
+        if group.sure:
+            tested = tested - group.sure
     left = tested | (group.sure & left) if group.sure else tested
     if left:
         few = blocks_of(left, group.num_rows) <= FEW * blocks_of(rows.RowRanges.all(group.num_rows), group.num_rows)
