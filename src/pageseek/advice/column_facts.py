@@ -29,6 +29,9 @@ class ColumnFacts:
         Different values in the sample.
     distinct : float
         About those in all rows, by how many were seen in one run only (Haas and Stokes, 1998: the estimator Duj1, on runs).
+    type : pyarrow.DataType
+    value_bytes : float
+        Bytes of a different value, on average.
     run : float
         Rows that lie side by side with equal values, on average.
     """
@@ -39,6 +42,8 @@ class ColumnFacts:
             values = values.cast(values.type.value_type)
         coded = values.dictionary_encode()
         order = pc.sort_indices(coded.dictionary)
+        self.type: pa.DataType = values.type
+        self.value_bytes = coded.dictionary.nbytes / max(len(order), 1)
         self._values = coded.dictionary.take(order)
         place = np.empty(len(order) + 1, np.int64)
         place[order.to_numpy()] = np.arange(len(order))
@@ -112,6 +117,11 @@ class ColumnFacts:
         inside = below[np.maximum(high, 0)] - np.where(low > 0, below[np.maximum(low - 1, -1)], 0)
         own = np.diff(np.append(at, n))
         return float(np.mean(np.clip((inside - own) / max(n - piece, 1), 0, 1)))
+
+    @property
+    def width_of_pages(self) -> float:
+        """`width` of pages of usual size."""
+        return self.width(20_000)
 
     def share_below(self, rank: int) -> float:
         """The share of the rows whose values have a smaller rank."""

@@ -1,0 +1,134 @@
+"""The fewest changes that gain most: one after the other, as long as one halves what some query reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pageseek.advice.commands import Target, command_of, python_of, title_of
+from pageseek.advice.estimates import ATTACHED, PAGE_ROWS, Change, Estimator
+from pageseek.advice.reading import Cost
+from pageseek.advice.results import Recommendation
+from pageseek.base.report import format_size
+
+HALF = 0.5
+DEARER = 1.1  # times the bytes that may be read where requests are halved
+LITTLE = 16_000, 2  # bytes, and requests, that are not worth a change
+BETTER = 0.5  # a rewrite has to leave at most this part of what an index leaves
+WORTH = 0.8  # a larger gain than this share of the best is as good; the cheaper change is taken
+
+
+class Tried(NamedTuple):
+    """A query with its costs: of the files as they are, and with each change alone."""
+
+    text: str
+    estimator: Estimator
+    before: Cost
+    after: dict[Change, Cost]
+
+
+def gains(before: Cost, after: Cost) -> bool:
+    """Whether a change halves the bytes or the requests of a query, and that is worth having."""
+    bytes_saved, requests_saved = before.bytes - after.bytes, before.requests - after.requests
+    if after.bytes <= HALF * before.bytes and bytes_saved > LITTLE[0]:
+        return True
+    fewer = after.requests <= HALF * before.requests and requests_saved > LITTLE[1]
+    return fewer and after.bytes <= max(DEARER * before.bytes, before.bytes + LITTLE[0])
+
+
+def _gain(before: Cost, after: Cost) -> float:
+    """The share of the bytes that is saved; of requests where no bytes are."""
+    by_bytes = 1 - after.bytes / max(before.bytes, 1)
+    by_requests = 1 - after.requests / max(before.requests, 1)
+    return max(by_bytes, by_requests / 2)
+
+
+def recommended(
+    tried: Sequence[Tried], prices: dict[Change, int], target: Target
+) -> list[Recommendation]:
+    """The changes that are worth it, the one that gains most first."""
+    chosen: list[Change] = []
+    made: list[Recommendation] = []
+    now = [one.before for one in tried]
+    rest = list(dict.fromkeys(change for one in tried for change in one.after))
+    while rest:
+        best, best_after = _best(tried, now, chosen, rest, prices)
+        if best is None:
+            break
+        chosen.append(best)
+        rest = [one for one in rest if one != best and (one.kind in ATTACHED or best.kind in ATTACHED)]
+        made.append(_item(best, tried, now, best_after, prices, target))
+        now = [after if after is not None else cost for cost, after in zip(now, best_after, strict=True)]
+    return made
+
+
+def _best(
+    tried: Sequence[Tried],
+    now: Sequence[Cost],
+    chosen: Sequence[Change],
+    rest: Sequence[Change],
+    prices: dict[Change, int],
+) -> tuple[Change | None, list[Cost | None]]:
+    """The change that gains most beside those that were chosen, and the costs of the queries that it makes cheaper."""
+    found: list[tuple[float, Change, list[Cost | None]]] = []
+    for change in rest:
+        after: list[Cost | None] = []
+        total = 0.0
+        for one, cost in zip(tried, now, strict=True):
+            new = _with(one, change, chosen)
+            if new is None or not gains(cost, new):
+                after.append(None)
+                continue
+            after.append(new)
+            total += _gain(cost, new)
+        if total > 0:
+            found.append((total, change, after))
+    if not found:
+        return None, []
+    attached = [one for one in found if one[1].kind in ATTACHED]
+    most = max(one[0] for one in found)
+    if attached:  # indexes need no rewrite: that has to leave much less
+        best = max(one[0] for one in attached)
+        left = len(tried) - best, len(tried) - most
+        if most <= best or left[1] > BETTER * left[0]:
+            found, most = attached, best
+    good = [one for one in found if one[0] >= WORTH * most]
+    _, change, after = min(good, key=lambda one: (prices[one[1]], -one[0]))
+    return change, after
+
+
+def _with(one: Tried, change: Change, chosen: Sequence[Change]) -> Cost | None:
+    """The cost of a query with one more change; None if that is nothing for it."""
+    if change not in one.after:
+        return None
+    others = [other for other in chosen if other in one.after]
+    if not others:
+        return one.after[change]
+    rewrites = [other for other in (*others, change) if other.kind not in (*ATTACHED, PAGE_ROWS)]
+    if rewrites:  # an index on top of an order is not estimated: the order alone is
+        return one.after[change] if change in rewrites else None
+    return one.estimator.after([*others, change])
+
+
+def _item(
+    change: Change,
+    tried: Sequence[Tried],
+    now: Sequence[Cost],
+    after: Sequence[Cost | None],
+    prices: dict[Change, int],
+    target: Target,
+) -> Recommendation:
+    whys = [
+        f"{one.text}: from {format_size(round(cost.bytes))} in {round(cost.requests):,} requests to "
+        f"{format_size(round(new.bytes))} in {round(new.requests):,}"
+        for one, cost, new in zip(tried, now, after, strict=True)
+        if new is not None
+    ]
+    return Recommendation(
+        title_of(change),
+        "; ".join(whys),
+        command_of(change, target),
+        python_of(change, target),
+        prices[change] if change.kind in ATTACHED else 0,
+        change.kind not in ATTACHED,
+    )
