@@ -40,6 +40,7 @@ from pageseek.scan.prepared import PreparedQuery
 from pageseek.scan.scan_plan import ScanPlan
 
 if TYPE_CHECKING:
+    from pageseek.advice.advising import advise as advise
     from pageseek import index as index
     from pageseek import spark as spark
 
@@ -65,6 +66,7 @@ __all__ = [
     "StoreError",
     "UnsupportedError",
     "__version__",
+    "advise",
     "cache_info",
     "clear_cache",
     "col",
@@ -87,7 +89,9 @@ _LATE = ("index", "spark")  # reading needs neither
 
 
 def __getattr__(name: str) -> Any:
-    """`pageseek.index` and `pageseek.spark` are imported when they are first used."""
+    """`pageseek.index`, `pageseek.spark` and `advise` are imported when they are first used."""
+    if name == "advise":
+        return importlib.import_module("pageseek.advice.advising").advise
     if name in _LATE:
         return importlib.import_module(f"pageseek.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

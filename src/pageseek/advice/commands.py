@@ -9,9 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pageseek.advice.estimates import ATTACHED, CLUSTER, PAGE_INDEX, PAGE_ROWS, SMALL_PAGE, SORT, Change
-from pageseek.storage import Source
-
-TABLE = "the table"  # what a table object is called in commands
+from pageseek.scan.scan import Scan
 
 
 class Target:
@@ -19,23 +17,29 @@ class Target:
 
     Attributes
     ----------
-    is_table : bool
-        Its files are exchanged by commits.
+    names : list of str
+        Paths or URLs; none for bytes and other objects.
+    table : str
+        The table in Python, whose files are exchanged by commits; empty for bare files.
     is_one : bool
         It is a single file.
     """
 
-    def __init__(self, source: Any, sources: Sequence[Source], is_table: bool, one: bool) -> None:
-        """`one`: the source is the name of a file, not of a folder with one."""
-        self.is_table, self.is_one = is_table, one
+    def __init__(self, names: Sequence[str], is_one: bool, table: str = "") -> None:
+        self.names, self.is_one, self.table = list(names), is_one, table
+
+    @classmethod
+    def of(cls, source: Any, lazy: Scan) -> Target:
+        """The target of a source, and of the scan that was made of it."""
+        sources, names = lazy.sources, []
         if isinstance(source, (str, os.PathLike)):
-            self.names = [os.fspath(source)]
+            names = [os.fspath(source)]
         elif isinstance(source, (list, tuple)) and all(isinstance(a, (str, os.PathLike)) for a in source):
-            self.names = [os.fspath(name) for name in source]
+            names = [os.fspath(name) for name in source]
         elif len(sources) == 1 and sources[0].data is None:
-            self.names = [sources[0].path]
-        else:
-            self.names = []
+            names = [sources[0].name]
+        is_one = len(sources) == 1 and names in ([sources[0].path], [sources[0].name])
+        return cls(names, is_one, _table(source, names, lazy))
 
     @property
     def shell(self) -> str:
@@ -65,8 +69,8 @@ def command_of(change: Change, target: Target) -> str:
     """The command for a shell."""
     columns = shlex.quote(",".join(change.columns))
     if change.kind in ATTACHED:
-        if target.is_table:  # a command has no table object that could commit
-            return f"python -c {shlex.quote(_of_table(change))}"
+        if target.table:  # a command has no table object that could commit
+            return f"python -c {shlex.quote(_of_table(change, target))}"
         option = "" if change.kind == PAGE_INDEX else f" --{change.kind} {columns}"
         return f"pageseek index attach {target.shell}{option} --in-place"
     word = {SORT: "sorted", CLUSTER: "clustered"}.get(change.kind, "rewritten")
@@ -86,8 +90,8 @@ def _rewrite_options(change: Change) -> str:
 def python_of(change: Change, target: Target) -> str:
     """The call in Python."""
     if change.kind in ATTACHED:
-        if target.is_table:
-            return _attach_table(change)
+        if target.table:
+            return _attach_table(change, target)
         indexes = "" if change.kind == PAGE_INDEX else f", {change.kind}={list(change.columns)!r}"
         if target.is_one:
             return f"ps.index.attach({target.python}{indexes}, in_place=True)"
@@ -97,13 +101,25 @@ def python_of(change: Change, target: Target) -> str:
     return f"ps.rewrite({target.python}, {target.output(word)!r}, {given})"
 
 
-def _attach_table(change: Change) -> str:
+def _table(source: Any, names: Sequence[str], lazy: Scan) -> str:
+    """The table of a scan in Python; empty where its files are bare."""
+    if not lazy._request.options.int96_utc:  # which only tables set
+        return ""
+    kind = type(source).__module__.partition(".")[0]
+    folder = names[0] if names else str(getattr(source, "table_uri", ""))
+    if kind == "deltalake" or (folder and os.path.isdir(os.path.join(folder, "_delta_log"))):
+        return f"DeltaTable({folder!r})"
+    return "catalog.load_table(...)"
+
+
+def _attach_table(change: Change, target: Target) -> str:
     indexes = "" if change.kind == PAGE_INDEX else f", {change.kind}={list(change.columns)!r}"
-    return f"ps.index.attach_all(None, table=table{indexes})"
+    return f"ps.index.attach_all(None, table={target.table}{indexes})"
 
 
-def _of_table(change: Change) -> str:
-    return f"import pageseek as ps; table = ...; {_attach_table(change)}"
+def _of_table(change: Change, target: Target) -> str:
+    made = "from deltalake import DeltaTable; " if target.table.startswith("Delta") else ""
+    return f"import pageseek as ps; {made}{_attach_table(change, target)}"
 
 
 def title_of(change: Change) -> str:
