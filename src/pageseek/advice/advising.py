@@ -20,6 +20,7 @@ from pageseek.api import scan
 from pageseek.base.arguments import whole
 from pageseek.base.report import Report
 from pageseek.scan.scan import Scan
+from pageseek.storage import Sources
 
 SAMPLE = 32 << 20  # bytes that are sampled for all queries together
 NOT_OURS = ("columns", "filter", "limit", "progress")  # options of `scan` that the queries have
@@ -107,7 +108,7 @@ class _Query:
         plan = self._scan.plan()
         conditions = [one.expression for one in question.conditions]
         layout = layout_of(plan, conditions, Report())
-        self.sample: Sample = sample_of(lazy.sources, plan, layout, question, most)
+        self.sample: Sample = sample_of(Sources.of(lazy.sources), plan, layout, question, most)
         masks = masks_of(self.sample, conditions, plan.request.nan)
         matches = Matches(layout, self.sample, question.conditions, masks)
         self._estimator = Estimator(matches, present.num_rows, plan.report)
@@ -121,7 +122,11 @@ class _Query:
     def price(self, change: Change) -> int:
         """About the bytes that an attached index adds."""
         matches = self._estimator.matches
-        facts = [f for f, one in zip(matches.facts, matches.conditions, strict=True) if one.path in change.columns]
+        facts = [
+            f
+            for f, one in zip(matches.facts, matches.conditions, strict=True)
+            if one.path in change.columns
+        ]
         return self._present.adds(change, facts[0] if facts else None, matches.layout)
 
     def advice(
@@ -152,9 +157,7 @@ class _Query:
         if not matches.layout.groups:
             return "Nothing to gain: statistics rule out every row."
         if self._question.needed and not self.sample.taken:
-            return (
-                "Not sampled: a page of its columns, with the dictionary, takes more than sample_bytes. The number of rows is a guess."
-            )
+            return "Not sampled: a page of its columns, with the dictionary, takes more than sample_bytes. The number of rows is a guess."
         if any(gains(tried.before, cost) for cost in tried.after.values()):
             return ""
         rest = "" if tried.after else " No index applies to these columns that is not there."
@@ -166,7 +169,9 @@ def _why(before: Cost, estimator: Estimator) -> str:
     leaves = {leaf for group in estimator.layout.groups for leaf in group.leaves}
     if before.pages <= 3 * max(len(leaves), 1):
         return f"it reads {round(before.pages):,} pages of {len(leaves)} {'column' if len(leaves) == 1 else 'columns'} already"
-    passed = estimator.num_rows / max(estimator.layout.num_rows / max(estimator.layout.share, 1e-12), 1)
+    passed = estimator.num_rows / max(
+        estimator.layout.num_rows / max(estimator.layout.share, 1e-12), 1
+    )
     if passed > 0.2:
         return f"{passed:.0%} of the rows that it reads pass"
     return "no change would halve its bytes or its requests"

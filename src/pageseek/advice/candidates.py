@@ -34,7 +34,9 @@ def changes_for(estimator: Estimator, present: Present) -> list[Change]:
     made: list[Change] = []
     leaves = {one.leaf.name for group in matches.layout.groups for one in group.leaves.values()}
     if leaves & set(present.no_page_index):
-        made.append(Change(PAGE_INDEX, tuple(name for name in present.no_page_index if name in leaves)))
+        made.append(
+            Change(PAGE_INDEX, tuple(name for name in present.no_page_index if name in leaves))
+        )
     ordered: list[str] = []
     for i, condition in enumerate(matches.conditions):
         facts = matches.facts[i]
@@ -58,7 +60,12 @@ def _indexes(condition: Condition, facts: ColumnFacts | None, present: Present) 
     few = facts is not None and facts.distinct <= bitmap_form.MAX_VALUES
     many = facts is None or facts.distinct >= MANY
     hashed = facts is None or can_hash(facts.type)
-    if few and facts is not None and not pa.types.is_floating(facts.type) and condition.kind != OTHER:
+    if (
+        few
+        and facts is not None
+        and not pa.types.is_floating(facts.type)
+        and condition.kind != OTHER
+    ):
         made.append(Change(BITMAP, (column,)))
     if condition.kind == EQUAL and many and hashed:
         made += [Change(LOOKUP, (column,)), Change(BLOOM, (column,))]

@@ -79,7 +79,11 @@ class ColumnFacts:
         """The half-open intervals of ranks that pass, a value that is absent as an empty one; None if that is not known."""
         if condition.kind == EQUAL:
             found = [self.place(value) for value in condition.values]
-            return None if any(one is None for one in found) else [one for one in found if one is not None]
+            return (
+                None
+                if any(one is None for one in found)
+                else [one for one in found if one is not None]
+            )
         low = (0, 0) if condition.low is None else self.place(condition.low)
         high = (self.seen, self.seen) if condition.high is None else self.place(condition.high)
         return None if low is None or high is None else [(low[0], high[1])]
@@ -113,7 +117,9 @@ class ColumnFacts:
         at = np.arange(0, n, piece)
         low = np.minimum.reduceat(np.where(self.ranks < 0, self.seen, self.ranks), at)
         high = np.maximum.reduceat(self.ranks, at)
-        below = np.append(np.cumsum(np.bincount(self.ranks[self.ranks >= 0], minlength=self.seen)), 0)
+        below = np.append(
+            np.cumsum(np.bincount(self.ranks[self.ranks >= 0], minlength=self.seen)), 0
+        )
         inside = below[np.maximum(high, 0)] - np.where(low > 0, below[np.maximum(low - 1, -1)], 0)
         own = np.diff(np.append(at, n))
         return float(np.mean(np.clip((inside - own) / max(n - piece, 1), 0, 1)))

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from pageseek.advice.estimates import ATTACHED, CLUSTER, PAGE_INDEX, PAGE_ROWS, SMALL_PAGE, SORT, Change
+from pageseek.advice.estimates import (
+    ATTACHED,
+    CLUSTER,
+    PAGE_INDEX,
+    PAGE_ROWS,
+    SMALL_PAGE,
+    SORT,
+    Change,
+)
 from pageseek.scan.scan import Scan
 
 
@@ -34,7 +42,9 @@ class Target:
         sources, names = lazy.sources, []
         if isinstance(source, (str, os.PathLike)):
             names = [os.fspath(source)]
-        elif isinstance(source, (list, tuple)) and all(isinstance(a, (str, os.PathLike)) for a in source):
+        elif isinstance(source, (list, tuple)) and all(
+            isinstance(a, (str, os.PathLike)) for a in source
+        ):
             names = [os.fspath(name) for name in source]
         elif len(sources) == 1 and sources[0].data is None:
             names = [sources[0].name]
@@ -97,7 +107,9 @@ def python_of(change: Change, target: Target) -> str:
             return f"ps.index.attach({target.python}{indexes}, in_place=True)"
         return f"ps.index.attach_all({target.python}{indexes})"
     word = {SORT: "sorted", CLUSTER: "clustered"}.get(change.kind, "rewritten")
-    given = f"{change.kind}={list(change.columns)!r}" if change.columns else f"page_rows={SMALL_PAGE}"
+    given = (
+        f"{change.kind}={list(change.columns)!r}" if change.columns else f"page_rows={SMALL_PAGE}"
+    )
     return f"ps.rewrite({target.python}, {target.output(word)!r}, {given})"
 
 

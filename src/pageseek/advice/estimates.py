@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -65,7 +65,7 @@ class Estimator:
         """The cost of files with these changes."""
         kinds = {one.kind for one in changes}
         if kinds & {SORT, CLUSTER}:
-            return self._rewritten([one for one in changes if one.kind in (SORT, CLUSTER)][0])
+            return self._rewritten(next(one for one in changes if one.kind in (SORT, CLUSTER)))
         groups = [self._indexed(group) for group in self.layout.groups]
         if PAGE_ROWS in kinds:
             groups = [self._repaged(group) for group in groups]
@@ -187,7 +187,9 @@ class Estimator:
         if kind == LOOKUP:
             size = self._lookup_bytes(group, k)
             if k >= 64:  # rows of many values lie in most pages
-                pages = sum(one.num_pages for one in [self._tested(g, i) for g in self.layout.groups] if one)
+                pages = sum(
+                    one.num_pages for one in [self._tested(g, i) for g in self.layout.groups] if one
+                )
                 if math.exp(-n / max(pages, 1)) < 0.25:
                     return False
         elif kind == BLOOM:
@@ -234,7 +236,11 @@ class Estimator:
     def _sorted(self, change: Change, pattern: Group) -> list[tuple[float, float]]:
         """Where the rows of the sorted column's condition begin, and how many they are, by value."""
         (i,) = [n for n, one in enumerate(self.matches.conditions) if one.path == change.columns[0]]
-        n, facts, spans = self.matches.num_rows([i]) / max(self.layout.share, 1e-12), self.matches.facts[i], self.matches.spans[i]
+        n, facts, spans = (
+            self.matches.num_rows([i]) / max(self.layout.share, 1e-12),
+            self.matches.facts[i],
+            self.matches.spans[i],
+        )
         if facts is None or spans is None:
             return [(0.4 * self._total, n)]
         different = list(dict.fromkeys(spans))
@@ -254,7 +260,10 @@ class Estimator:
         size = self._page_rows(pattern, which[0])
         pages = max(self._total / size, 1.0)
         side = pages ** (1 / len(which))
-        met = [min(self.matches.num_rows([i]) / max(self.layout.num_rows, 1) * side + 1, side) for i in which]
+        met = [
+            min(self.matches.num_rows([i]) / max(self.layout.num_rows, 1) * side + 1, side)
+            for i in which
+        ]
         total = max(math.prod(met), 1.0)
         pieces = max(min(met), 1.0)
         starts = np.linspace(0, max(self._total - total / pieces * size, 0), round(pieces) + 1)[:-1]
@@ -278,10 +287,17 @@ class Estimator:
                 part = max(start - number * size, 0), min(stop - number * size, size)
                 by_group.setdefault(number, []).append(part)
         numbers = sorted(by_group)
-        chosen = numbers if len(numbers) <= MOST_SIMULATED else [numbers[i * len(numbers) // MOST_SIMULATED] for i in range(MOST_SIMULATED)]
+        chosen = (
+            numbers
+            if len(numbers) <= MOST_SIMULATED
+            else [numbers[i * len(numbers) // MOST_SIMULATED] for i in range(MOST_SIMULATED)]
+        )
         cost, groups, kept = Cost(), [], []
         random = np.random.default_rng(size)
-        ratio = {i: min(self.matches.num_rows([*lead, i]) / max(self.matches.num_rows(lead), 1e-9), 1.0) for i in self._every}
+        ratio = {
+            i: min(self.matches.num_rows([*lead, i]) / max(self.matches.num_rows(lead), 1e-9), 1.0)
+            for i in self._every
+        }
         of_all = min(passing_all / led, 1.0)
         for number in chosen:
             here = rows.RowRanges(sorted(_merged(by_group[number])))
@@ -291,25 +307,48 @@ class Estimator:
                 if chunk is not None:
                     bounds = bounds & _whole_pages(chunk, here)
             group = replace(pattern, ranges=bounds, sure=rows.RowRanges.empty())
-            found: dict[tuple[int, ...], rows.RowRanges] = {}
-
-            def passing(which: tuple[int, ...], here: rows.RowRanges = here, found: dict = found) -> rows.RowRanges:  # type: ignore[type-arg]
-                key = tuple(sorted(which))
-                if key not in found:
-                    others = [i for i in key if i not in lead]
-                    share = math.prod(ratio[i] for i in others)
-                    if len(key) == len(self._every):
-                        share = of_all
-                    some = here if set(lead) & set(key) else rows.RowRanges.all(size)
-                    found[key] = _thinned(some, share, random)
-                return found[key]
-
+            passing = _Passing(here, size, frozenset(lead), len(self._every), ratio, of_all, random)
             layout = self.layout
-            cost.add(read_group(group, passing, layout.far, layout.gap, layout.wait, min(len(chosen), 16)))
+            cost.add(
+                read_group(
+                    group, passing, layout.far, layout.gap, layout.wait, min(len(chosen), 16)
+                )
+            )
             groups.append(group)
             kept.append(bool(passing(self._every)))
         cost.add(index_cost(groups, kept))
         return cost.scaled(len(chosen) / max(len(numbers), 1))
+
+
+class _Passing:
+    """The rows of a row group that pass some conditions, where `here` are those that pass the leading ones: of the others, each
+    lets a share of the rows pass, and all together let `of_all` pass.
+    """
+
+    def __init__(
+        self,
+        here: rows.RowRanges,
+        size: int,
+        lead: frozenset[int],
+        n: int,
+        shares: Mapping[int, float],
+        of_all: float,
+        random: np.random.Generator,
+    ) -> None:
+        self._here, self._size, self._lead, self._n = here, size, lead, n
+        self._shares, self._of_all, self._random = shares, of_all, random
+        self._found: dict[frozenset[int], rows.RowRanges] = {}
+
+    def __call__(self, which: tuple[int, ...]) -> rows.RowRanges:
+        key = frozenset(which)
+        found = self._found.get(key)
+        if found is None:
+            share = self._of_all
+            if len(key) < self._n:
+                share = math.prod(self._shares[i] for i in key - self._lead)
+            some = self._here if key & self._lead else rows.RowRanges.all(self._size)
+            found = self._found[key] = _thinned(some, share, self._random)
+        return found
 
 
 def _merged(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -330,7 +369,8 @@ def _thinned(some: rows.RowRanges, share: float, random: np.random.Generator) ->
     n = round(wanted) or int(wanted > 0.3)
     mask = np.zeros(some.num_rows, np.bool_)
     mask[random.choice(some.num_rows, n, replace=False)] = True
-    return some.refine(np.packbits(mask, bitorder="little").tobytes())
+    made: rows.RowRanges = some.refine(np.packbits(mask, bitorder="little").tobytes())
+    return made
 
 
 def _whole_pages(chunk: ChunkPages, some: rows.RowRanges) -> rows.RowRanges:
@@ -342,7 +382,9 @@ def _whole_pages(chunk: ChunkPages, some: rows.RowRanges) -> rows.RowRanges:
     return rows.RowRanges(_merged([(int(a), int(b)) for a, b in pairs.tolist()]))
 
 
-def _bitmap_bytes(group: Group, here: rows.RowRanges, condition: Condition, distinct: float) -> float:
+def _bitmap_bytes(
+    group: Group, here: rows.RowRanges, condition: Condition, distinct: float
+) -> float:
     """The bytes of the sets that a condition needs: one for each value that passes, in the smallest of their forms."""
     n, found = group.num_rows, here.num_rows
     sets = max(len(condition.values), 1)

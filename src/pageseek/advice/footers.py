@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -70,8 +71,8 @@ def _rewritten(facts: Facts, title: str, why: str, option: str, argument: str) -
     output = target.output("rewritten")
     return Recommendation(
         title, why,
-        f"pageseek rewrite {target.shell} --output {output} {option}",
-        f"ps.rewrite({target.python}, {output!r}, {argument})",
+        f"pageseek rewrite {target.shell} --output {shlex.quote(output)} {option}".rstrip(),
+        f"ps.rewrite({target.python}, {output!r}{', ' if argument else ''}{argument})",
         0, True,
     )  # fmt: skip
 
@@ -120,13 +121,20 @@ def _pages(facts: Facts) -> Iterator[Recommendation]:
 
 def _row_groups(facts: Facts) -> Iterator[Recommendation]:
     for file in facts.files:
-        sizes = [sum(max(c.total_compressed_size, 0) for c in _row(file, i)) for i in range(file.num_row_groups)]
+        sizes = [
+            sum(max(c.total_compressed_size, 0) for c in _row(file, i))
+            for i in range(file.num_row_groups)
+        ]
         option, argument = f"--row-group-rows {USUAL_GROUP}", f"row_group_rows={USUAL_GROUP:_}"
         if sizes and (max(sizes) > HUGE_GROUP or max(file.group_rows) > HUGE_ROWS):
             why = f"a row group has {format_size(max(sizes))} and {max(file.group_rows):,} rows: statistics and Bloom filters speak of all of it"
             yield _rewritten(facts, "smaller row groups", why, option, argument)
             return
-        if len(sizes) >= 8 and sum(sizes) / len(sizes) < TINY_GROUP and file.num_rows / len(sizes) < TINY_ROWS:
+        if (
+            len(sizes) >= 8
+            and sum(sizes) / len(sizes) < TINY_GROUP
+            and file.num_rows / len(sizes) < TINY_ROWS
+        ):
             why = f"{len(sizes):,} row groups have {format_size(sum(sizes) // len(sizes))} each: every one of them costs requests and a part of the footer"
             yield _rewritten(facts, "larger row groups", why, option, argument)
             return
@@ -160,10 +168,16 @@ def _rises(file: FileMetadata, leaf: Leaf) -> bool:
         lows, highs = lower.to_pylist(), upper.to_pylist()
     except (PageseekError, pa.ArrowException, ValueError, OverflowError):
         return False
-    pairs = [(low, high) for low, high in zip(lows, highs, strict=True) if low is not None and high is not None]
+    pairs = [
+        (low, high)
+        for low, high in zip(lows, highs, strict=True)
+        if low is not None and high is not None
+    ]
     if len(pairs) < 8:
         return False
-    rising = sum(a[0] <= b[0] and a[1] <= b[1] for a, b in itertools.pairwise(pairs)) / (len(pairs) - 1)
+    rising = sum(a[0] <= b[0] and a[1] <= b[1] for a, b in itertools.pairwise(pairs)) / (
+        len(pairs) - 1
+    )
     overlaps = sum(b[0] < a[1] for a, b in itertools.pairwise(pairs)) / (len(pairs) - 1)
     distinct = len({low for low, _ in pairs})
     return rising >= NEARLY and overlaps > 0.1 and 2 * distinct > len(pairs)
@@ -178,7 +192,9 @@ def _filters(facts: Facts) -> Iterator[Recommendation]:
                 continue
             if facts.present.has(BLOOM, leaf.name) or facts.present.has(LOOKUP, leaf.name):
                 continue
-            if any(one.encoding_stats == 1 and one.other_data_pages > 0 for one in file.chunks(leaf)):
+            if any(
+                one.encoding_stats == 1 and one.other_data_pages > 0 for one in file.chunks(leaf)
+            ):
                 many[leaf.name] = None
     if many:
         yield _attached(
@@ -191,7 +207,9 @@ def _codecs(facts: Facts) -> Iterator[Recommendation]:
     plain = 0
     for file in facts.files:
         for leaf in file.leaves:
-            plain += sum(max(one.total_compressed_size, 0) for one in file.chunks(leaf) if one.codec == 0)
+            plain += sum(
+                max(one.total_compressed_size, 0) for one in file.chunks(leaf) if one.codec == 0
+            )
     if plain > LEAST and 2 * plain > sum(file.store.size for file in facts.files):
         yield _rewritten(
             facts, "compressed pages", f"{format_size(plain)} of pages are not compressed", "--codec zstd", "codec='zstd'"

@@ -196,7 +196,10 @@ def layout_of(plan: ScanPlan, conditions: Sequence[Expression], report: Report) 
     `conditions`: the filter, in the parts that are joined by AND. `report`: counts what is read.
     """
     request = plan.request
-    binders = [BoundRequests(replace(request, filter=one, columns=(), row_number=None)) for one in conditions]
+    binders = [
+        BoundRequests(replace(request, filter=one, columns=(), row_number=None))
+        for one in conditions
+    ]
     payload = BoundRequests(replace(request, filter=None, row_number=None))
     made = Layout()
     total = sum(len(one.groups) for one in plan.files)
@@ -218,7 +221,9 @@ def layout_of(plan: ScanPlan, conditions: Sequence[Expression], report: Report) 
             group = plan_of_group.row_group
             needed = [leaves(group) for leaves in tested]
             given = wanted(group)
-            every = {leaf.index: leaf for leaf in [*given, *[leaf for some in needed for leaf in some]]}
+            every = {
+                leaf.index: leaf for leaf in [*given, *[leaf for some in needed for leaf in some]]
+            }
             chunks = _chunks(file, group, list(every.values()), report)
             sure = plan_of_group.ranges if plan_of_group.fully_matched else plan_of_group.matching
             made.groups.append(
@@ -237,7 +242,10 @@ def find_pages(layout: Layout, group: Group, leaf: int, report: Report) -> bool:
     file = cache.open(one.source, report)
     with suppress(PageseekError):
         fetcher = Fetcher(file.store, report, file.tail)
-        answered(walk(file, group.row_group, chunk.leaf, False), lambda wanted: fetcher.read(wanted, "index"))
+        answered(
+            walk(file, group.row_group, chunk.leaf, False),
+            lambda wanted: fetcher.read(wanted, "index"),
+        )
     made = _chunks(file, group.row_group, [chunk.leaf], report)[leaf]
     offsets = file.offset_indexes.get((group.row_group, leaf))
     if offsets is None:

@@ -68,7 +68,8 @@ class Matches:
         drawn = np.random.default_rng(n).random(n)
         use_left = (before >= 0) & ((after < 0) | (drawn * (before + after) < after))
         use_left &= after != 0
-        return np.where(use_left, left, right).tolist()
+        chosen: list[int] = np.where(use_left, left, right).tolist()
+        return chosen
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -84,7 +85,9 @@ class Matches:
         if which not in self._places:
             found, n = self._find(which)
             every = frozenset(range(len(self.conditions)))
-            if which and which != every:  # rows that pass all conditions pass some of them, wherever they were put
+            if (
+                which and which != every
+            ):  # rows that pass all conditions pass some of them, wherever they were put
                 found = [one | all_ for one, all_ in zip(found, self.places(every), strict=True)]
             self._places[which] = found, n
         return self._places[which]

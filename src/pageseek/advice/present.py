@@ -7,7 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pageseek.advice.column_facts import ColumnFacts
-from pageseek.advice.estimates import BITMAP, BLOOM, BLOOM_RATE, DISTINCT, LOOKUP, PAGE_INDEX, Change
+from pageseek.advice.estimates import (
+    BITMAP,
+    BLOOM,
+    BLOOM_RATE,
+    DISTINCT,
+    LOOKUP,
+    PAGE_INDEX,
+    Change,
+)
 from pageseek.advice.layout import Layout, likely_index_bytes, spread
 from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
@@ -21,6 +29,7 @@ from pageseek.index.bloom_builder import blocks_for
 from pageseek.storage import Source
 
 BLOOM_BLOCK = 32  # bytes
+OWN = 0.05  # different values a run, from which on further runs have further values
 MOST_LOOKED_AT = 16  # files whose footers tell what there is
 
 
@@ -56,13 +65,15 @@ class Present:
         if change.kind == PAGE_INDEX:
             return int(self.page_index_bytes)
         groups = max(self.num_groups, 1)
-        distinct = float(self.num_rows) if facts is None else facts.distinct
-        in_group = min(distinct, self.num_rows / groups) if facts is None else _in_group(facts, self.num_rows / groups)
+        distinct = float(self.num_rows) if facts is None else _in_all(facts, self.num_rows, layout)
+        in_group = min(distinct, self.num_rows / groups / (1.0 if facts is None else facts.run))
         size = 0.0
         if change.kind == LOOKUP:
             n = max(self.num_rows // max(self.num_files, 1), 1)
             block = int(lookup_form.block_size(lookup_form.ENTRIES, lookup_form.row_bits_of(n)))
-            size = self.num_files * (lookup_form.directory_bytes(n) + lookup_form.num_blocks(n) * block)
+            size = self.num_files * (
+                lookup_form.directory_bytes(n) + lookup_form.num_blocks(n) * block
+            )
         elif change.kind == BITMAP:
             size = min(2.0, distinct / 8) * self.num_rows
         elif change.kind == BLOOM:
@@ -75,9 +86,12 @@ class Present:
         return int(size)
 
 
-def _in_group(facts: ColumnFacts, rows: float) -> float:
-    """About the different values of a row group: of values in runs, no more than there are runs."""
-    return min(facts.distinct, max(rows / facts.run, 1.0))
+def _in_all(facts: ColumnFacts, num_rows: int, layout: Layout) -> float:
+    """About the different values of a column in all rows. The facts are of the rows that planning left: where nearly each of
+    them has a value of its own, so have the others.
+    """
+    share = facts.distinct / max(layout.num_rows, 1)
+    return share * num_rows if share > OWN / facts.run else facts.distinct
 
 
 def present_in(sources: Sequence[Source], report: Report) -> Present:

@@ -78,7 +78,9 @@ def _is_pair(value: Any) -> bool:
         return False
     condition, columns = value
     named = isinstance(columns, (list, tuple)) and all(isinstance(name, str) for name in columns)
-    return isinstance(condition, (str, Expression, pc.Expression, list)) and (columns is None or named)
+    return isinstance(condition, (str, Expression, pc.Expression, list)) and (
+        columns is None or named
+    )
 
 
 def _question(given: Any, schema: pa.Schema) -> Question:
@@ -87,9 +89,13 @@ def _question(given: Any, schema: pa.Schema) -> Question:
     if made is None:
         raise PredicateError(f"{condition!r}: a query to advise on needs a filter")
     if names := parameters_of(made):
-        raise PredicateError(f"{made!r}: give values in place of parameters ({', '.join(sorted(names))})")
+        raise PredicateError(
+            f"{made!r}: give values in place of parameters ({', '.join(sorted(names))})"
+        )
     text = condition if isinstance(condition, str) else repr(made)
-    return Question(text, made, None if columns is None else tuple(columns), conditions_of(made, schema))
+    return Question(
+        text, made, None if columns is None else tuple(columns), conditions_of(made, schema)
+    )
 
 
 def conditions_of(condition: Expression, schema: pa.Schema) -> tuple[Condition, ...]:
@@ -111,8 +117,13 @@ def _tested(part: Expression) -> Column | None:
     if isinstance(part, (Compare, IsIn, StartsWith)):
         return part.column
     if isinstance(part, Or):  # (a = 1 or a = 2) is an IN
-        columns = [_tested(one) for one in part.args if isinstance(one, (Compare, IsIn)) and _values(one)]
-        if len(columns) == len(part.args) and len({one.path for one in columns if one is not None}) == 1:
+        columns = [
+            _tested(one) for one in part.args if isinstance(one, (Compare, IsIn)) and _values(one)
+        ]
+        if (
+            len(columns) == len(part.args)
+            and len({one.path for one in columns if one is not None}) == 1
+        ):
             return columns[0]
     return None
 

@@ -10,7 +10,9 @@ from pageseek.advice.layout import ChunkPages, Group
 from pageseek.io.coalesce import coalesced, pays_ahead
 from pageseek.scan.condition_order import blocks_of
 
-FEW = 1 / 2  # of a row group: with more rows left, a scan does not look for the pages of a chunk without an index
+FEW = (
+    1 / 2
+)  # of a row group: with more rows left, a scan does not look for the pages of a chunk without an index
 
 
 @dataclass(slots=True)
@@ -98,7 +100,9 @@ def read_group(
             tested = tested - group.sure
     left = tested | (group.sure & left) if group.sure else tested
     if left:
-        few = blocks_of(left, group.num_rows) <= FEW * blocks_of(rows.RowRanges.all(group.num_rows), group.num_rows)
+        few = blocks_of(left, group.num_rows) <= FEW * blocks_of(
+            rows.RowRanges.all(group.num_rows), group.num_rows
+        )
         wanted = []
         for leaf in payload:
             chunk = group.leaves[leaf]

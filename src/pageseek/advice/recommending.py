@@ -56,9 +56,14 @@ def recommended(
         if best is None:
             break
         chosen.append(best)
-        rest = [one for one in rest if one != best and (one.kind in ATTACHED or best.kind in ATTACHED)]
+        rest = [
+            one for one in rest if one != best and (one.kind in ATTACHED or best.kind in ATTACHED)
+        ]
         made.append(_item(best, tried, now, best_after, prices, target))
-        now = [after if after is not None else cost for cost, after in zip(now, best_after, strict=True)]
+        now = [
+            after if after is not None else cost
+            for cost, after in zip(now, best_after, strict=True)
+        ]
     return made
 
 

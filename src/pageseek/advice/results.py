@@ -198,7 +198,11 @@ def _query_lines(number: int, query: QueryAdvice) -> Iterator[str]:
 
 
 def _item_lines(number: int, item: Recommendation) -> Iterator[str]:
-    price = "the rows are written anew" if item.rewrites else f"adds about {format_size(item.adds_bytes)}"
+    price = (
+        "the rows are written anew"
+        if item.rewrites
+        else f"adds about {format_size(item.adds_bytes)}"
+    )
     yield f"{number}. {item.title} ({price})"
     yield from textwrap.wrap(item.why, WIDTH, initial_indent="   ", subsequent_indent="   ")
     yield f"   $ {item.command}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,9 @@ from pageseek.storage import Sources
 I64 = npt.NDArray[np.int64]
 BLOCK_ROWS = 20_000  # rows of a block where pages are larger, or not known
 MOST_BLOCKS = 20_000
-MOST_VALUE_BYTES = 8  # the sample takes so many times its bytes in the file when it is decoded, at most
+MOST_VALUE_BYTES = (
+    8  # the sample takes so many times its bytes in the file when it is decoded, at most
+)
 
 
 @dataclass(slots=True)
@@ -92,7 +95,7 @@ def _starts(group: Group, most: int) -> I64:
         if at - starts[-1] >= most or at == group.num_rows or at - starts[-1] >= BLOCK_ROWS // 2:
             starts.append(at)
     made: list[int] = []
-    for low, high in zip(starts[:-1], starts[1:], strict=True):
+    for low, high in itertools.pairwise(starts):
         n = max(-(-(high - low) // most), 1)
         made += np.linspace(low, high, n + 1).astype(np.int64)[:-1].tolist()
     return np.array([*made, group.num_rows], np.int64)
@@ -200,7 +203,9 @@ class _Budget:
         return True
 
 
-def masks_of(sample: Sample, conditions: Sequence[Expression], nan: str) -> list[npt.NDArray[np.bool_]]:
+def masks_of(
+    sample: Sample, conditions: Sequence[Expression], nan: str
+) -> list[npt.NDArray[np.bool_]]:
     """For each condition the rows of a sample for which it is TRUE: a scan of the sample tells."""
     if sample.table is None:
         return [np.zeros(0, np.bool_) for _ in conditions]

@@ -12,7 +12,9 @@ from pageseek.cli.scan import add_table, count, names
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     made = commands.add_parser(
-        "advise", help="what would make filters cheaper, and the command for it", description=__doc__
+        "advise",
+        help="what would make filters cheaper, and the command for it",
+        description=__doc__,
     )
     made.add_argument("source", nargs="+", help="file, directory, glob or URL; a table's folder")
     made.add_argument(
