@@ -40,9 +40,9 @@ from pageseek.scan.prepared import PreparedQuery
 from pageseek.scan.scan_plan import ScanPlan
 
 if TYPE_CHECKING:
-    from pageseek.advice.advising import advise as advise
     from pageseek import index as index
     from pageseek import spark as spark
+    from pageseek.advice.advising import advise as advise
 
 __all__ = [
     "CacheInfo",
