@@ -24,7 +24,6 @@ from pageseek.format import bitmap_form
 from pageseek.format.value_hashes import can_hash
 
 MANY = 1_000  # different values of a column that a Bloom filter or a lookup index is for
-SORTED = 0.02  # the part of a column's pages that a value may be in, below which the column is as good as sorted
 MOST_LISTED = 10_000  # different values of a list
 
 
@@ -42,8 +41,8 @@ def changes_for(estimator: Estimator, present: Present) -> list[Change]:
         facts = matches.facts[i]
         if not condition.path or not any(group.conditions[i] for group in matches.layout.groups):
             continue  # of several columns, of a list, or of the names of folders
-        made += _indexes(condition, facts, present)
-        if condition.kind != OTHER and (facts is None or facts.width_of_pages > SORTED):
+        made += _indexes(condition, facts, present.distinct(facts, matches.layout), present)
+        if condition.kind != OTHER:
             ordered.append(condition.path)
     made += [Change(SORT, (column,)) for column in ordered]
     ranges = [one.path for one in matches.conditions if one.kind == RANGE and one.path in ordered]
@@ -54,12 +53,13 @@ def changes_for(estimator: Estimator, present: Present) -> list[Change]:
     return made
 
 
-def _indexes(condition: Condition, facts: ColumnFacts | None, present: Present) -> list[Change]:
-    """Indexes of the column of a condition, by its different values."""
+def _indexes(
+    condition: Condition, facts: ColumnFacts | None, distinct: float, present: Present
+) -> list[Change]:
+    """Indexes of the column of a condition, by the different values of the column."""
     column, made = condition.path, []
-    few = facts is not None and facts.distinct <= bitmap_form.MAX_VALUES
-    many = facts is None or facts.distinct >= MANY
-    hashed = facts is None or can_hash(facts.type)
+    few = facts is not None and distinct <= bitmap_form.MAX_VALUES
+    many, hashed = distinct >= MANY, facts is None or can_hash(facts.type)
     if (
         few
         and facts is not None
@@ -69,7 +69,7 @@ def _indexes(condition: Condition, facts: ColumnFacts | None, present: Present) 
         made.append(Change(BITMAP, (column,)))
     if condition.kind == EQUAL and many and hashed:
         made += [Change(LOOKUP, (column,)), Change(BLOOM, (column,))]
-    if condition.kind == EQUAL and facts is not None and facts.distinct <= MOST_LISTED:
+    if condition.kind == EQUAL and facts is not None and distinct <= MOST_LISTED:
         made.append(Change(DISTINCT, (column,)))
     return [one for one in made if not present.has(one.kind, column)]
 

@@ -124,11 +124,6 @@ class ColumnFacts:
         own = np.diff(np.append(at, n))
         return float(np.mean(np.clip((inside - own) / max(n - piece, 1), 0, 1)))
 
-    @property
-    def width_of_pages(self) -> float:
-        """`width` of pages of usual size."""
-        return self.width(20_000)
-
     def share_below(self, rank: int) -> float:
         """The share of the rows whose values have a smaller rank."""
         n = len(self.ranks)

@@ -260,10 +260,13 @@ class Estimator:
         size = self._page_rows(pattern, which[0])
         pages = max(self._total / size, 1.0)
         side = pages ** (1 / len(which))
-        met = [
-            min(self.matches.num_rows([i]) / max(self.layout.num_rows, 1) * side + 1, side)
-            for i in which
-        ]
+        met = []
+        for i in which:
+            one = self.matches.conditions[i]
+            # an end of a range lies in the middle of a page, on average
+            ends = 0.5 * ((one.low is not None) + (one.high is not None))
+            part = self.matches.num_rows([i]) / max(self.layout.num_rows, 1)
+            met.append(min(part * side + ends, side))
         total = max(math.prod(met), 1.0)
         pieces = max(min(met), 1.0)
         starts = np.linspace(0, max(self._total - total / pieces * size, 0), round(pieces) + 1)[:-1]

@@ -52,6 +52,8 @@ class ChunkPages:
         Bytes of the column index, and of the offset index.
     placed : bool
         It is known where its pages lie, by an index or by their headers; else they are taken to be alike.
+    planned : bool
+        Planning knew that, so that single pages are read to test them.
     walk_bytes : int
         Bytes of page headers that a scan reads to find the pages.
     """
@@ -68,6 +70,7 @@ class ChunkPages:
     indexed: bool
     findable: bool
     placed: bool
+    planned: bool
     index_bytes: tuple[int, int] = (0, 0)
     walk_bytes: int = 0
     values_bytes: int = 0  # decompressed
@@ -80,11 +83,6 @@ class ChunkPages:
     def num_rows(self) -> int:
         return int(self.starts[-1])
 
-    @property
-    def known(self) -> bool:
-        """Whether single pages can be read."""
-        return self.indexed or self.findable
-
     def touched(self, wanted: rows.RowRanges) -> I64:
         """The numbers of the pages that hold some of these rows."""
         if not wanted:
@@ -92,11 +90,15 @@ class ChunkPages:
         verdict = rows.pages_touched(wanted, self.starts.tobytes())
         return np.flatnonzero(np.frombuffer(verdict, np.uint8)).astype(np.int64)
 
-    def places(self, wanted: rows.RowRanges, far: bool) -> tuple[list[tuple[int, int]], int]:
-        """The (offset, length) of what these rows need, as the reader fetches it, and the number of pages."""
+    def places(
+        self, wanted: rows.RowRanges, far: bool, known: bool
+    ) -> tuple[list[tuple[int, int]], int]:
+        """The (offset, length) of what these rows need, as the reader fetches it, and the number of pages. `known`: it knows
+        where pages lie.
+        """
         if not wanted:
             return [], 0
-        if not self.known:
+        if not known:
             return [(self.start, self.stop - self.start)], self.num_pages
         pages = self.touched(wanted)
         if len(pages) == self.num_pages:
@@ -125,7 +127,9 @@ class ChunkPages:
         if self.indexed:
             return self
         pages = likely_index_bytes(self.num_pages, self.leaf)
-        return replace(self, indexed=True, index_bytes=pages, walk_bytes=0)
+        return replace(
+            self, indexed=True, findable=True, planned=True, index_bytes=pages, walk_bytes=0
+        )
 
 
 def likely_index_bytes(pages: int, leaf: Leaf) -> tuple[int, int]:
@@ -250,7 +254,7 @@ def find_pages(layout: Layout, group: Group, leaf: int, report: Report) -> bool:
     offsets = file.offset_indexes.get((group.row_group, leaf))
     if offsets is None:
         return False
-    group.leaves[leaf] = made
+    group.leaves[leaf] = replace(made, planned=chunk.planned)
     return True
 
 
@@ -291,8 +295,8 @@ def _pages(file: FileMetadata, group: int, leaf: Leaf) -> ChunkPages:
     return ChunkPages(
         leaf, starts, offsets, sizes, start, stop, dictionary, coded,
         chunk.encoding_stats == 1 and chunk.other_data_pages == 0,
-        found is not None and not walked, findable, found is not None,
+        found is not None and not walked, findable, found is not None, found is not None,
         (columns[1] if columns else 0, declared[1] if declared else 0),
-        pages * WINDOW if walked or found is None else 0,
+        pages * WINDOW if walked or (found is None and findable) else 0,
         max(int(chunk.total_uncompressed_size), 0),
     )  # fmt: skip

@@ -96,6 +96,8 @@ class Matches:
         if not which:
             every = [group.ranges for group in self.layout.groups]
             return every, float(self.layout.num_rows)
+        if not self.layout.num_rows:
+            return [group.ranges for group in self.layout.groups], 0.0
         mask = np.logical_and.reduce([self._masks[i] for i in which])
         passed, sampled = int(np.count_nonzero(mask)), self.sample.num_rows
         if sampled and (self.sample.complete or passed >= ENOUGH):

@@ -60,12 +60,21 @@ class Present:
         """Whether all files have an index of a column."""
         return (kind, column) in self.kinds
 
+    def distinct(self, facts: ColumnFacts | None, layout: Layout) -> float:
+        """About the different values of a column in all rows. The facts are of the rows that planning left: where nearly each
+        run of them has a value of its own, so have the others. Without facts, every row has.
+        """
+        if facts is None:
+            return float(self.num_rows)
+        share = facts.distinct / max(layout.num_rows, 1)
+        return share * self.num_rows if share > OWN / facts.run else facts.distinct
+
     def adds(self, change: Change, facts: ColumnFacts | None, layout: Layout) -> int:
         """About the bytes that an attached index adds to all files."""
         if change.kind == PAGE_INDEX:
             return int(self.page_index_bytes)
         groups = max(self.num_groups, 1)
-        distinct = float(self.num_rows) if facts is None else _in_all(facts, self.num_rows, layout)
+        distinct = self.distinct(facts, layout)
         in_group = min(distinct, self.num_rows / groups / (1.0 if facts is None else facts.run))
         size = 0.0
         if change.kind == LOOKUP:
@@ -84,14 +93,6 @@ class Present:
         if change.kind != PAGE_INDEX and self.no_page_index:
             size += self.page_index_bytes  # `attach` adds it as well
         return int(size)
-
-
-def _in_all(facts: ColumnFacts, num_rows: int, layout: Layout) -> float:
-    """About the different values of a column in all rows. The facts are of the rows that planning left: where nearly each of
-    them has a value of its own, so have the others.
-    """
-    share = facts.distinct / max(layout.num_rows, 1)
-    return share * num_rows if share > OWN / facts.run else facts.distinct
 
 
 def present_in(sources: Sequence[Source], report: Report) -> Present:

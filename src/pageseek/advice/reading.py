@@ -70,13 +70,14 @@ def read_group(
     done: dict[int, rows.RowRanges] = {}  # the rows for which leaves were read
     payload = list(dict.fromkeys(group.payload))
 
-    def fetch(wanted: Sequence[tuple[int, rows.RowRanges]]) -> None:
+    def fetch(wanted: Sequence[tuple[int, rows.RowRanges]], tests: bool = True) -> None:
         places: list[tuple[int, int]] = []
         for leaf, ranges in wanted:
             if leaf in done:
                 continue
             done[leaf] = ranges
-            found, pages = group.leaves[leaf].places(ranges, far)
+            chunk = group.leaves[leaf]
+            found, pages = chunk.places(ranges, far, chunk.planned if tests else chunk.findable)
             places += found
             cost.pages += pages
         if places:
@@ -115,7 +116,7 @@ def read_group(
                     cost.requests += chunk.num_pages + bool(chunk.dictionary)
             else:
                 wanted.append((leaf, rows.RowRanges.all(group.num_rows)))
-        fetch(wanted)
+        fetch(wanted, tests=False)
     return cost
 
 
@@ -133,10 +134,14 @@ def _ahead(
     waves = [group.conditions[i] for i in order] + [group.payload]
     for number, leaves in enumerate(waves):
         ranges = tested if number < len(order) else left
-        places = [at for leaf in leaves for at in group.leaves[leaf].places(ranges, far)[0]]
+        places = [at for leaf in leaves for at in _planned_places(group.leaves[leaf], ranges, far)]
         if number == 0 or pays_ahead(places, wait, beside):
             made += [(leaf, ranges) for leaf in leaves]
     return made
+
+
+def _planned_places(chunk: ChunkPages, ranges: rows.RowRanges, far: bool) -> list[tuple[int, int]]:
+    return chunk.places(ranges, far, chunk.planned)[0]
 
 
 def order_of(group: Group, passing: Passing) -> list[int]:
@@ -164,9 +169,10 @@ def index_cost(groups: Sequence[Group], kept: Sequence[bool]) -> Cost:
         n = 0
         for leaf in tested:
             chunk = group.leaves[leaf]
-            cost.index += sum(chunk.index_bytes) if chunk.indexed else chunk.walk_bytes
+            walks = chunk.walk_bytes if chunk.planned else 0
+            cost.index += sum(chunk.index_bytes) if chunk.indexed else walks
             n += 2 if chunk.indexed else 0
-            cost.requests += 0 if chunk.indexed or not chunk.walk_bytes else chunk.num_pages
+            cost.requests += 0 if chunk.indexed or not walks else chunk.num_pages
         more = [leaf for leaf in group.payload if leaf not in tested] if read else []
         indexed = [group.leaves[leaf] for leaf in more if group.leaves[leaf].indexed]
         cost.index += sum(chunk.index_bytes[1] for chunk in indexed)
@@ -178,8 +184,3 @@ def index_cost(groups: Sequence[Group], kept: Sequence[bool]) -> Cost:
 def chunk_bytes(group: Group) -> int:
     """Bytes of the chunks that are read of a row group, at most."""
     return sum(one.stop - one.start for one in group.leaves.values())
-
-
-def indexed(chunk: ChunkPages) -> ChunkPages:
-    """The chunk with a page index."""
-    return chunk.with_index()
