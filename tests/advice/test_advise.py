@@ -96,10 +96,10 @@ def test_the_bytes_that_an_index_adds(kind: str, query: str, column: str, path: 
 
 
 def test_few_changes_serve_many_queries(path: str) -> None:
-    queries = ["id = 1", "id = 2", ("id in (3, 4, 5)", ["x"]), ("category = 3", [])]
+    queries = [(f"id = {N // 2 + i}", ["x"]) for i in range(3)] + [("category = 3", [])]
     titles = [item.title for item in ps.advise(path, queries).recommended]
     assert titles[0] == "lookup index of id"
-    assert len(titles) == len(set(titles)) <= 2
+    assert titles[1:] == ["bitmap index of category"]
 
 
 def test_a_rewrite_is_recommended_where_no_index_helps(path: str) -> None:
@@ -113,7 +113,7 @@ def test_a_rewrite_is_recommended_where_no_index_helps(path: str) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["time = 500", "time between 100 and 300", "x >= 0", "x > 5", "tags[0] = 1 or x > 0" if False else "x is not null"],
+    ["time = 500", "time between 100 and 300", "x >= 0", "x > 5", "x is not null"],
 )  # fmt: skip
 def test_nothing_is_recommended_for_what_is_read_well(path: str, query: str) -> None:
     advice = ps.advise(path, query)
@@ -176,7 +176,11 @@ def test_no_more_than_the_limit_is_read(
 
     monkeypatch.setattr(LocalStore, "read", counted)
     ps.clear_cache()
-    advice = ps.advise(path, ["a = 5", "b = 7", ("a < 1000 and b > 5", ["a"])], sample_bytes=most)
+    advice = ps.advise(
+        path,
+        ["a = 500000", f"b = {big['b'][77]}", ("a < 1000 and b > 5", ["a"])],
+        sample_bytes=most,
+    )
     monkeypatch.undo()
     assert advice.sampled_bytes <= most
     assert read <= most + 200_000  # footers, page indexes, page headers
@@ -202,10 +206,10 @@ def test_a_folder_is_advised_as_a_whole(table: pa.Table, tmp_path: Path) -> None
 def test_a_table_is_changed_by_commits(table: pa.Table, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
     folder = str(tmp_path / "lake")
-    deltalake.write_deltalake(folder, table.select(["id", "x"]))
-    (item,) = [
-        one for one in ps.advise(folder, [("id = 77", ["x"])]).recommended if not one.rewrites
-    ]
+    texts = [f"{one:032x}" for one in np.random.default_rng(1).integers(0, 1 << 62, 100_000)]
+    deltalake.write_deltalake(folder, pa.table({"text": texts}))
+    advice = ps.advise(folder, [(f"text = '{texts[90_000]}'", [])])
+    item = next(one for one in advice.recommended if one.title == "lookup index of text")
     program, option, code = shlex.split(item.command)
     assert (program, option) == ("python", "-c")
     exec(code, {})
@@ -307,7 +311,9 @@ def test_the_command_prints_advice(path: str, capsys: pytest.CaptureFixture[str]
 def test_the_command_prints_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", path, "--filter", "id = 77", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found == json.loads(json.dumps(ps.advise(path, "id = 77").to_dict()))
+    same = json.loads(json.dumps(ps.advise(path, "id = 77").to_dict()))
+    assert found["recommended"][0]["command"] == same["recommended"][0]["command"]
+    assert found["rows"] == same["rows"] == N
     assert found["queries"][0]["columns"] is None
     assert found["recommended"][0]["command"].startswith("pageseek index attach")
 

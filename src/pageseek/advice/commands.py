@@ -48,7 +48,9 @@ class Target:
             names = [os.fspath(name) for name in source]
         elif len(sources) == 1 and sources[0].data is None:
             names = [sources[0].name]
-        is_one = len(sources) == 1 and names in ([sources[0].path], [sources[0].name])
+        is_one = len(sources) == len(names) == 1 and (
+            os.path.isfile(names[0]) or names[0] in (sources[0].path, sources[0].name)
+        )
         return cls(names, is_one, _table(source, names, lazy))
 
     @property

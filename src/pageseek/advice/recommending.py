@@ -13,6 +13,7 @@ from pageseek.base.report import format_size
 
 HALF = 0.5
 DEARER = 1.1  # times the bytes that may be read where requests are halved
+MORE = 0.25  # of what a query read at first that a further change has to spare
 LITTLE = 16_000, 2  # bytes, and requests, that are not worth a change
 BETTER = 0.5  # a rewrite has to leave at most this part of what an index leaves
 WORTH = 0.8  # a larger gain than this share of the best is as good; the cheaper change is taken
@@ -34,6 +35,17 @@ def gains(before: Cost, after: Cost) -> bool:
         return True
     fewer = after.requests <= HALF * before.requests and requests_saved > LITTLE[1]
     return fewer and after.bytes <= max(DEARER * before.bytes, before.bytes + LITTLE[0])
+
+
+def _spares_more(first: Cost, now: Cost, after: Cost, change: Change) -> bool:
+    """Whether a change spares much of what a query read at first, where others have spared a part of that already. Requests
+    alone are not worth another rewrite.
+    """
+    if now is first:
+        return True
+    by_bytes = (now.bytes - after.bytes) / max(first.bytes, 1)
+    by_requests = (now.requests - after.requests) / max(first.requests, 1)
+    return by_bytes >= MORE or (change.kind in ATTACHED and by_requests >= MORE)
 
 
 def _gain(before: Cost, after: Cost) -> float:
@@ -81,7 +93,11 @@ def _best(
         total = 0.0
         for one, cost in zip(tried, now, strict=True):
             new = _with(one, change, chosen)
-            if new is None or not gains(cost, new):
+            if (
+                new is None
+                or not gains(cost, new)
+                or not _spares_more(one.before, cost, new, change)
+            ):
                 after.append(None)
                 continue
             after.append(new)
