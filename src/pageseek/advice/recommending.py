@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,8 +16,8 @@ HALF = 0.5
 DEARER = 1.1  # times the bytes that may be read where requests are halved
 MORE = 0.25  # of what a query read at first that a further change has to spare
 LITTLE = 16_000, 2  # bytes, and requests, that are not worth a change
-BETTER = 0.5  # a rewrite has to leave at most this part of what an index leaves
-WORTH = 0.8  # a larger gain than this share of the best is as good; the cheaper change is taken
+BETTER = 8  # a rewrite has to leave so many times less than an index
+AS_GOOD = 2  # what leaves at most so many times as much as the best is as good; the cheaper change is taken
 
 
 class Tried(NamedTuple):
@@ -49,10 +50,10 @@ def _spares_more(first: Cost, now: Cost, after: Cost, change: Change) -> bool:
 
 
 def _gain(before: Cost, after: Cost) -> float:
-    """The share of the bytes that is saved; of requests where no bytes are."""
-    by_bytes = 1 - after.bytes / max(before.bytes, 1)
-    by_requests = 1 - after.requests / max(before.requests, 1)
-    return max(by_bytes, by_requests / 2)
+    """How often the bytes were halved; of requests, where these are halved more often, half of that."""
+    by_bytes = math.log2(max(before.bytes, 1) / max(after.bytes, 1))
+    by_requests = math.log2(max(before.requests, 1) / max(after.requests, 1))
+    return max(by_bytes, by_requests / 2, 0.01)
 
 
 def recommended(
@@ -106,14 +107,13 @@ def _best(
             found.append((total, change, after))
     if not found:
         return None, []
-    attached = [one for one in found if one[1].kind in ATTACHED]
     most = max(one[0] for one in found)
+    attached = [one for one in found if one[1].kind in ATTACHED]
     if attached:  # indexes need no rewrite: that has to leave much less
         best = max(one[0] for one in attached)
-        left = len(tried) - best, len(tried) - most
-        if most <= best or left[1] > BETTER * left[0]:
+        if most < best + math.log2(BETTER):
             found, most = attached, best
-    good = [one for one in found if one[0] >= WORTH * most]
+    good = [one for one in found if one[0] >= most - math.log2(AS_GOOD)]
     _, change, after = min(good, key=lambda one: (prices[one[1]], -one[0]))
     return change, after
 

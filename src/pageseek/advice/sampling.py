@@ -25,9 +25,7 @@ from pageseek.storage import Sources
 I64 = npt.NDArray[np.int64]
 BLOCK_ROWS = 20_000  # rows of a block where pages are larger, or not known
 MOST_BLOCKS = 20_000
-MOST_VALUE_BYTES = (
-    8  # the sample takes so many times its bytes in the file when it is decoded, at most
-)
+MOST_ROWS = 1_000_000  # of a sample: more tell little more, and take memory
 
 
 @dataclass(slots=True)
@@ -167,11 +165,13 @@ class _Budget:
     def __init__(self, most: int, layout: Layout, report: Report) -> None:
         self._left, self._layout, self._report = most, layout, report
         self._seen: set[tuple[int, int, int]] = set()
-        self._failed = 0
+        self._failed, self._rows = 0, MOST_ROWS
 
     def takes(self, block: Block) -> bool:
         """Whether there is room for a block, which is then counted."""
-        if self._failed > 64:  # what is left is too small for any block
+        if (
+            self._failed > 64 or block.num_rows > self._rows
+        ):  # what is left is too small for any block
             return False
         group = self._layout.groups[block.group]
         tested = dict.fromkeys(leaf for some in group.conditions for leaf in some)
@@ -199,6 +199,7 @@ class _Budget:
             self._failed += 1
             return False
         self._left -= size
+        self._rows -= block.num_rows
         self._seen.update(new)
         return True
 
@@ -215,7 +216,8 @@ def masks_of(
     pq.write_table(
         sample.table, file, compression="none", use_dictionary=False, write_statistics=False, row_group_size=1 << 20,
     )  # fmt: skip
-    data = file.getvalue()
+    data = file.getbuffer().tobytes()
+    del file
     made = []
     for one in conditions:
         found = scan(data, columns=[], filter=one, nan=nan).with_row_number("row").to_table()
