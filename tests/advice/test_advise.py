@@ -15,6 +15,7 @@ import pytest
 import pageseek as ps
 from pageseek.cli import main
 from pageseek.storage.local import LocalStore
+from support.object_server.server import ObjectServer
 
 N = 120_000
 WRITER: dict[str, Any] = {
@@ -109,6 +110,13 @@ def test_a_rewrite_is_recommended_where_no_index_helps(path: str) -> None:
     arguments = shlex.split(item.command)
     assert arguments[:3] == ["pageseek", "rewrite", path] and arguments[-2:] == ["--sort-by", "x"]
     assert item.python == f"ps.rewrite({path!r}, \"it's a file.sorted.parquet\", sort_by=['x'])"
+
+
+def test_an_order_that_harms_another_query_is_weighed(path: str) -> None:
+    one, other = ("x between 0.2 and 0.21", ["id"]), ("time between 100 and 300", ["id"])
+    (item,) = ps.advise(path, [one, *[("x between 0.4 and 0.41", ["id"])] * 2, other]).recommended
+    assert item.rewrites and "but time between 100 and 300 then takes" in item.why
+    assert ps.advise(path, [one, other, other, other]).recommended == []
 
 
 @pytest.mark.parametrize(
@@ -215,6 +223,19 @@ def test_a_table_is_changed_by_commits(table: pa.Table, tmp_path: Path) -> None:
     exec(code, {})
     (file,) = deltalake.DeltaTable(folder).file_uris()
     assert "lookup" in {one.kind for one in ps.index.list(file, table=False)}
+
+
+def test_remote_files_are_estimated_by_their_wider_requests(table: pa.Table, path: str) -> None:
+    pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
+    with ObjectServer() as server:
+        server.put("web/a.parquet", Path(path).read_bytes())
+        url = server.url("web/a.parquet")
+        advice = ps.advise(url, [("id = 60000", ["x"])])
+        ps.clear_cache()
+        report = ps.scan(url, columns=["x"], filter="id = 60000").explain(analyze=True)
+    read = report.bytes["index"] + report.bytes["data"]
+    assert read / 2 <= advice.queries[0].bytes <= 2 * read
+    assert url in advice.queries[0].candidates[0].command
 
 
 def test_bytes_are_a_source(path: str) -> None:

@@ -117,7 +117,9 @@ class _Query:
         """The costs of now, and with each change."""
         estimator = self._estimator
         after = {one: estimator.after([one]) for one in changes_for(estimator, self._present)}
-        return Tried(self._question.text, estimator, estimator.before(), after)
+        return Tried(
+            self._question.text, estimator.before(), after, estimator.in_another_order(), estimator.after
+        )  # fmt: skip
 
     def price(self, change: Change) -> int:
         """About the bytes that an attached index adds."""

@@ -52,7 +52,7 @@ class Estimator:
     def before(self) -> Cost:
         """The cost of the files as they are. What planning has read of indexes counts, if that is more than is estimated."""
         cost = self._read(self.layout.groups)
-        found = index_cost(self.layout.groups, self._kept(self.layout.groups))
+        found = index_cost(self.layout.groups, self._kept(self.layout.groups), self.layout.gap)
         report = self._report
         opened = 2 * report.files.read if report.bytes["metadata"] else 0
         scale = self.layout.share
@@ -76,10 +76,20 @@ class Estimator:
         for change in changes:
             if change.kind in ATTACHED and change.kind != PAGE_INDEX:
                 groups = self._pruned(groups, change, cost, spared)
-        cost.add(index_cost(groups, self._kept(groups)))
+        cost.add(index_cost(groups, self._kept(groups), self.layout.gap))
         cost.add(self._read(groups))
         cost.add(spared)
         return cost.scaled(self.layout.share)
+
+    def in_another_order(self) -> Cost:
+        """The cost of rows whose order does not help the query: as they are dealt out by another column."""
+        by_rows = self._report.rows.pruned_by
+        if (
+            not self.layout.groups or LOOKUP in by_rows or BITMAP in by_rows
+        ):  # attached again, they serve any order
+            return self.before()
+        pattern = self._indexed(max(self.layout.groups, key=lambda one: one.num_rows))
+        return self._of_blocks(pattern, [(0.0, float(self._total))], [], float(self._total))
 
     # -- as they lie ------------------------------------------------------------------------------
 
@@ -297,9 +307,10 @@ class Estimator:
         )
         cost, groups, kept = Cost(), [], []
         random = np.random.default_rng(size)
+        share = max(self.layout.share, 1e-12)
+        of_lead = self.matches.num_rows(lead) if lead else self._total * share
         ratio = {
-            i: min(self.matches.num_rows([*lead, i]) / max(self.matches.num_rows(lead), 1e-9), 1.0)
-            for i in self._every
+            i: min(self.matches.num_rows([*lead, i]) / max(of_lead, 1e-9), 1.0) for i in self._every
         }
         of_all = min(passing_all / led, 1.0)
         for number in chosen:
@@ -319,7 +330,7 @@ class Estimator:
             )
             groups.append(group)
             kept.append(bool(passing(self._every)))
-        cost.add(index_cost(groups, kept))
+        cost.add(index_cost(groups, kept, self.layout.gap))
         return cost.scaled(len(chosen) / max(len(numbers), 1))
 
 
@@ -349,7 +360,9 @@ class _Passing:
             share = self._of_all
             if len(key) < self._n:
                 share = math.prod(self._shares[i] for i in key - self._lead)
-            some = self._here if key & self._lead else rows.RowRanges.all(self._size)
+            some = (
+                self._here if key & self._lead or not self._lead else rows.RowRanges.all(self._size)
+            )
             found = self._found[key] = _thinned(some, share, self._random)
         return found
 

@@ -10,9 +10,9 @@ from pageseek.advice.layout import ChunkPages, Group
 from pageseek.io.coalesce import coalesced, pays_ahead
 from pageseek.scan.condition_order import blocks_of
 
-FEW = (
-    1 / 2
-)  # of a row group: with more rows left, a scan does not look for the pages of a chunk without an index
+# of a row group: with more rows left, a scan does not look for the pages of a chunk without an index
+FEW = 1 / 2
+FAR_INDEX = 2  # requests for the page indexes of a remote file, which lie together at its end
 
 
 @dataclass(slots=True)
@@ -161,8 +161,9 @@ def order_of(group: Group, passing: Passing) -> list[int]:
     return sorted(numbers, key=rank)
 
 
-def index_cost(groups: Sequence[Group], kept: Sequence[bool]) -> Cost:
+def index_cost(groups: Sequence[Group], kept: Sequence[bool], gap: int) -> Cost:
     """The cost of the page indexes of row groups, of the payload's only in those that are `kept`; or of page headers."""
+    files: set[int] = set()
     cost = Cost()
     for group, read in zip(groups, kept, strict=True):
         tested = dict.fromkeys(leaf for some in group.conditions for leaf in some)
@@ -177,7 +178,11 @@ def index_cost(groups: Sequence[Group], kept: Sequence[bool]) -> Cost:
         indexed = [group.leaves[leaf] for leaf in more if group.leaves[leaf].indexed]
         cost.index += sum(chunk.index_bytes[1] for chunk in indexed)
         # the indexes of neighbouring columns lie side by side
-        cost.requests += min(n, 2) + bool(indexed)
+        if not gap:
+            cost.requests += min(n, 2) + bool(indexed)
+        elif n:
+            files.add(group.file)
+    cost.requests += FAR_INDEX * len(files)
     return cost
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pageseek.advice.commands import Target, command_of, python_of, title_of
-from pageseek.advice.estimates import ATTACHED, PAGE_ROWS, Change, Estimator
+from pageseek.advice.estimates import ATTACHED, CLUSTER, PAGE_ROWS, SORT, Change
 from pageseek.advice.reading import Cost
 from pageseek.advice.results import Recommendation
 from pageseek.base.report import format_size
@@ -17,16 +17,19 @@ DEARER = 1.1  # times the bytes that may be read where requests are halved
 MORE = 0.25  # of what a query read at first that a further change has to spare
 LITTLE = 16_000, 2  # bytes, and requests, that are not worth a change
 BETTER = 8  # a rewrite has to leave so many times less than an index
-AS_GOOD = 2  # what leaves at most so many times as much as the best is as good; the cheaper change is taken
+AS_GOOD = 1.5  # what leaves at most so many times as much as the best is as good; the cheaper change is taken
 
 
 class Tried(NamedTuple):
-    """A query with its costs: of the files as they are, and with each change alone."""
+    """A query with its costs: of the files as they are, with each change alone, and with the rows in an order that is made for
+    other queries.
+    """
 
     text: str
-    estimator: Estimator
     before: Cost
     after: dict[Change, Cost]
+    disordered: Cost
+    after_all: Callable[[Sequence[Change]], Cost]
 
 
 def gains(before: Cost, after: Cost) -> bool:
@@ -38,15 +41,21 @@ def gains(before: Cost, after: Cost) -> bool:
     return fewer and after.bytes <= max(DEARER * before.bytes, before.bytes + LITTLE[0])
 
 
+def _is_harmed(one: Tried, now: Cost, change: Change) -> bool:
+    """Whether a query would read much more with the rows in the order of a column that it does not test."""
+    reorders = change.kind in (SORT, CLUSTER)
+    return reorders and now is one.before and one.disordered.bytes > now.bytes / HALF
+
+
 def _spares_more(first: Cost, now: Cost, after: Cost, change: Change) -> bool:
-    """Whether a change spares much of what a query read at first, where others have spared a part of that already. Requests
-    alone are not worth another rewrite.
+    """Whether a change spares much of what a query read at first, where others have spared a part of that already. A query that
+    is served needs no rewrite beside.
     """
     if now is first:
         return True
     by_bytes = (now.bytes - after.bytes) / max(first.bytes, 1)
     by_requests = (now.requests - after.requests) / max(first.requests, 1)
-    return by_bytes >= MORE or (change.kind in ATTACHED and by_requests >= MORE)
+    return change.kind in ATTACHED and max(by_bytes, by_requests) >= MORE
 
 
 def _gain(before: Cost, after: Cost) -> float:
@@ -94,6 +103,10 @@ def _best(
         total = 0.0
         for one, cost in zip(tried, now, strict=True):
             new = _with(one, change, chosen)
+            if change not in one.after and _is_harmed(one, cost, change):
+                total -= _gain(one.disordered, cost)
+                after.append(one.disordered)
+                continue
             if (
                 new is None
                 or not gains(cost, new)
@@ -128,7 +141,7 @@ def _with(one: Tried, change: Change, chosen: Sequence[Change]) -> Cost | None:
     rewrites = [other for other in (*others, change) if other.kind not in (*ATTACHED, PAGE_ROWS)]
     if rewrites:  # an index on top of an order is not estimated: the order alone is
         return one.after[change] if change in rewrites else None
-    return one.estimator.after([*others, change])
+    return one.after_all([*others, change])
 
 
 def _item(
@@ -139,15 +152,20 @@ def _item(
     prices: dict[Change, int],
     target: Target,
 ) -> Recommendation:
+    harmed = [
+        f"{one.text} then takes {format_size(round(new.bytes))} in place of {format_size(round(cost.bytes))}"
+        for one, cost, new in zip(tried, now, after, strict=True)
+        if new is not None and new.bytes > cost.bytes and change not in one.after
+    ]
     whys = [
         f"{one.text}: from {format_size(round(cost.bytes))} in {round(cost.requests):,} requests to "
         f"{format_size(round(new.bytes))} in {round(new.requests):,}"
         for one, cost, new in zip(tried, now, after, strict=True)
-        if new is not None
+        if new is not None and change in one.after
     ]
     return Recommendation(
         title_of(change),
-        "; ".join(whys),
+        "; ".join(whys) + ("; but " + "; ".join(harmed) if harmed else ""),
         command_of(change, target),
         python_of(change, target),
         prices[change] if change.kind in ATTACHED else 0,
