@@ -234,7 +234,8 @@ def test_remote_files_are_estimated_by_their_wider_requests(table: pa.Table, pat
         ps.clear_cache()
         report = ps.scan(url, columns=["x"], filter="id = 60000").explain(analyze=True)
     read = report.bytes["index"] + report.bytes["data"]
-    assert read / 2 <= advice.queries[0].bytes <= 2 * read
+    # how much more is fetched to save requests depends on the latency that was measured by then
+    assert read / 4 <= advice.queries[0].bytes <= 4 * read
     assert url in advice.queries[0].candidates[0].command
 
 

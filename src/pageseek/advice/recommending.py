@@ -135,6 +135,8 @@ def _with(one: Tried, change: Change, chosen: Sequence[Change]) -> Cost | None:
     """The cost of a query with one more change; None if that is nothing for it."""
     if change not in one.after:
         return None
+    if any(_is_harmed(one, one.before, other) for other in chosen if other not in one.after):
+        return None  # what was estimated is of the present order
     others = [other for other in chosen if other in one.after]
     if not others:
         return one.after[change]
