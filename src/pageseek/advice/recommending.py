@@ -16,7 +16,7 @@ HALF = 0.5
 DEARER = 1.1  # times the bytes that may be read where requests are halved
 MORE = 0.25  # of what a query read at first that a further change has to spare
 LITTLE = 16_000, 2  # bytes, and requests, that are not worth a change
-BETTER = 8  # a rewrite has to leave so many times less than an index
+BETTER = 16  # a rewrite has to leave so many times less than an index
 AS_GOOD = 1.5  # what leaves at most so many times as much as the best is as good; the cheaper change is taken
 
 
