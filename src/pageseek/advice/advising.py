@@ -13,7 +13,7 @@ from pageseek.advice.matches import Matches
 from pageseek.advice.present import Present, present_in
 from pageseek.advice.questions import Question, questions_of
 from pageseek.advice.reading import Cost
-from pageseek.advice.recommending import Tried, gains, recommended
+from pageseek.advice.recommending import Tried, is_worth_it, recommended
 from pageseek.advice.results import Advice, Candidate, QueryAdvice, rounded
 from pageseek.advice.sampling import Sample, masks_of, sample_of
 from pageseek.api import scan
@@ -151,16 +151,18 @@ class _Query:
         candidates.sort(key=lambda one: (one.bytes, one.requests, one.adds_bytes))
         return QueryAdvice(
             self._question.text, self._question.columns, self._estimator.num_rows, *now, analyze, candidates,
-            self._note(tried),
+            self._note(tried, prices),
         )  # fmt: skip
 
-    def _note(self, tried: Tried) -> str:
+    def _note(self, tried: Tried, prices: dict[Change, int]) -> str:
         matches = self._estimator.matches
         if not matches.layout.groups:
             return "Nothing to gain: statistics rule out every row."
         if self._question.needed and not self.sample.taken:
             return "Not sampled: a page of its columns, with the dictionary, takes more than sample_bytes. The number of rows is a guess."
-        if any(gains(tried.before, cost) for cost in tried.after.values()):
+        if any(
+            is_worth_it(tried.before, cost, one, prices[one]) for one, cost in tried.after.items()
+        ):
             return ""
         rest = "" if tried.after else " No index applies to these columns that is not there."
         return f"Nothing to gain: {_why(tried.before, self._estimator)}.{rest}"

@@ -91,7 +91,8 @@ def _statistics(facts: Facts) -> Iterator[Recommendation]:
     for file in facts.files:
         for leaf in file.leaves:
             ordered = file.usable_statistics(leaf)[0] and leaf.max_rep == 0
-            if ordered and any(one.statistics_present != 1 for one in file.chunks(leaf)):
+            filled = [one for one, n in zip(file.chunks(leaf), file.group_rows, strict=True) if n]
+            if ordered and any(one.statistics_present != 1 for one in filled):
                 missing[leaf.name] = None
     names = [name for name in missing if name not in facts.present.no_page_index]
     if names:  # a page index, where it is missing too, is recommended above and has bounds

@@ -16,6 +16,8 @@ HALF = 0.5
 DEARER = 1.1  # times the bytes that may be read where requests are halved
 MORE = 0.25  # of what a query read at first that a further change has to spare
 LITTLE = 16_000, 2  # bytes, and requests, that are not worth a change
+# bytes that a rewrite has to spare: a share of what is written, or so many where that is a lot
+SHARE, REWRITE = 0.01, 1 << 20
 BETTER = 16  # a rewrite has to leave so many times less than an index
 AS_GOOD = 1.5  # what leaves at most so many times as much as the best is as good; the cheaper change is taken
 
@@ -32,8 +34,16 @@ class Tried(NamedTuple):
     after_all: Callable[[Sequence[Change]], Cost]
 
 
-def gains(before: Cost, after: Cost) -> bool:
-    """Whether a change halves the bytes or the requests of a query, and that is worth having."""
+def is_worth_it(before: Cost, after: Cost, change: Change, price: int) -> bool:
+    """Whether a change halves the bytes or the requests of a query, and that is worth having. `price`: the bytes that it adds, or
+    that are written anew, for which requests alone, or a small part of these bytes, are no reason.
+    """
+    if change.kind not in ATTACHED and before.bytes - after.bytes < min(price * SHARE, REWRITE):
+        return False
+    return _halves(before, after)
+
+
+def _halves(before: Cost, after: Cost) -> bool:
     bytes_saved, requests_saved = before.bytes - after.bytes, before.requests - after.requests
     if after.bytes <= HALF * before.bytes and bytes_saved > LITTLE[0]:
         return True
@@ -109,7 +119,7 @@ def _best(
                 continue
             if (
                 new is None
-                or not gains(cost, new)
+                or not is_worth_it(cost, new, change, prices[change])
                 or not _spares_more(one.before, cost, new, change)
             ):
                 after.append(None)
