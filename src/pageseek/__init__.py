@@ -43,6 +43,7 @@ from pageseek.scan.scan_plan import ScanPlan
 if TYPE_CHECKING:
     from pageseek import index as index
     from pageseek import spark as spark
+    from pageseek.advice.advising import advise
     from pageseek.rewriting.rewrite import rewrite
     from pageseek.rewriting.rewritten import Rewritten
 
@@ -70,6 +71,7 @@ __all__ = [
     "StoreError",
     "UnsupportedError",
     "__version__",
+    "advise",
     "cache_info",
     "clear_cache",
     "col",
@@ -91,12 +93,12 @@ __all__ = [
 
 # reading needs none of them: modules, and functions and classes with their modules
 _LATE = {
-    "index": "", "spark": "", "rewrite": "rewriting.rewrite", "Rewritten": "rewriting.rewritten",
+    "index": "", "spark": "", "advise": "advice.advising", "rewrite": "rewriting.rewrite", "Rewritten": "rewriting.rewritten",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """`pageseek.index`, `pageseek.spark` and `pageseek.rewrite` are imported when they are first used."""
+    """Modules, functions and classes of _LATE are imported when they are first used."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if not _LATE[name]:

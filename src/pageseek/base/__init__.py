@@ -9,6 +9,7 @@
 | `report` | the counts of one scan, and how they are shown |
 | `progress` | the bar of a long scan |
 | `memory` | buffers that are kept from one scan to the next |
+| `text_table` | aligned tables for terminals |
 | `suggest` | the names that are nearest to one that is not there |
 | `workers` | the threads of one scan |
 | `in_parts` | work on many things, divided among threads |

@@ -3,7 +3,7 @@
 | file | job |
 |---|---|
 | `main` | arguments, exit codes, errors |
-| `inspect`, `scan` (and `explain`), `index`, `rewrite` | the subcommands |
+| `inspect`, `scan` (and `explain`), `index`, `rewrite`, `advise` | the subcommands |
 | `text` | tables, sizes and bars for a terminal |
 """
 

@@ -22,7 +22,7 @@ from pageseek.base.errors import (
     UnsupportedError,
 )
 from pageseek.base.version import __version__
-from pageseek.cli import index, inspect, rewrite, scan
+from pageseek.cli import advise, index, inspect, rewrite, scan
 
 REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     (PredicateError, "`pageseek inspect FILE` lists the columns and their types"),
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    for room in (inspect, scan, index, rewrite):
+    for room in (inspect, scan, index, rewrite, advise):
         room.add_parser(commands)
     commands.add_parser(
         "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"

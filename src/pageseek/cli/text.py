@@ -5,33 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.report import format_size as size
+from pageseek.base.text_table import table
 
 __all__ = ["encode", "place", "shown", "size", "strip", "table", "to_json"]
 
 STRIP = 40  # characters that stand for the whole range of a column
-
-
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
-) -> list[str]:
-    """Lines of an aligned table; `right`: the places of the columns that are aligned on the right."""
-    cells = [list(head), *(list(row) for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    lines = []
-    for row in cells:
-        made = (
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join(made).rstrip())
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return lines
 
 
 def shown(value: Any, longest: int = 24) -> str:

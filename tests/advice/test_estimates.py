@@ -1,0 +1,165 @@
+"""Estimates against what is read: of files as they are, and after the change that was estimated has been made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+
+N, GROUP = 160_000, 40_000
+FULL, SMALL = 32 << 20, 400_000  # bytes of a sample: all that is tested, and a part of it
+# writers of pages: the usual ones, small ones, and one page a chunk
+USUAL: dict[str, Any] = {}
+FINE: dict[str, Any] = {"data_page_size": 8_000, "write_batch_size": 500, "use_dictionary": False}
+ONE_PAGE: dict[str, Any] = {"data_page_size": 64 << 20, "max_rows_per_page": N}
+
+
+def made() -> pa.Table:
+    random = np.random.default_rng(7)
+    uuids = [f"{one:016x}" for one in random.integers(0, 1 << 62, N)]
+    return pa.table(
+        {
+            "id": random.permutation(N),  # unique, in no order
+            "time": np.arange(N),  # sorted
+            "late": np.arange(N) + random.integers(0, 5_000, N),  # nearly sorted
+            "customer": random.integers(0, N // 20, N),  # about twenty rows each
+            "skewed": random.zipf(1.3, N) % 50_000,
+            "device": np.repeat(random.permutation(N // 50), 50),  # runs of equal values
+            "uuid": uuids,
+            "category": random.integers(0, 12, N),
+            "x": random.random(N),
+            "y": random.random(N),
+        }
+    )
+
+
+class Case(NamedTuple):
+    """A query, with the columns of its result, and the changes to make."""
+
+    query: str
+    columns: list[str] | None
+    changes: dict[str, list[str]]
+    writer: dict[str, Any] = USUAL
+    page_index: bool = True
+
+
+CASES = {
+    "unique key": Case("id = 777", None, {"lookup": ["id"], "bloom": ["id"], "sort_by": ["id"]}),
+    "unique key, small pages": Case("id = 777", None, {"lookup": ["id"], "sort_by": ["id"]}, FINE),
+    "unique key, no page index": Case("id = 777", ["x"], {"lookup": ["id"]}, FINE, False),
+    "one page a chunk": Case("id = 777", ["uuid"], {"lookup": ["id"], "bloom": ["id"]}, ONE_PAGE),
+    "twenty rows a key": Case("customer = 5", ["x"], {"lookup": ["customer"], "sort_by": ["customer"]}, FINE),
+    "runs of a key": Case("device = 5", ["x"], {"lookup": ["device"], "sort_by": ["device"]}, FINE),
+    "text": Case("uuid = '{uuid}'", None, {"lookup": ["uuid"], "bloom": ["uuid"], "sort_by": ["uuid"]}, FINE),
+    "sorted key": Case("time between 1000 and 1500", None, {"sort_by": ["time"]}, FINE),
+    "nearly sorted key": Case("late between 70000 and 70100", None, {"sort_by": ["late"]}, FINE),
+    "nearly sorted, no page index": Case("late between 70000 and 70100", ["x"], {"page_index": []}, FINE, False),
+    "frequent value of a skewed key": Case("skewed = 7", ["y"], {"lookup": ["skewed"], "sort_by": ["skewed"]}, FINE),
+    "rare value of a skewed key": Case("skewed = 40000", ["y"], {"lookup": ["skewed"], "sort_by": ["skewed"]}, FINE),
+    "list of keys": Case("customer in (5, 70, 71, 4000)", ["x"], {"lookup": ["customer"], "sort_by": ["customer"]}, FINE),
+    "long list of keys": Case(f"customer in ({', '.join(map(str, range(0, 6000, 40)))})", ["x"], {"lookup": ["customer"], "sort_by": ["customer"]}, FINE),
+    "few categories, counted": Case("category = 3", [], {"bitmap": ["category"]}),
+    "few categories": Case("category = 3", ["x"], {"bitmap": ["category"], "sort_by": ["category"]}, FINE),
+    "range": Case("x between 0.2 and 0.201", ["y"], {"sort_by": ["x"]}, FINE),
+    "two ranges": Case("x < 0.1 and y < 0.1", None, {"sort_by": ["x"], "cluster_by": ["x", "y"]}, FINE),
+    "category and key": Case("category = 3 and customer = 5", None, {"bitmap": ["category"], "lookup": ["customer"], "sort_by": ["customer"]}, FINE),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return made()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("layouts")
+
+
+def written(table: pa.Table, path: Path, case: Case, page_index: bool = True) -> Path:
+    if not path.exists():
+        pq.write_table(
+            table, path, row_group_size=GROUP, compression="zstd", write_page_index=page_index, **case.writer
+        )  # fmt: skip
+    return path
+
+
+def z_ordered(table: pa.Table, columns: list[str]) -> pa.Table:
+    """The rows in the order of a curve through two columns: the bits of their ranks, by turns."""
+    code = np.zeros(N, np.int64)
+    for place, name in enumerate(columns):
+        ranks = np.argsort(np.argsort(table[name].to_numpy()))
+        for bit in range(18):
+            code |= (ranks >> bit & 1) << (2 * bit + place)
+    return table.take(np.argsort(code))
+
+
+def changed(table: pa.Table, path: Path, case: Case, kind: str, columns: list[str]) -> Path:
+    """The file with a change made."""
+    target = path.with_suffix(f".{kind}.{'-'.join(columns)}.parquet")
+    if kind == "sort_by":
+        return written(table.sort_by(columns[0]), target, case)
+    if kind == "cluster_by":
+        return written(z_ordered(table, columns), target, case)
+    if not target.exists():
+        indexes = {} if kind == "page_index" else {kind: columns}
+        ps.index.attach(path, output=target, **indexes)
+    return target
+
+
+def read(path: Path, query: str, columns: list[str] | None) -> tuple[int, int, int]:
+    """The bytes and requests that a query took, without the footer, and its rows."""
+    ps.clear_cache()
+    report = ps.scan(path, columns=columns, filter=query).explain(analyze=True)
+    return report.bytes["index"] + report.bytes["data"], report.requests - 2, report.rows_out
+
+
+def close(guess: float, true: float, least: float, factor: float = 2) -> bool:
+    """Within a factor; small figures within `least`."""
+    return abs(guess - true) <= least or true / factor <= guess <= factor * true
+
+
+@pytest.mark.parametrize("most", [FULL, SMALL])
+@pytest.mark.parametrize("name", CASES)
+def test_estimates_are_within_a_factor_of_two(
+    name: str, most: int, table: pa.Table, folder: Path
+) -> None:
+    case = CASES[name]
+    query = case.query.format(uuid=table["uuid"][1234])
+    writer = [USUAL, FINE, ONE_PAGE].index(case.writer)
+    path = written(table, folder / f"{writer}{case.page_index}.parquet", case, case.page_index)
+    ps.clear_cache()
+    advice = ps.advise(path, [(query, case.columns)], sample_bytes=most)
+    (found,) = advice.queries
+    assert advice.sampled_bytes <= most
+    size, requests, rows = read(path, query, case.columns)
+    assert close(found.bytes, size, 4_000), (found.bytes, size)
+    assert close(found.requests, requests, 20, 3), (found.requests, requests)
+    if most == FULL:
+        assert round(found.rows) == rows
+    tried = {(one.kind, *one.columns): one for one in found.candidates}
+    for kind, columns in case.changes.items():
+        size, requests, _ = read(changed(table, path, case, kind, columns), query, case.columns)
+        guess = next((one for key, one in tried.items() if key[: 1 + len(columns)] == (kind, *columns)), None)  # fmt: skip
+        assert guess is not None, f"{kind} was not tried"
+        assert close(guess.bytes, size, 4_000), (kind, guess.bytes, size)
+        assert close(guess.requests, requests, 20, 3), (kind, guess.requests, requests)
+
+
+def test_a_bloom_filter_spares_nearly_all_of_an_absent_value(table: pa.Table, folder: Path) -> None:
+    case = CASES["text"]
+    path = written(table, folder / "1True.parquet", case)
+    absent = "2000000000000000"  # between values that are there
+    advice = ps.advise(path, f"uuid = '{absent}'")
+    (found,) = advice.queries
+    assert round(found.rows) == 0
+    filtered = next(one for one in found.candidates if one.kind == "bloom")
+    assert filtered.bytes < found.bytes / 10  # some row group in a hundred is read by mistake
+    indexed = changed(table, path, case, "bloom", ["uuid"])
+    assert read(indexed, f"uuid = '{absent}'", None)[0] < found.bytes / 10
