@@ -184,3 +184,15 @@ def read_whole(
     if any(part.nbytes != length for part, (_, length) in zip(parts, places, strict=True)):
         raise InvalidIndexError("its bytes could not be read")
     return parts
+
+
+def read_directory(
+    body: Body, size: int, most: int
+) -> Generator[Wanted, list[memoryview], memoryview]:
+    """The first `size` bytes of a body, of which a part may be there. InvalidIndexError: these are more than `most`, or than it has."""
+    if size > min(body.length, most):
+        raise InvalidIndexError(f"a directory of {size} bytes in {body.length}")
+    if size <= body.start.nbytes:
+        return body.start
+    (data,) = yield from read_whole(body, [(0, size)])
+    return data

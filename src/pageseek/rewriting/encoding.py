@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pageseek.base.arrays import first_leaves
 from pageseek.rewriting.layout import Layout
 from pageseek.rewriting.sink import Sink
 
@@ -132,27 +133,3 @@ def _joined(parts: list[pa.ChunkedArray]) -> pa.Array:
     made = pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
     parts.clear()
     return made
-
-
-def first_leaves(schema: pa.Schema) -> dict[str, int]:
-    """The number of the first leaf of each column."""
-    found, at = {}, 0
-    for field in schema:
-        found[field.name] = at
-        at += _leaves(field.type)
-    return found
-
-
-def _leaves(kind: pa.DataType) -> int:
-    t = pa.types
-    if isinstance(kind, pa.BaseExtensionType):
-        return _leaves(kind.storage_type)
-    if t.is_struct(kind):
-        return sum(_leaves(field.type) for field in kind)
-    if t.is_map(kind):
-        return _leaves(kind.key_type) + _leaves(kind.item_type)
-    is_list = (
-        t.is_list(kind), t.is_large_list(kind), t.is_fixed_size_list(kind), t.is_list_view(kind),
-        t.is_large_list_view(kind),
-    )  # fmt: skip
-    return _leaves(kind.value_type) if any(is_list) else 1

@@ -11,13 +11,12 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.format import bitmap_form as form
-from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import FLOAT_KINDS
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import IndexedColumn
-from pageseek.prune.partial_index import Body, PartialIndexKind, read_whole
+from pageseek.prune.partial_index import Body, PartialIndexKind, read_directory, read_whole
 from pageseek.prune.protocol import Proof, PruneContext, passing
 
 if TYPE_CHECKING:
@@ -85,11 +84,8 @@ class BitmapKind(PartialIndexKind):
         self, file: FileMetadata, test: BoundLeaf, body: Body
     ) -> Generator[Wanted, list[memoryview], tuple[FileBitmaps, int]]:
         """The directory, of which the first bytes may be a part."""
-        size, data = form.head_length(body.start), body.start
-        if size > min(body.length, form.MAX_DIRECTORY_BYTES):
-            raise InvalidIndexError(f"a directory of {size} bytes in {body.length}")
-        if size > data.nbytes:
-            (data,) = yield from read_whole(body, [(0, size)])
+        size = form.head_length(body.start)
+        data = yield from read_directory(body, size, form.MAX_DIRECTORY_BYTES)
         directory = form.BitmapDirectory(data, list(file.group_rows), body.length)
         values = directory.values.array(test.leaf_type)
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])

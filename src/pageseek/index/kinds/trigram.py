@@ -12,13 +12,12 @@ import numpy as np
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.format import trigram_form as form
-from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import BYTES_KINDS
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, BoundPattern
 from pageseek.prune.kind import IndexedColumn, required_values
-from pageseek.prune.partial_index import Body, Latest, PartialIndexKind, read_whole
+from pageseek.prune.partial_index import Body, Latest, PartialIndexKind, read_directory, read_whole
 from pageseek.prune.protocol import Proof, PruneContext
 
 if TYPE_CHECKING:
@@ -90,11 +89,8 @@ class TrigramKind(PartialIndexKind):
         self, file: FileMetadata, test: BoundLeaf, body: Body
     ) -> Generator[Wanted, list[memoryview], tuple[FileTrigrams, int]]:
         """The directory, of which the first bytes may be a part."""
-        size, data = form.head_length(body.start), body.start
-        if size > min(body.length, form.MAX_DIRECTORY_BYTES):
-            raise InvalidIndexError(f"a directory of {size} bytes in {body.length}")
-        if size > data.nbytes:
-            (data,) = yield from read_whole(body, [(0, size)])
+        size = form.head_length(body.start)
+        data = yield from read_directory(body, size, form.MAX_DIRECTORY_BYTES)
         blocks = form.num_blocks(file.group_rows)
         directory = form.TrigramDirectory(data, blocks, body.length)
         return FileTrigrams(directory, body), 4 * directory.nbytes

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pageseek.base.arrays import first_leaves
 from pageseek.base.errors import UnsupportedError
 from pageseek.index import attach
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
@@ -305,7 +306,7 @@ class StagedFile:
                 else {"data_page_size": 1, "write_batch_size": LOOKUP_ROWS}
             )
             pages["dictionary_pagesize_limit"] = LOOKUP_DICTIONARY_BYTES
-        first = _first_leaves(schema)
+        first = first_leaves(schema)
         sorting = [pq.SortingColumn(first[c], down, not down) for c, down in spec.sorting]
         self._writer = pq.ParquetWriter(
             path, schema, compression=spec.compression, write_page_index=True, store_schema=False,
@@ -377,20 +378,3 @@ def _runs(values: Sequence[pa.Array]) -> list[tuple[int, int]]:
         change |= codes[1:] != codes[:-1]
     ends = [0, *(np.flatnonzero(change) + 1).tolist(), rows]
     return [(a, b) for a, b in pairwise(ends) if b > a]
-
-
-def _first_leaves(schema: pa.Schema) -> dict[str, int]:
-    """The number of the first leaf of each column."""
-    found, at = {}, 0
-    for field in schema:
-        found[field.name] = at
-        at += _leaves(field.type)
-    return found
-
-
-def _leaves(kind: pa.DataType) -> int:
-    if pa.types.is_struct(kind):
-        return sum(_leaves(field.type) for field in kind)
-    if pa.types.is_map(kind):
-        return _leaves(kind.key_type) + _leaves(kind.item_type)
-    return _leaves(kind.value_type) if pa.types.is_list(kind) else 1
