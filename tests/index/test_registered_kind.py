@@ -265,3 +265,13 @@ def test_a_scan_imports_nothing_that_builds(plain: Path, tmp_path: Path) -> None
     loaded = {"pageseek.index.kinds", "pageseek.index.kinds.distinct"}
     loaded |= {"pageseek.index.kinds.datafusion_index"}
     assert set(eval(done.stdout)) <= loaded
+
+
+def test_a_builder_may_have_attributes_of_its_own(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("owner", "members", "chunks_done"):
+        monkeypatch.setattr(Masks, name, "of the user", raising=False)
+    done = ps.index.attach(plain, indexes={"remainders": ["v"]}, output=tmp_path / "b.parquet")
+    assert ("remainders", "v") in done.added
+    assert ps.index.verify(tmp_path / "b.parquet").ok

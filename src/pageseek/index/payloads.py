@@ -20,6 +20,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.index.attached import Attached
 from pageseek.index.build import IndexSpec
+from pageseek.index.key_builder import KeyMember
 from pageseek.index.local_target import Target
 from pageseek.prune.kind import NotBuiltError
 from pageseek.prune.registry import kind_named
@@ -123,17 +124,14 @@ class _Output(NamedTuple):
 def _outputs(file: FileMetadata, builders: Mapping[tuple[str, Leaf], Any]) -> list[_Output]:
     """The payloads in the order in which they are written: small ones last, where they may be read together with the footer."""
     made = []
-    seen: set[int] = set()
+    of_member = {id(builder): part for part, builder in builders.items()}
     for part, builder in builders.items():
-        owner = getattr(builder, "owner", None)
-        if owner is None:
+        if not isinstance(builder, KeyMember):
             name, leaf = part
             chunks = fingerprint(file, leaf)
             made.append(_Output(name, leaf.path, leaf.name, (leaf,), [part], chunks))
-        elif id(owner) not in seen:
-            seen.add(id(owner))
-            of_member = {id(one): key for key, one in builders.items()}
-            parts = [of_member[id(member)] for member in owner.members]
+        elif builder is builder.owner.members[0]:  # it stands for all
+            parts = [of_member[id(member)] for member in builder.owner.members]
             leaves = tuple([leaf for _, leaf in parts])
             path = tuple([leaf.name for leaf in leaves])
             chunks = fingerprint_of_key(file, leaves)
