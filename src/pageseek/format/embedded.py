@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
+from pageseek.base.errors import InvalidIndexError as InvalidIndexError
 from pageseek.base.records import dataclass
 from pageseek.format.chunks import Chunk
 from pageseek.format.file_footer import FooterFile
@@ -37,10 +38,6 @@ _CHUNK = [
     )
 ]  # fmt: skip
 FIGURES = 8 * (1 + len(_CHUNK))  # bytes for each row group that a fingerprint is of
-
-
-class InvalidIndexError(Exception):
-    """An index contradicts its format, or itself: it proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
