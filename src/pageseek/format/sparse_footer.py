@@ -41,6 +41,7 @@ SCHEMA_SHARE = (
 )
 FEW_GROUPS = 64  # row groups of which the end of the index is read at once
 PART = 64  # if a call asks for more than one chunk in this many, the rest of the footer is read
+SHARE = 8  # and if one in this many was loaded
 PAGE = 4096
 NAMED_IN = b"pageseek.indexes"  # the key of the pair that names the index (embedded.py)
 
@@ -109,7 +110,7 @@ class SparseFooter:
         ]
         if not wanted:
             return
-        if PART * len(wanted) > self.at.size:
+        if max(PART * len(wanted), SHARE * len(self._loaded)) > self.at.size:
             self.complete(report)
             return
         try:
