@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,11 +51,14 @@ def is_large(store: Store, footer_bytes: int) -> bool:
     return footer_bytes >= (LARGE_FAR if isinstance(store, RemoteStore) else LARGE)
 
 
+Parsed = tuple[int, int, tuple[int, int] | None, int | None, bytes, int, bytes, bytes, bytes, bytes]
+
+
 class Opened(NamedTuple):
     """A footer of which parts were read. `parsed`: as `core.footer` gives it, with no places of chunks."""
 
     sparse: SparseFooter
-    parsed: tuple[Any, ...]
+    parsed: Parsed
 
 
 class SparseFooter:
@@ -247,7 +250,7 @@ def _opened(
     places[:, 0] += moved * (places[:, 0] >= end.before)
     if not any(sparse.data[at : at + size] == NAMED_IN for at, size in places[::2].tolist()):
         raise InvalidIndexError("the footer does not name it where it says that pairs stand")
-    parsed = (
+    parsed: Parsed = (
         version, num_rows, shifted(created_by, end.before, moved), encryption, elements, leaves, end.groups, b"",
         places.tobytes(), orders,
     )  # fmt: skip
