@@ -139,8 +139,18 @@ class Directory:
 
 def directory(file: FooterFile) -> Directory | None:
     """The directory in the footer; None without one. InvalidIndexError: it is damaged, or of an unknown version."""
-    pairs = file.key_value_metadata
-    return directory_of(pairs[KEY], file.footer_start) if KEY in pairs else None
+    pairs, made = file.key_value_metadata, file.of_pairs
+    if KEY not in pairs:
+        return None
+    if KEY not in made:  # every pruner of every column asks
+        try:
+            made[KEY] = directory_of(pairs[KEY], file.footer_start)
+        except InvalidIndexError as error:
+            made[KEY] = str(error)
+    found = made[KEY]
+    if isinstance(found, str):
+        raise InvalidIndexError(found)
+    return found  # type: ignore[no-any-return]
 
 
 def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = None) -> Directory:
