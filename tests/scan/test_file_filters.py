@@ -21,7 +21,7 @@ from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, directory
 from pageseek.io import tails
 from pageseek.scan import file_filters
 from pageseek.storage import resolve
-from support.batch_comparison import kept_of, one_by_one, opened, outcome
+from support.batch_comparison import check_rows, opened, outcome, rows
 
 N, ROWS = 24, 1_500
 
@@ -66,28 +66,6 @@ def folder(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "filters"))
 
 
-def check(scan: ps.Scan) -> None:
-    """Both ways read the same, cold and warm; together no more is left than one by one."""
-    ps.clear_cache()
-    found, again = (outcome(scan.to_table) for _ in range(2))
-    with one_by_one():
-        wanted = outcome(scan.to_table)
-    assert repr(rows(found)) == repr(rows(again)) == repr(rows(wanted))
-    ps.clear_cache()
-    plan = outcome(scan.plan)
-    with one_by_one():
-        other = outcome(scan.plan)
-    if not isinstance(plan, tuple):
-        assert kept_of(plan) <= kept_of(other)
-        for count in ("files", "row_groups", "rows"):
-            mine, theirs = getattr(plan.report, count), getattr(other.report, count)
-            assert mine.total == theirs.total == mine.read + sum(mine.pruned_by.values())
-
-
-def rows(found: object) -> object:
-    return found.to_pylist() if isinstance(found, pa.Table) else found
-
-
 CONDITIONS = [
     "number = 2411",
     "number = -7",
@@ -112,8 +90,8 @@ CONDITIONS = [
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_plans_are_those_of_files_opened_one_by_one(kept: Path, condition: str) -> None:
-    check(ps.scan(str(kept), filter=condition))
-    check(ps.scan(str(kept), filter=condition, prune=["statistics", "file_bloom"]))
+    check_rows(ps.scan(str(kept), filter=condition))
+    check_rows(ps.scan(str(kept), filter=condition, prune=["statistics", "file_bloom"]))
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -141,8 +119,8 @@ def test_many_values_are_not_asked_for(kept: Path) -> None:
     few, many = (list(range(2411, 2411 + N * n, N)) for n in (256, 257))
     assert "file_bloom" in ps.scan(str(kept), filter=ps.col("number").isin(few)).plan().report.files.pruned_by  # fmt: skip
     assert "file_bloom" not in ps.scan(str(kept), filter=ps.col("number").isin(many)).plan().report.files.pruned_by  # fmt: skip
-    check(ps.scan(str(kept), filter=ps.col("number").isin(few)))
-    check(ps.scan(str(kept), filter=ps.col("number").isin(many)))
+    check_rows(ps.scan(str(kept), filter=ps.col("number").isin(few)))
+    check_rows(ps.scan(str(kept), filter=ps.col("number").isin(many)))
 
 
 def test_filters_beyond_the_limit_are_read_with_their_files(
@@ -151,13 +129,13 @@ def test_filters_beyond_the_limit_are_read_with_their_files(
     for most in (100, 9_000, 30_000):
         monkeypatch.setattr(file_filters, "FILTERS", most)
         for condition in CONDITIONS[:4]:
-            check(ps.scan(str(kept), filter=condition))
+            check_rows(ps.scan(str(kept), filter=condition))
 
 
 def test_few_files_at_once(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_filters, "AT_ONCE", 3)
     for condition in CONDITIONS[:4]:
-        check(ps.scan(str(kept), filter=condition))
+        check_rows(ps.scan(str(kept), filter=condition))
 
 
 def place(path: Path, column: str) -> tuple[int, int]:
@@ -233,7 +211,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
     ODD[odd](folder / f"{at:03}.parquet")
     for condition in ("number = 2411", f"number = {N * 7 + at}", "text = 't2411'"):
-        check(ps.scan(str(folder), filter=condition))
+        check_rows(ps.scan(str(folder), filter=condition))
 
 
 def test_a_file_that_is_replaced_before_its_filter_is_read(
@@ -264,6 +242,6 @@ def test_a_column_of_other_width_in_some_files(folder: Path) -> None:
         pq.write_table(small, path)
         ps.index.attach(path, page_index=False, file_bloom={"number": 1e-4}, in_place=True)
     for condition in ("number = 2410", "number = 2402", "number = 5000000000"):
-        check(ps.scan(str(folder), filter=condition))
+        check_rows(ps.scan(str(folder), filter=condition))
         whole = ps.read_table(str(folder), filter=condition, prune=False)
         assert ps.read_table(str(folder), filter=condition).equals(whole)

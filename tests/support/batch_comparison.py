@@ -104,3 +104,25 @@ def opened() -> int:
 def kept_of(plan: ps.ScanPlan) -> set[tuple[str, int]]:
     """The row groups that are read."""
     return {(file.source.path, group.row_group) for file in plan.files for group in file.groups}
+
+
+def check_rows(scan: ps.Scan) -> None:
+    """Both ways read the same, cold and warm; together no more is left than one by one."""
+    ps.clear_cache()
+    found, again = (outcome(scan.to_table) for _ in range(2))
+    with one_by_one():
+        wanted = outcome(scan.to_table)
+    assert repr(rows(found)) == repr(rows(again)) == repr(rows(wanted))
+    ps.clear_cache()
+    plan = outcome(scan.plan)
+    with one_by_one():
+        other = outcome(scan.plan)
+    if not isinstance(plan, tuple):
+        assert kept_of(plan) <= kept_of(other)
+        for count in ("files", "row_groups", "rows"):
+            mine, theirs = getattr(plan.report, count), getattr(other.report, count)
+            assert mine.total == theirs.total == mine.read + sum(mine.pruned_by.values())
+
+
+def rows(found: object) -> object:
+    return found.to_pylist() if isinstance(found, pa.Table) else found

@@ -27,12 +27,14 @@ receives their bytes in that order, and returns its proofs.
 
 from pageseek.io.range_requests import Wanted
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
+from pageseek.prune.bloom_filter import filter_hashes
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import applicable, run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final, more_than_footers
 from pageseek.prune.needed_hashes import has_built_form, needed_hashes
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
+    BLOOM_FILTER,
     COLUMN_INDEX,
     DATAFUSION_INDEX,
     DICTIONARY,
@@ -51,6 +53,7 @@ from pageseek.prune.row_groups import GroupProof, prune_groups
 from pageseek.prune.value_lists import ValueLists
 
 __all__ = [
+    "BLOOM_FILTER",
     "COLUMN_INDEX",
     "DATAFUSION_INDEX",
     "DICTIONARY",
@@ -73,6 +76,7 @@ __all__ = [
     "Wanted",
     "applicable",
     "catalogs",
+    "filter_hashes",
     "final",
     "has_built_form",
     "load_indexes",

@@ -96,10 +96,9 @@ def _prune(
 def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | None:
     """Where the filter lies, and the hashes to look up in it; None where it can prove nothing of the test."""
     leaf, leaf_type = test.leaf, test.leaf_type
-    equal = (rows.OP_NE,) if test.negate else (rows.OP_EQ, rows.OP_IN)  # NOT (x != 5) is x = 5
-    if test.op not in equal or leaf.group or leaf.max_rep:
+    if not _asks_for_values(test):
         return None
-    placed = None if leaf_type.is_null else placed_chunk(context, leaf)
+    placed = placed_chunk(context, leaf)
     if placed is None or not core.hashable(leaf_type.core):
         return None
     chunk = placed[0]
@@ -118,6 +117,21 @@ def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | N
     if leaf_type.kind in _NARROW and not _in_range(context, leaf):
         return None
     return place, hashes
+
+
+def _asks_for_values(test: BoundLeaf) -> bool:
+    """Whether a test is `=` or IN of a column that may have filters."""
+    equal = (rows.OP_NE,) if test.negate else (rows.OP_EQ, rows.OP_IN)  # NOT (x != 5) is x = 5
+    leaf = test.leaf
+    return test.op in equal and not (leaf.group or leaf.max_rep or test.leaf_type.is_null)
+
+
+def filter_hashes(test: BoundLeaf) -> bytes | None:
+    """The hashes of which a filter needs one, uint64 each; None where filters prove nothing by themselves."""
+    leaf_type = test.leaf_type
+    if not _asks_for_values(test) or leaf_type.kind in _NARROW or not core.hashable(leaf_type.core):
+        return None
+    return _hashes(test)
 
 
 def _rate(num_values: int, length: int | None) -> float:

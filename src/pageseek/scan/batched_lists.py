@@ -99,6 +99,11 @@ class ColumnLists:
     def __init__(self, reader: ListReader) -> None:
         raise NotImplementedError
 
+    @classmethod
+    def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
+        """The files that may have a list of the column of a test."""
+        return table.has(cls.footer_key)
+
     @staticmethod
     def takes(test: BoundLeaf) -> bool:
         """Whether such lists may prove anything of a test."""
@@ -121,9 +126,11 @@ def ask_lists(
 
     `open_files`: files with rows in doubt. If few of them have lists, these are read as the files are opened.
     """
-    have = table.has(form.footer_key)
-    unusable: Flags = np.zeros(len(have), np.bool_)
+    unusable: Flags = np.zeros(len(open_files), np.bool_)
     tests = [test for test in schema_group.tests if form.takes(test)]
+    have = unusable.copy()
+    for test in tests:
+        have |= form.present(table, schema_group, test)
     needed = open_files & have
     if not tests or not needed.any():
         return unusable, {}

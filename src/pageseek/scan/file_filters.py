@@ -13,17 +13,17 @@ from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, EntryForm, Invalid
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import has_built_form, needed_hashes
 from pageseek.scan.batched_lists import ColumnLists, ListAnswer, ListReader
-from pageseek.scan.footer_table import KEYS
+from pageseek.scan.footer_table import KEYS, Flags, FooterTable, entries_of
+from pageseek.scan.schema_group import SchemaGroup
 
 FILTERS = 32 << 20  # bytes of the ends of files in which the filters of one column lie
 AT_ONCE = 1 << 22  # probes of one hash in one file that are made together
+_ENTRIES = entries_of([form.KIND])
 Int64s = npt.NDArray[np.int64]
 
 
 class FileFilters(ColumnLists):
     """The filters that can be used, probed together."""
-
-    footer_key = KEY
 
     def __init__(self, reader: ListReader) -> None:
         table = reader.table
@@ -31,6 +31,11 @@ class FileFilters(ColumnLists):
         self._counts_of_groups = table.n
         self.unusable = np.zeros(len(table.members), np.bool_)
         self._parts = list(self._read(reader))
+
+    @classmethod
+    def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
+        """The files that have filters."""
+        return table.names(_ENTRIES)
 
     @staticmethod
     def takes(test: BoundLeaf) -> bool:
@@ -59,15 +64,15 @@ class FileFilters(ColumnLists):
     def _read(self, reader: ListReader) -> Iterator[_Filters]:
         """The filters that were read with the footers, and those that are read now."""
         table, batch = reader.table, reader.batch
-        have = np.flatnonzero(table.has(KEY))
-        entries_of = EntryForm(reader.leaf, form.KIND, form.VERSION)
+        have = np.flatnonzero(table.names(_ENTRIES))
+        entry_form = EntryForm(reader.leaf, form.KIND, form.VERSION)
         pairs = table.pairs[have, KEYS.index(KEY)]
         groups = np.stack([table.first[have], table.n[have]], axis=1)
 
         def filters(some: Int64s, tails: memoryview, ends: Int64s) -> tuple[_Filters, Int64s]:
             """Those of files whose entries are sound, and the entries of all."""
             files = np.concatenate([pairs[some], ends, groups[some]], axis=1)
-            entries = entries_of.find(table.data, tails, reader.figures, files)
+            entries = entry_form.find(table.data, tails, reader.figures, files)
             own = entries[:, 0] == lists.SOUND
             at = ends[:, 0] + ends[:, 1] - ends[:, 2] + entries[:, 1] + PAYLOAD_HEAD_BYTES
             found = _Filters(tails, have[some[own]], at[own], entries[own, 2] - PAYLOAD_HEAD_BYTES)
@@ -85,7 +90,7 @@ class FileFilters(ColumnLists):
         for i in np.flatnonzero(state == lists.UNREAD).tolist():  # not as `attach` writes it
             try:
                 value = table.value(have.item(i), KEY)
-                doubtful[i] = entries_of.parsed(value, int(ends[i, 3])) is not None
+                doubtful[i] = entry_form.parsed(value, int(ends[i, 3])) is not None
             except InvalidIndexError:
                 doubtful[i] = True
         self.unusable[have[doubtful]] = True

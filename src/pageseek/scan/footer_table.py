@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +30,11 @@ SCHEMA = b"ARROW:schema"
 KEYS = SCHEMA, KEY, DATAFUSION_KEY
 AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
 Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+def entries_of(kinds: Iterable[str]) -> re.Pattern[bytes]:
+    """What finds an entry of some kinds in a directory of indexes (docs/format.md)."""
+    return re.compile(rb'"kind"\s*:\s*"(?:%s)"' % "|".join(sorted(kinds)).encode())
 
 
 class FooterTable:
@@ -81,6 +87,7 @@ class FooterTable:
         self.schemas, self.schema_of = self._stored(data)
         self.lists: dict[Any, Any] = {}
         self._list_bytes = 0
+        self._naming: dict[re.Pattern[bytes], Flags] = {}
         self._bounds: dict[Any, Bounds | None] = {}
         self._placed: dict[int, Sound] = {}  # by the number of leaves that are read
 
@@ -160,6 +167,16 @@ class FooterTable:
     def has(self, key: bytes) -> Flags:
         """Which files have a key-value pair."""
         return np.asarray(self.pairs[:, KEYS.index(key), 0] != ABSENT)
+
+    def names(self, kinds: re.Pattern[bytes]) -> Flags:
+        """Which files list an index of some kinds, by the text of their directories."""
+        found = self._naming.get(kinds)
+        if found is None:
+            found = self.has(KEY)
+            for k in np.flatnonzero(found).tolist():
+                found[k] = kinds.search(self.value(k, KEY) or b"") is not None
+            self._naming[kinds] = found
+        return found
 
     def value(self, k: int, key: bytes) -> memoryview | None:
         """The value of a key-value pair of a file; None without one."""

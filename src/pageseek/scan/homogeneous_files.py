@@ -6,7 +6,6 @@ Their columns and their writer are the same (schema_group.py). What their footer
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ import numpy.typing as npt
 
 from pageseek._core import rows
 from pageseek.base.report import ChunkReport, LeafReport, Report
-from pageseek.format.embedded import KEY
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import (
+    BLOOM_FILTER,
     DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
@@ -31,15 +30,16 @@ from pageseek.prune import (
     prune_groups,
 )
 from pageseek.scan.batched_lists import ColumnLists, ask_lists
+from pageseek.scan.chunk_filters import ChunkFilters
 from pageseek.scan.datafusion_lists import DatafusionLists
 from pageseek.scan.distinct_lists import DistinctLists
 from pageseek.scan.file_filters import FileFilters
-from pageseek.scan.footer_table import AT, Flags, FooterTable
+from pageseek.scan.footer_table import AT, Flags, FooterTable, entries_of
 from pageseek.scan.schema_group import SchemaGroup
 
-_of_rows = re.compile(rb'"kind"\s*:\s*"(?:%s)"' % "|".join(sorted(OF_OPENED)).encode())
+_OF_ROWS = entries_of(OF_OPENED)
 LISTS: dict[str, type[ColumnLists]] = {
-    FILE_BLOOM: FileFilters, DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists,
+    FILE_BLOOM: FileFilters, BLOOM_FILTER: ChunkFilters, DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists,
 }  # fmt: skip
 MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # columns of `HomogeneousFiles.pruned`: the bytes of a file; for each mechanism whether it ruled out the last of the file, the
@@ -106,16 +106,8 @@ class HomogeneousFiles:
             if answers:
                 self._prune(mechanism, use, proofs)
         if use & OF_OPENED:
-            asked |= self._with_rows(table.has(KEY) & self._open_files())
+            asked |= table.names(_OF_ROWS)
         self.alone |= asked & self._open_files()
-
-    def _with_rows(self, files: Flags) -> Flags:
-        """Those of some files whose footers list an index of rows."""
-        found = np.zeros(len(files), np.bool_)
-        for k in np.flatnonzero(files).tolist():
-            value = self.table.value(k, KEY)
-            found[k] = value is not None and _of_rows.search(value) is not None
-        return found
 
     def _prune(
         self, mechanism: str, use: frozenset[str], proofs: dict[int, tuple[bytes, bytes]] | None
