@@ -21,7 +21,6 @@ from pageseek.format import footer_form as form
 from pageseek.format import sparse_footer
 from pageseek.format.embedded import directory
 from pageseek.index import footer_index
-from pageseek.storage import resolve
 
 LEAVES, GROUPS, ROWS = 400, 6, 40
 
@@ -359,7 +358,26 @@ def test_in_place_of_a_cache_and_in_remote_stores(path: str, plain: str) -> None
     import pyarrow.fs
 
     assert ps.read_table((pyarrow.fs.LocalFileSystem(), path), filter="c007 = 5000").equals(wanted)
-    assert resolve(path)[0].path == path
+
+
+def test_in_a_remote_store(path: str, plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.fs
+
+    fsspec = pytest.importorskip("fsspec")
+    handler = pyarrow.fs.FSSpecHandler(fsspec.filesystem("file"))
+    monkeypatch.setattr(sparse_footer, "LARGE_FAR", 1 << 10)
+    far = pyarrow.fs.PyFileSystem(handler)
+    size = int.from_bytes(Path(path).read_bytes()[-8:-4], "little")
+    for condition in FILTERS[1:]:
+        ps.clear_cache()
+        scan = ps.scan((far, path), filter=condition, columns=["c007", "text"])
+        report = scan.plan().report
+        assert (
+            report.bytes["metadata"] < 266_000 < size
+        )  # of it 250,000 of the tail, which come at once
+        assert scan.to_table().equals(
+            ps.read_table(plain, filter=condition, columns=["c007", "text"])
+        )
 
 
 def test_files_of_a_folder(path: str, plain: str, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from pageseek.base.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.base.report import Report
+from pageseek.format import sparse_footer
+from pageseek.format.footer_form import find_entry
 from pageseek.format.sparse_footer import TAIL_SHARE, Opened, is_large, open_sparse
 from pageseek.io.fetch import Fetcher
 from pageseek.storage import RemoteStore, Store
@@ -72,9 +74,14 @@ def read_footer(
 
 
 def needed(tail: Buffer, size: int, limit: int) -> int:
-    """The number of last bytes that hold the footer, by a few of them; 0 if these cannot end a Parquet file."""
-    end = bytes(memoryview(tail)[-8:])
+    """The number of last bytes that hold the footer of a remote file, by a few of them; 0 if these cannot end a Parquet file. Of a
+    large footer with an index parts are read later.
+    """
+    tail = memoryview(tail).cast("B")
+    end = bytes(tail[-8:])
     length = int.from_bytes(end[:4], "little")
+    if length >= sparse_footer.LARGE_FAR and end[4:] == b"PAR1" and find_entry(tail) is not None:
+        return tail.nbytes
     return length + 8 if end[4:] == b"PAR1" and length <= min(size - 12, limit) else 0
 
 

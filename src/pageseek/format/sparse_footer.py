@@ -42,6 +42,10 @@ SCHEMA_SHARE = (
 FEW_GROUPS = 64  # row groups of which the end of the index is read at once
 PART = 64  # if a call asks for more than one chunk in this many, the rest of the footer is read
 SHARE = 8  # and if one in this many was loaded
+FEW_REQUESTS, NEAR = (
+    32,
+    16 << 10,
+)  # so few chunks are requested by themselves, unless they are so near
 PAGE = 4096
 NAMED_IN = b"pageseek.indexes"  # the key of the pair that names the index (embedded.py)
 
@@ -139,6 +143,8 @@ class SparseFooter:
                     f"row group {group} has no column chunk at byte {start} of the footer"
                 )
             spans.append((start, end - start))
+        if len(spans) <= FEW_REQUESTS:  # sent side by side they take less than what lies between
+            fetcher.gap = min(fetcher.gap, NEAR)
         parts = fetcher.read([(self._start + start, length) for start, length in spans], "metadata")
         names: dict[int, bytes] = {}
         for (group, leaf), (start, _), part in zip(wanted, spans, parts, strict=True):
@@ -210,6 +216,7 @@ def _opened(
 ) -> Opened:
     """As `open_sparse`, by the place of the index. InvalidIndexError: it does not fit."""
     start, fetcher = offset + length, Fetcher(store, report, tail)
+    fetcher.gap = min(fetcher.gap, NEAR)  # between the parts lies what is not to be read
     # the end of the index and the beginning of the footer lie side by side
     ends = min(end_bytes(FEW_GROUPS), length)
     begins = footer_bytes // SCHEMA_SHARE if isinstance(store, RemoteStore) else 0
