@@ -16,7 +16,7 @@ import pytest
 from pageseek.base.errors import FileChangedError
 from pageseek.spark.writing.commit import begin
 from pageseek.spark.writing.destination import target_of
-from pageseek.spark.writing.file_statistics import stated
+from pageseek.index.delta_statistics import stated
 from pageseek.spark.writing.targets import Target
 from pageseek.spark.writing.write_task import StagedReport, folder_name
 from support.lake_tables import KINDS, Made

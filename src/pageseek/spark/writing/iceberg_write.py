@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
 from pageseek.dataset.lake_places import iceberg_places
-from pageseek.index.iceberg_target import OTHER, REFUSALS, VERSIONS, tried_once
+from pageseek.index.iceberg_commits import OTHER, REFUSALS, VERSIONS, tried_once
 from pageseek.index.table_target import TRIES
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.writing.commit import Staging
