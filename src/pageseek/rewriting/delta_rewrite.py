@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
@@ -47,8 +48,13 @@ LOCKS = "aws_s3_locking_provider"  # an option of deltalake, and a variable of t
 class DeltaRewrite(TableRewrite):
     """A version of a Delta Lake table."""
 
-    def __init__(self, found: Table, options: Mapping[str, Any] | None) -> None:
-        """`options`: of the table's store. UnsupportedError: the table cannot be written to here."""
+    def __init__(
+        self, found: Table, options: Mapping[str, Any] | None, opened: Any = None
+    ) -> None:
+        """`options`: of the table's store. `opened`: a DeltaTable, which is brought to the version that is committed.
+        UnsupportedError: the table cannot be written to here.
+        """
+        self._opened = opened
         assert found.root is not None and found.version is not None
         self.found, self._root, self._version = found, found.root, found.version
         self.name = f"Delta table {self._root.name}"
@@ -130,7 +136,7 @@ class DeltaRewrite(TableRewrite):
 
     # -- the commit --------------------------------------------------------------------------------
 
-    def commit(self, new: Sequence[NewFile], order: Sequence[str]) -> int:
+    def commit(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> int:
         body = self._body(new, order)
         seen = self._version
         for _ in range(TRIES):
@@ -139,15 +145,17 @@ class DeltaRewrite(TableRewrite):
                 self._create(self._entry(seen + 1), body, new)
             except FileExistsError:
                 continue
+            with suppress(Exception):  # the commit is made, and the object can be opened anew
+                self._opened.update_incremental()
             return seen + 1
         raise StoreError(f"{self.name}: {TRIES} commits were overtaken")
 
-    def _body(self, new: Sequence[NewFile], order: Sequence[str]) -> bytes:
+    def _body(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> bytes:
         now = int(time.time() * 1000)
         told = {
             "timestamp": now,
             "operation": "OPTIMIZE",
-            "operationParameters": {"predicate": "[]", "zOrderBy": json.dumps(list(order))},
+            "operationParameters": {name: json.dumps(list(one)) for name, one in order.items()},
             "readVersion": self._version,
             "isolationLevel": "SnapshotIsolation",
             "isBlindAppend": False,

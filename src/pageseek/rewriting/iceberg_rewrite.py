@@ -105,7 +105,7 @@ class IcebergRewrite(TableRewrite):
 
     # -- the commit --------------------------------------------------------------------------------
 
-    def commit(self, new: Sequence[NewFile], order: Sequence[str]) -> int:
+    def commit(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> int:
         try:
             return self._commit(new)
         except PageseekError:

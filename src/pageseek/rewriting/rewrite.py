@@ -214,7 +214,7 @@ def _in_table(table: TableRewrite, reading: Callable[..., Scan], how: _How) -> R
     """Write the files of a table anew, partition by partition, and commit them."""
     made = Rewritten([], 0, 0, 0, 0, 0, how.said_order(), list(how.clustered))
     new: list[NewFile] = []
-    order = [name for name, _ in how.by] or how.clustered
+    order = {"sortBy": [name for name, _ in how.by], "clusterBy": how.clustered}
     done = False
     try:
         for i, group in enumerate(table.groups()):
@@ -306,14 +306,15 @@ class _Work:
 
     def check_table(self, table: TableRewrite) -> None:
         """Raise where a column is a partition and has no order in files, or cannot have an index."""
-        columns, stored = table.stored(self.schema)
+        columns, _ = table.stored(self.schema)
         for name in [name for name, _ in self._by] or self._clustered:
             if name not in columns:
                 raise ValueError(
                     f"{'sort_by' if self._by else 'cluster_by'}: {name!r} is a partition of {table.name}: all rows of a file have one value of it"
                 )
         if self._how.indexes:
-            asked.try_indexes(stored, self._stored_layout(table), _stored_names(table, self._how))
+            kept = pa.schema([self.schema.field(name) for name in columns])
+            asked.try_indexes(kept, self.layout, self._how.indexes)
 
     def _stored_layout(self, table: TableRewrite) -> Layout:
         by = tuple([(table.stored_name(name), down) for name, down in self.layout.sorted_by])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -65,8 +65,8 @@ class TableRewrite(ABC):
         """A new name in the folder of a group, as the table spells it, and the place."""
 
     @abstractmethod
-    def commit(self, new: Sequence[NewFile], order: Sequence[str]) -> int:
-        """Exchange all files for new ones. Returns the number of the version or of the snapshot.
+    def commit(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> int:
+        """Exchange all files for new ones. Returns the number of the version or of the snapshot. `order`: what the history is to tell.
 
         Raises
         ------

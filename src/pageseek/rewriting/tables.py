@@ -49,4 +49,6 @@ def rewrite_of(
         )
     from pageseek.rewriting.delta_rewrite import DeltaRewrite
 
-    return DeltaRewrite(found.table, storage_options or getattr(source, "_storage_options", None))
+    opened = source if type(source).__module__.partition(".")[0] == "deltalake" else None
+    options = storage_options or getattr(opened, "_storage_options", None)
+    return DeltaRewrite(found.table, options, opened)
