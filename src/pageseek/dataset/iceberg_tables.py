@@ -87,7 +87,9 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     columns = pa.schema(list(folders.values()))
     bounds = iceberg_bounds([one.file for one in found], schema, fields)
     paths = tuple([one.file.file_path for one in found])
-    return Table(tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds, paths)
+    return Table(
+        tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds, paths
+    )
 
 
 def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:

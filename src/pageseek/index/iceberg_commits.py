@@ -6,6 +6,7 @@ They need `Transaction.update_snapshot().overwrite()` of `pyiceberg` (0.10 to 0.
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -49,6 +50,22 @@ def told_secrets(table: Any) -> set[str]:
     known = {**dict(getattr(table.catalog, "properties", {})), **dict(table.io.properties)}
     told = {n: one for n, one in known.items() if any(word in n.lower() for word in SECRET)}
     return set(secrets_of(told))
+
+
+def reads_doubles() -> bool:
+    """Whether pyiceberg reads the values of partitions as they were written: its compiled decoder may round them."""
+    from pyiceberg.avro.decoder import new_decoder
+
+    return bool(new_decoder(struct.pack("<d", 0.1)).read_double() == 0.1)
+
+
+def _may_be_rounded(data: Any, at: int, column: int) -> bool:
+    """Whether a double of a partition may have been rounded as it was read: the bounds of the column have it whole."""
+    value = data.partition[at]
+    if value is None:
+        return False
+    low = (data.lower_bounds or {}).get(column)
+    return bool(low != struct.pack("<d", value) if low is not None else value)
 
 
 def tried_once(table: Any, numbers: list[int]) -> Any:
@@ -149,14 +166,20 @@ class IcebergCommits:
             raise UnsupportedError(
                 f"{self.name}: {data.file_path} has NaN for a partition, for which pyiceberg makes no commits"
             )
-        for field in metadata.specs()[data.spec_id].fields:
+        for at, field in enumerate(metadata.specs()[data.spec_id].fields):
             try:
-                metadata.schema().find_field(field.source_id)
+                kind = str(metadata.schema().find_field(field.source_id).field_type)
             except ValueError:
                 raise UnsupportedError(
                     f"{self.name}: {data.file_path} is partitioned by {field.name!r}, whose column was dropped, and pyiceberg cannot say so "
                     "anew: rewrite its data files"
                 ) from None
+            identity = kind == "double" and str(field.transform) == "identity"
+            if identity and not reads_doubles() and _may_be_rounded(data, at, field.source_id):
+                raise UnsupportedError(
+                    f"{self.name}: {data.file_path} is partitioned by {field.name!r}, a double, and this pyiceberg reads doubles of "
+                    "manifests as floats: it could not write the value again"
+                )
 
     # -- the commit --------------------------------------------------------------------------------
 
@@ -246,7 +269,10 @@ class IcebergCommits:
                     f"{self.name}: nobody knows whether the commit was made ({self.said(error)}); {stays}, in case it was"
                 ) from None
         else:
-            self.table.metadata, self.table.metadata_location = mine.metadata, mine.metadata_location
+            self.table.metadata, self.table.metadata_location = (
+                mine.metadata,
+                mine.metadata_location,
+            )
 
     def discard(self, written: Iterable[str]) -> None:
         """Delete the files of a snapshot that was not committed, if pyiceberg has not done so."""

@@ -48,9 +48,7 @@ LOCKS = "aws_s3_locking_provider"  # an option of deltalake, and a variable of t
 class DeltaRewrite(TableRewrite):
     """A version of a Delta Lake table."""
 
-    def __init__(
-        self, found: Table, options: Mapping[str, Any] | None, opened: Any = None
-    ) -> None:
+    def __init__(self, found: Table, options: Mapping[str, Any] | None, opened: Any = None) -> None:
         """`options`: of the table's store. `opened`: a DeltaTable, which is brought to the version that is committed.
         UnsupportedError: the table cannot be written to here.
         """
@@ -114,7 +112,9 @@ class DeltaRewrite(TableRewrite):
     def stored(self, schema: pa.Schema) -> tuple[list[str], pa.Schema]:
         kept = [field for field in schema if field.name not in self._partitions]
         if not kept:
-            raise UnsupportedError(f"{self.name}: all its columns are partitions: its files have none")
+            raise UnsupportedError(
+                f"{self.name}: all its columns are partitions: its files have none"
+            )
         names = [field.name for field in kept]
         if self._mapped:
             with _understood(self.name):
@@ -199,7 +199,9 @@ class DeltaRewrite(TableRewrite):
         log = DeltaLog(self._root, self.name)
         commits, newest = log.commits(), log.newest()
         if newest < seen:
-            raise FileChangedError(f"{self.name}: its log has no version {seen} any more; {BEGUN_ANEW}")
+            raise FileChangedError(
+                f"{self.name}: its log has no version {seen} any more; {BEGUN_ANEW}"
+            )
         ours = {_key(one["path"]) for one in self._added}
         for version in range(seen + 1, newest + 1):
             if version not in commits:
@@ -279,7 +281,9 @@ def _stored_field(field: pa.Field, told: Mapping[str, Any]) -> pa.Field:
     """A field as files of a table with column mapping have it."""
     said = told["metadata"]
     metadata = {FIELD_ID: str(int(said[ID])).encode()}
-    return pa.field(str(said[NAME]), _stored_type(field.type, told["type"]), field.nullable, metadata)
+    return pa.field(
+        str(said[NAME]), _stored_type(field.type, told["type"]), field.nullable, metadata
+    )
 
 
 def _stored_type(kind: pa.DataType, told: Any) -> pa.DataType:

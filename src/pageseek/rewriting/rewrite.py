@@ -194,7 +194,7 @@ def rewrite(
             made.seconds = time.perf_counter() - began
             return made
     found = files_of(source, storage_options, policy, table, as_of)
-    if in_place:
+    if in_place and found.table is None:
         options = {"partitioning": False, **options}  # the names of its folders stay
     reading = partial(reading, source, table=table, storage_options=storage_options, **options)
     work = _Work(found, reading, how)
@@ -371,9 +371,7 @@ class _Work:
         assert known is not None
         file = replace(file, partitions=known.sources[0].partitions)
         found = replace(self._found, table=replace(known, sources=(file,), inside=(), spelt=()))
-        return scan(
-            found, threads=self._threads, max_ahead_bytes=min(256 << 20, self._memory // 4)
-        )
+        return scan(found, threads=self._threads, max_ahead_bytes=min(256 << 20, self._memory // 4))
 
     def _fit(self, size: int | None, before: int, total: int) -> None:
         """Let row groups be no larger than files are to be, by the size of the rows in the source."""
