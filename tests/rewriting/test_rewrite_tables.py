@@ -390,3 +390,39 @@ def test_the_command(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows(root).equals(before)
     assert main(["rewrite", root, "--in-place", "--sort-by", "k"]) != 0
     assert "--sort-by: 'k' is a partition" in capsys.readouterr().err
+
+
+def test_columns_without_nulls_stay_so(tmp_path: Path) -> None:
+    inner = pa.struct([pa.field("u", pa.int64(), nullable=False), pa.field("v", pa.string())])
+    schema = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), pa.field("s", inner),
+         pa.field("l", pa.list_(pa.field("element", pa.int32(), nullable=False))),
+         pa.field("m", pa.map_(pa.string(), pa.field("value", inner, nullable=False)))]
+    )  # fmt: skip
+    some = [
+        {"id": i, "s": {"u": i, "v": None} if i % 3 else None, "l": [i] * (i % 4) if i % 5 else None, "m": [("a", {"u": i, "v": "x"})]}
+        for i in range(50)
+    ]  # fmt: skip
+    root = str(tmp_path / "t")
+    table = pa.Table.from_pylist(some, schema)
+    deltalake.write_deltalake(root, table)
+    before = rows(root)
+    done = ps.rewrite(root, in_place=True, sort_by=[("id", "descending")])
+    found = pq.read_schema(done.files[0])
+    assert not found.field("id").nullable and not found.field("s").type.field("u").nullable
+    assert not found.field("l").type.value_field.nullable
+    assert not found.field("m").type.item_type.field("u").nullable
+    assert rows(root).equals(before) and before.to_pylist() == some
+    now = deltalake.DeltaTable(root).to_pyarrow_table().sort_by("id")
+    assert now.to_pylist() == some
+
+
+def test_nulls_in_a_column_that_may_have_none(tmp_path: Path) -> None:
+    root = str(tmp_path / "t")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("x", pa.int64())])
+    deltalake.write_deltalake(root, pa.table([[1, 2], [3, 4]], schema=schema))
+    (path,) = data_files(root)
+    pq.write_table(pa.table({"id": [1, None], "x": [3, 4]}), path)
+    with pytest.raises(ps.RewriteError, match="column 'id' may have no nulls"):
+        ps.rewrite(root, in_place=True, sort_by="x")
+    assert data_files(root) == {path} and deltalake.DeltaTable(root).version() == 0

@@ -16,7 +16,7 @@
 | `output` | the files that are written: encoded, checked, given indexes, named |
 | `tables`, `table_rewrite` | a table whose files are exchanged by one commit |
 | `delta_rewrite`, `iceberg_rewrite` | its names, places and commits, by kind of table |
-| `table_output` | the files of one partition of it |
+| `table_output`, `stored_columns` | the files of one partition of it, and its columns in them |
 | `digest` | a digest of rows that does not depend on their order |
 | `checking` | what was written compared with what was read |
 """

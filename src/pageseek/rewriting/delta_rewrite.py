@@ -116,9 +116,8 @@ class DeltaRewrite(TableRewrite):
                 f"{self.name}: all its columns are partitions: its files have none"
             )
         names = [field.name for field in kept]
-        if self._mapped:
-            with _understood(self.name):
-                kept = [_stored_field(field, self._fields[field.name]) for field in kept]
+        with _understood(self.name):
+            kept = [_stored_field(one, self._fields[one.name], self._mapped) for one in kept]
         return names, pa.schema(kept, metadata=schema.metadata)
 
     def stored_name(self, column: str) -> str:
@@ -277,29 +276,30 @@ def _key(path: str) -> str:
     return canonical(path) if is_absolute(path) else unquote(path)
 
 
-def _stored_field(field: pa.Field, told: Mapping[str, Any]) -> pa.Field:
-    """A field as files of a table with column mapping have it."""
+def _stored_field(field: pa.Field, told: Mapping[str, Any], mapped: bool) -> pa.Field:
+    """A field as files have it. `told`: the same in the log. `mapped`: files have names of their own (Column Mapping)."""
+    kind = _stored_type(field.type, told["type"], mapped)
+    if not mapped:
+        return pa.field(field.name, kind, bool(told["nullable"]), field.metadata)
     said = told["metadata"]
     metadata = {FIELD_ID: str(int(said[ID])).encode()}
-    return pa.field(
-        str(said[NAME]), _stored_type(field.type, told["type"]), field.nullable, metadata
-    )
+    return pa.field(str(said[NAME]), kind, bool(told["nullable"]), metadata)
 
 
-def _stored_type(kind: pa.DataType, told: Any) -> pa.DataType:
+def _stored_type(kind: pa.DataType, told: Any, mapped: bool) -> pa.DataType:
     if not isinstance(told, Mapping):
         return kind
     if told["type"] == "struct":
         fields = list(_pairs(kind, told["fields"]))
-        return pa.struct([_stored_field(field, one) for field, one in fields])
+        return pa.struct([_stored_field(field, one, mapped) for field, one in fields])
     if told["type"] == "map":
         key, item = kind.key_field, kind.item_field
-        return pa.map_(
-            key.with_type(_stored_type(key.type, told["keyType"])),
-            item.with_type(_stored_type(item.type, told["valueType"])),
-        )
+        key = key.with_type(_stored_type(key.type, told["keyType"], mapped))
+        item = item.with_type(_stored_type(item.type, told["valueType"], mapped))
+        return pa.map_(key, item.with_nullable(bool(told["valueContainsNull"])))
     inner = kind.value_field
-    return pa.list_(inner.with_type(_stored_type(inner.type, told["elementType"])))
+    inner = inner.with_type(_stored_type(inner.type, told["elementType"], mapped))
+    return pa.list_(inner.with_nullable(bool(told["containsNull"])))
 
 
 def _pairs(

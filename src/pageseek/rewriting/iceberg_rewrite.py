@@ -222,9 +222,9 @@ def _as_replace(update: Any) -> None:
 
 
 def _with_ids(field: pa.Field, told: pa.Field) -> pa.Field:
-    """A field with the ids of another, at any depth."""
+    """A field with the ids and the nullability of another, at any depth."""
     kind = _type_with_ids(field.type, told.type)
-    return pa.field(field.name, kind, field.nullable, told.metadata)
+    return pa.field(field.name, kind, told.nullable, told.metadata)
 
 
 def _type_with_ids(kind: pa.DataType, told: pa.DataType) -> pa.DataType:

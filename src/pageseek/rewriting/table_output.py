@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pageseek.base.errors import RewriteError
 from pageseek.index.attaching import attach_to
 from pageseek.index.index_specs import index_request
 from pageseek.index.local_target import LocalTarget, Target
@@ -21,6 +22,7 @@ from pageseek.rewriting.checking import Check
 from pageseek.rewriting.layout import Layout
 from pageseek.rewriting.output import Output
 from pageseek.rewriting.places import Destination
+from pageseek.rewriting.stored_columns import renamed
 from pageseek.rewriting.table_rewrite import Group, NewFile, TableRewrite
 from pageseek.scan.scan import Scan
 from pageseek.storage import Source, Store
@@ -93,7 +95,14 @@ class TableOutput(Output):
         self.new = new
 
     def _stored(self, rows: pa.Table) -> pa.Table:
-        return renamed(rows.select(self._columns), self._plain)
+        kept = rows.select(self._columns)
+        for name, field in zip(self._columns, self._plain, strict=True):
+            if not field.nullable and kept[name].null_count:
+                raise RewriteError(
+                    f"{self._place.name}: column {name!r} may have no nulls by the table's schema, and has some: "
+                    "nothing was changed; write to a place outside of the table (output=...)"
+                )
+        return renamed(kept, self._plain)
 
     def _written(self, target: Target) -> None:
         source = Source(target.way)
@@ -124,15 +133,3 @@ def removed(new: Sequence[NewFile]) -> None:
                 os.unlink(one.place.path)
             else:
                 writer(one.place).delete()
-
-
-def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows in a schema of the same layout, whose columns and fields inside may have other names."""
-    if rows.schema.types == schema.types:
-        return pa.Table.from_arrays(rows.columns, schema=schema)
-    batches = []
-    for batch in rows.to_batches():
-        _, array = batch.__arrow_c_array__()
-        made = pa.RecordBatch._import_from_c_capsule(schema.__arrow_c_schema__(), array)
-        batches.append(made)
-    return pa.Table.from_batches(batches, schema)
