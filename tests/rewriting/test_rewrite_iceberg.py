@@ -252,7 +252,7 @@ def test_a_commit_that_deletes_rows_is_not_lost(catalog: SqlCatalog, tmp_path: P
             other.delete("k = 'b'")
 
     in_between(monkeypatch, act, name)
-    with pytest.raises(ps.FileChangedError, match="meanwhile.*nothing was changed; begin anew"):
+    with pytest.raises(ps.FileChangedError, match=r"meanwhile.*nothing was changed; begin anew"):
         ps.rewrite(table, in_place=True, sort_by="id")
     monkeypatch.undo()
     now = catalog.load_table("n.t")

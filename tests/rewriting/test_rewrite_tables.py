@@ -322,7 +322,7 @@ def test_objects_and_other_arguments(root: str, tmp_path: Path) -> None:
     assert ps.rewrite(table, in_place=True, sort_by="id").version == table.version() == 5
     with pytest.raises(ValueError, match="'k' is a partition"):
         ps.rewrite(root, in_place=True, sort_by=["k", "id"])
-    with pytest.raises(ValueError, match="version=.*in_place=True writes the current version"):
+    with pytest.raises(ValueError, match=r"version=.*in_place=True writes the current version"):
         ps.rewrite(root, in_place=True, version=2)
     with pytest.raises(ValueError, match="output=PATH and in_place=True"):
         ps.rewrite(root, tmp_path / "x", in_place=True)

@@ -113,7 +113,8 @@ def _keep(
     for name in _OF_TABLES:
         if name in table.column_names:
             kept = table[name].filter(table[name].is_valid())
-            actions |= {name: _plain(one) for one in kept.to_pylist() if any(one.values())}
+            for one in kept.to_pylist():
+                actions[name] = _plain(one)
     if "add" in table.column_names:
         for one in table["add"].filter(table["add"].is_valid()).to_pylist():
             if one["path"] is not None:

@@ -139,7 +139,7 @@ class IcebergCommits:
             raise UnsupportedError(
                 f"{self.name}: {type(self.table).__name__} has no catalog to commit to: load the table through one"
             ) from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - pyiceberg's, its catalogs' and stores'
             raise StoreError(f"{self.name}: it cannot be loaded: {self.said(error)}") from None
         version = self.table.metadata.format_version
         if version not in VERSIONS:

@@ -253,7 +253,7 @@ class DeltaRewrite(TableRewrite):
                 if version > self._version
                 for action in log.actions(name)
             )
-        except Exception:
+        except Exception:  # noqa: BLE001 - nobody knows then
             return True
 
 

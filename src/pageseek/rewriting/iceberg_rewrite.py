@@ -110,7 +110,7 @@ class IcebergRewrite(TableRewrite):
             return self._commit(new)
         except PageseekError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - pyiceberg's, its catalogs' and stores'
             stays = f"; {STAY}" if self.may_have(new) else ""
             raise StoreError(
                 f"{self.name}: the commit failed: {self._commits.said(error)}{stays}"
@@ -200,7 +200,7 @@ class IcebergRewrite(TableRewrite):
     def may_have(self, new: Sequence[NewFile]) -> bool:
         try:
             return self._commits.may_have()
-        except Exception:
+        except Exception:  # noqa: BLE001 - nobody knows then
             return True
 
 

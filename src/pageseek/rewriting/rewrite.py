@@ -31,7 +31,7 @@ from pageseek.rewriting.encoding import group_rows_of, plain, plain_schema
 from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
-from pageseek.rewriting.places import NO_COMMIT, Destination, destination
+from pageseek.rewriting.places import Destination, destination
 from pageseek.rewriting.reading import batches_of
 from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.sorting import Sorter
