@@ -263,6 +263,28 @@ def test_a_commit_that_deletes_rows_is_not_lost(catalog: SqlCatalog, tmp_path: P
     assert ps.rewrite(now, in_place=True, sort_by="id").rows == rows == ps.scan(now).count_rows()
 
 
+def test_a_file_that_was_taken_out_and_put_in_again(catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Deletes of before do not concern it any more: its rows are back."""
+    table = made_in(catalog)
+    of = next(one.data_file for one in entries(table) if "k=b" in one.data_file.file_path)
+    deleted(table, of, tmp_path / "d.parquet", DataFileContent.EQUALITY_DELETES)
+    assert ps.scan(table).count_rows() == N - 1
+
+    def act() -> None:
+        other = catalog.load_table("n.t")
+        change = other.transaction()
+        update = change.update_snapshot().overwrite()
+        update.delete_data_file(of)
+        update.commit()
+        change.commit_transaction()
+        appended(catalog.load_table("n.t"), of)
+
+    in_between(monkeypatch, act)
+    with pytest.raises(ps.FileChangedError, match=r"taken .* out of it meanwhile"):
+        ps.rewrite(table, in_place=True, sort_by="id")
+    assert ps.scan(catalog.load_table("n.t")).count_rows() == N
+
+
 def test_a_wrong_file_is_never_committed(catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     table = made_in(catalog)
     before, snapshot = on_disk(tmp_path), last(table)

@@ -212,6 +212,22 @@ def test_two_writers_never_get_one_version(root: str, monkeypatch: pytest.Monkey
     assert len(data_files(root) - files) == 10
 
 
+def test_a_filesystem_without_hard_links(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename would replace the commit of another writer."""
+
+    def fails(*given: object, **more: object) -> None:
+        raise PermissionError(1, "no links here")
+
+    before, files = rows(root), set(Path(root).rglob("*"))
+    monkeypatch.setattr(os, "link", fails)
+    with pytest.raises(
+        ps.UnsupportedError, match=r"00005\.json: this filesystem has no hard links"
+    ):
+        ps.rewrite(root, in_place=True, sort_by="id")
+    monkeypatch.undo()
+    assert set(Path(root).rglob("*")) == files and rows(root).equals(before)
+
+
 @pytest.mark.parametrize("change", ["delete", "overwrite", "columns", "vector"])
 def test_a_commit_that_changes_our_files_is_not_lost(root: str, change: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     table = deltalake.DeltaTable(root)

@@ -67,12 +67,12 @@ class DeltaRewrite(TableRewrite):
             self._added = [said.added[unquote(path)] for path in found.spelt]
             self._partitions = set(metadata.get("partitionColumns") or ())
             newer = int(protocol["minWriterVersion"]) > WRITER
+            self._fields: dict[str, Mapping[str, Any]] = {one["name"]: one for one in fields}
         unknown = sorted(needed - FEATURES)
         if unknown or newer:
             what = ", ".join(unknown) or f"version {protocol['minWriterVersion']} of the protocol"
             raise UnsupportedError(f"{self.name}: its writers have to know {what}")
         self._mapped = settings.get("delta.columnMapping.mode", "none") != "none"
-        self._fields: dict[str, Mapping[str, Any]] = {one["name"]: one for one in fields}
 
     def _refuse_store(self, options: Mapping[str, Any]) -> None:
         """Raise UnsupportedError where two writers could both write a version."""
