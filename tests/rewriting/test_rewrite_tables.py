@@ -119,6 +119,9 @@ def test_mapped_columns_and_deletion_vectors(tmp_path: Path, seed: int) -> None:
     done = ps.rewrite(root, in_place=True, sort_by=name)
     assert as_text(ps.read_table(root).to_pylist()) == wanted and ps.scan(root).schema == schema
     assert as_text(ps.read_table(root, version=old).to_pylist()) == wanted
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(str(root)))
+    theirs = pa.table(query.execute("select count(*) as n from t").read_all())
+    assert theirs["n"].to_pylist() == [len(wanted)]
     logged = actions(str(root), old + 1)
     gone = [one["remove"] for one in logged if "remove" in one]
     last: dict[str, Any] = {}
@@ -148,6 +151,22 @@ def test_indexes_of_mapped_columns_are_named_as_the_table_names_them(tmp_path: P
     }
     with pytest.raises(ps.PageseekError, match="'c'"):
         ps.rewrite(root, in_place=True, indexes={"lookup": ["c"]})
+
+
+def test_new_files_stay_in_the_folder_of_the_table(tmp_path: Path) -> None:
+    """A path in the log may lead out of it, to where another table may lie."""
+    root = tmp_path / "t"
+    table = ByHand(root, "none", {"a": "long"}, [], random.Random(1))
+    table.add(20)
+    (path,) = data_files(str(root))
+    os.rename(path, tmp_path / "other.parquet")
+    log = root / "_delta_log" / f"{1:020}.json"
+    added = json.loads(log.read_text())
+    added["add"]["path"] = "../other.parquet"
+    log.write_text(json.dumps(added) + "\n")
+    before = ps.read_table(root)
+    done = ps.rewrite(root, in_place=True)
+    assert os.path.dirname(done.files[0]) == str(root) and ps.read_table(root).equals(before)
 
 
 def test_files_have_about_the_size_that_is_wanted(tmp_path: Path) -> None:

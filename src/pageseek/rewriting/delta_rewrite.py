@@ -31,6 +31,7 @@ from pageseek.rewriting.table_rewrite import (
     NewFile,
     TableRewrite,
     folder_of,
+    leaves,
     neighbour,
     new_name,
 )
@@ -104,7 +105,7 @@ class DeltaRewrite(TableRewrite):
         name = new_name()
         for i in group.files:
             spelt = self.found.spelt[i]
-            if not is_absolute(spelt):  # which may be another table's
+            if not (is_absolute(spelt) or leaves(unquote(spelt))):  # may be another table's
                 return folder_of(spelt) + name, neighbour(self.found.sources[i], name)
         slash = "" if not self._root.path or self._root.path.endswith("/") else "/"
         return name, replace(self._root, path=f"{self._root.path}{slash}{name}")

@@ -32,6 +32,7 @@ from pageseek.rewriting.table_rewrite import (
     NewFile,
     TableRewrite,
     folder_of,
+    leaves,
     neighbour,
     new_name,
 )
@@ -99,7 +100,7 @@ class IcebergRewrite(TableRewrite):
         where = str(table.properties.get("write.data.path") or f"{location}data").rstrip("/") + "/"
         for i in group.files:
             spelt = self.found.spelt[i]
-            if spelt.startswith((where, location)):  # others may belong to another table
+            if spelt.startswith((where, location)) and not leaves(spelt):  # may be another table's
                 return folder_of(spelt) + name, neighbour(self.found.sources[i], name)
         return where + name, self._places.source(where + name, (), encoded=False)
 

@@ -92,6 +92,11 @@ def neighbour(old: Source, name: str) -> Source:
     return Source(old.path[:cut] + name, old.filesystem, retry_policy=old.retry_policy)
 
 
+def leaves(spelt: str) -> bool:
+    """Whether a path may lead out of the folder that it begins in."""
+    return ".." in spelt.replace("\\", "/").split("/")
+
+
 def folder_of(spelt: str) -> str:
     """The folder of a file as a table spells it, with a slash at its end; empty: it is that of the table."""
     folder = posixpath.dirname(spelt)
