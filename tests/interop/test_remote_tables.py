@@ -87,6 +87,21 @@ def test_delta_with_other_options(delta: Any, bucket: Bucket) -> None:
     assert SECRET not in str(caught.value)
 
 
+def test_delta_written_anew(delta: Any, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = delta.version()
+    done = ps.rewrite(delta, in_place=True, sort_by="v", indexes={"lookup": ["id"]})
+    assert (done.version, done.replaced, len(done.files)) == (version + 1, 3, 3)
+    assert delta.version() == version + 1
+    assert sorted_rows(ps.read_table(delta)) == ROWS.to_pylist()
+    assert delta.to_pyarrow_table().num_rows == 4
+    assert sorted_rows(ps.read_table(delta, version=version)) == ROWS.to_pylist()
+    assert SECRET not in repr(done)
+    root, options = "s3://bucket/lake/a table", bucket.options
+    done = ps.rewrite(root, in_place=True, storage_options=options)  # by its folder
+    assert done.version == version + 2
+    assert sorted_rows(ps.read_table(root, storage_options=options)) == ROWS.to_pylist()
+
+
 def test_delta_a_file_that_was_vacuumed(delta: Any, bucket: Bucket) -> None:
     scan = ps.scan(delta)
     listed = bucket.client.list_objects_v2(Bucket="bucket", Prefix="lake/a table/k=x/")
@@ -112,6 +127,17 @@ def iceberg(bucket: Bucket, tmp_path: Path) -> Iterator[Any]:
     table.append(ROWS)
     yield table
     catalog.engine.dispose()
+
+
+def test_iceberg_written_anew(iceberg: Any) -> None:
+    iceberg.append(ROWS.slice(0, 1))
+    done = ps.rewrite(iceberg, in_place=True, sort_by="v", indexes={"lookup": ["id"]})
+    assert (done.rows, done.replaced, len(done.files)) == (5, 4, 3)
+    assert iceberg.current_snapshot().snapshot_id == done.version
+    wanted = sorted(map(repr, [*ROWS.to_pylist(), *ROWS.slice(0, 1).to_pylist()]))
+    assert sorted(map(repr, ps.read_table(iceberg).to_pylist())) == wanted
+    assert sorted(map(repr, iceberg.scan().to_arrow().to_pylist())) == wanted
+    assert SECRET not in repr(done)
 
 
 def test_iceberg(iceberg: Any) -> None:

@@ -50,14 +50,14 @@ def test_files_in_tables_are_left_alone(tmp_path: Path, path: Path, log: str) ->
     pq.write_table(TABLE, inside)
     before = inside.read_bytes()
     for source, how in ((inside, {"in_place": True}), (path, {"output": lake / "b.parquet"})):
-        with pytest.raises(ps.UnsupportedError, match="rewrite does not commit to tables yet"):
+        with pytest.raises(ps.UnsupportedError, match="written anew by a commit of the table"):
             ps.rewrite(source, sort_by="id", **how)  # type: ignore[arg-type]
     assert inside.read_bytes() == before
     assert sorted(one.name for one in lake.glob("*.parquet")) == ["a.parquet"]
     ps.rewrite(inside, tmp_path / "out.parquet", sort_by="id")  # a file of a table may be read
 
 
-def test_a_delta_table_is_read_and_not_written(tmp_path: Path) -> None:
+def test_a_delta_table_is_a_source(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
     lake = str(tmp_path / "lake")
     for i in range(2):
@@ -66,9 +66,8 @@ def test_a_delta_table_is_read_and_not_written(tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     assert ps.rewrite(lake, out, sort_by="id").rows == 990
     assert ps.read_table(out)["id"].to_pylist() == list(range(10, 1_000))
-    for how in ({"in_place": True}, {"table": deltalake.DeltaTable(lake), "output": out}):
-        with pytest.raises(ps.UnsupportedError, match="rewrite does not commit to tables yet"):
-            ps.rewrite(lake, **how)
+    with pytest.raises(TypeError, match="a table itself is the source"):
+        ps.rewrite(lake, table=deltalake.DeltaTable(lake), in_place=True)
 
 
 def test_stores(path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 import pageseek as ps
 from pageseek.base.errors import UnsupportedError
+from pageseek.index.delta_statistics import stated
 from pageseek.spark import write
 from pageseek.spark.writing import iceberg_write
 from pageseek.spark.writing.destination import target_of
-from pageseek.spark.writing.file_statistics import stated
 from pageseek.spark.writing.partition_values import partition_key, plain, spelled, typed
 from support.lake_tables import KINDS, Made
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pageseek.base.errors import FileChangedError
+from pageseek.index.delta_statistics import stated
 from pageseek.spark.writing.commit import begin
 from pageseek.spark.writing.destination import target_of
-from pageseek.spark.writing.file_statistics import stated
 from pageseek.spark.writing.targets import Target
 from pageseek.spark.writing.write_task import StagedReport, folder_name
 from support.lake_tables import KINDS, Made

@@ -1,4 +1,4 @@
-"""`pageseek rewrite SOURCE`: writes a Parquet file, or all rows of several, anew: sorted or clustered, in small pages, with indexes."""
+"""`pageseek rewrite SOURCE`: writes a Parquet file, all rows of several, or a table anew: sorted or clustered, in small pages, with indexes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ WORDS = (
     ("cluster_by", "--cluster-by"),
     ("page_rows=", "--page-rows "),
     ("row_group_rows=", "--row-group-rows "),
+    ("file_rows and file_bytes", "--file-rows and --file-bytes"),
     ("file_rows=", "--file-rows "),
+    ("file_bytes=", "--file-bytes "),
     ("memory_limit=", "--memory-limit "),
     ("spill_folder=", "--spill-folder "),
     ("codec=", "--codec "),
@@ -40,13 +42,13 @@ def said(message: str) -> str:
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
-    made = commands.add_parser("rewrite", help="write a file anew: sorted or clustered, in small pages, with indexes", description=__doc__)  # fmt: skip
+    made = commands.add_parser("rewrite", help="write a file or a table anew: sorted or clustered, in small pages, with indexes", description=__doc__)  # fmt: skip
     made.add_argument("source", help="file, directory, glob or URL; a table's folder")
     where = made.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--output", metavar="FILE", help="where the new file goes; with --file-rows a folder"
     )
-    where.add_argument("--in-place", action="store_true", help="replace the file")
+    where.add_argument("--in-place", action="store_true", help="replace the file; exchange the files of a Delta Lake table by a commit")  # fmt: skip
     made.add_argument(
         "--overwrite", action="store_true", help="let --output replace a file that is there"
     )
@@ -67,6 +69,7 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="rows of a file: --output is a folder of several",
     )
+    made.add_argument("--file-bytes", type=_size, metavar="SIZE", help="about the bytes of a file, such as 256M, instead of --file-rows (default for tables: 128M)")  # fmt: skip
     made.add_argument(
         "--codec", choices=CODECS, default="zstd", help="how pages are compressed (default: zstd)"
     )
@@ -111,6 +114,7 @@ def _run(options: argparse.Namespace) -> int:
         page_rows=options.page_rows,
         row_group_rows=options.row_group_rows,
         file_rows=options.file_rows,
+        file_bytes=options.file_bytes,
         codec=options.codec,
         indexes={name: columns for name, columns in wanted.items() if columns},
         in_place=options.in_place,

@@ -1,5 +1,5 @@
-"""The log of a Delta Lake table, as far as `deltalake` does not tell what is in it: the deletion vectors of its files, and which
-files of other folders were removed.
+"""The log of a Delta Lake table, as far as `deltalake` does not tell what is in it: the deletion vectors of its files, which
+files of other folders were removed, and for who commits to it the actions as they are spelt.
 
 Delta protocol, sections "Delta Log Entries", "Checkpoints" and "Deletion Vectors".
 """
@@ -40,6 +40,7 @@ _sidecar = re.compile(r"_sidecars/[\w.-]+\.parquet")
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _to_b85 = str.maketrans(_Z85, _B85)
+_OF_TABLES = "protocol", "metaData"
 _UUID_LENGTH = 20  # characters of an encoded UUID
 
 
@@ -95,11 +96,38 @@ class Replayed:
     """What a version of a table has.
 
     `vectors`: the descriptors of deletion vectors by the paths of their files. `removed`: the canonical paths of files outside of
-    the table's folder that were removed.
+    the table's folder that were removed. `actions`: the last `protocol` and `metaData`; and `added`: the actions of files, by path. Both
+    only where they are wanted.
     """
 
     vectors: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    actions: dict[str, Mapping[str, Any]] | None = None
+    added: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def _keep(
+    table: pa.Table, actions: dict[str, Mapping[str, Any]], added: dict[str, Mapping[str, Any]]
+) -> None:
+    """Take in the actions of a checkpoint, whose maps are lists of pairs."""
+    for name in _OF_TABLES:
+        if name in table.column_names:
+            kept = table[name].filter(table[name].is_valid())
+            for one in kept.to_pylist():
+                actions[name] = _plain(one)
+    if "add" in table.column_names:
+        for one in table["add"].filter(table["add"].is_valid()).to_pylist():
+            if one["path"] is not None:
+                added[unquote(one["path"])] = _plain(one)
+
+
+def _plain(found: Any) -> Any:
+    """A struct or a map of Arrow as JSON has it: without fields that are null."""
+    if isinstance(found, dict):
+        return {name: _plain(one) for name, one in found.items() if one is not None}
+    if isinstance(found, list) and found and all(isinstance(one, tuple) for one in found):
+        return dict(found)
+    return found
 
 
 def _is_action(found: Any) -> bool:
@@ -151,10 +179,22 @@ class DeltaLog:
             found = root.filesystem.find(start, root.retry_policy)
             self._paths = {path.lstrip("/")[len(start) + 1 :]: path for path in found}
 
-    def replay(self, version: int) -> Replayed:
-        """What the log of a version says beyond what `deltalake` tells."""
+    def commits(self) -> dict[int, str]:
+        """The names of the commits that are there, by version."""
+        return {int(name[:20]): name for name in self._paths if is_commit(name)}
+
+    def newest(self) -> int:
+        """The newest version that it tells of; -1 for none."""
+        return max((int(name[:20]) for name in self._paths if _entry.fullmatch(name)), default=-1)
+
+    def actions(self, name: str) -> list[dict[str, Any]]:
+        """The actions of a commit."""
+        return list(self._lines(name))
+
+    def replay(self, version: int, actions: bool = False) -> Replayed:
+        """What the log of a version says beyond what `deltalake` tells. `actions`: whether those are wanted as they are spelt."""
         names = chosen_log(self._paths, version)
-        found = Replayed()
+        found = Replayed(actions={} if actions else None)
         for name in sorted(names, key=lambda name: name[:20]):
             if not _sidecar.fullmatch(name) and not _commit.fullmatch(name):
                 self._checkpoint(name, found)
@@ -184,7 +224,8 @@ class DeltaLog:
         try:
             file = pq.ParquetFile(io.BytesIO(self._read(name)))
             there = file.schema_arrow
-            wanted = [column for column in ("add", "sidecar") if column in there.names]
+            ours = ("add", "sidecar") if found.actions is None else ("add", "sidecar", *_OF_TABLES)
+            wanted = [column for column in ours if column in there.names]
             table = file.read(columns=wanted)
         except (pa.ArrowException, OSError) as error:
             raise CorruptFileError(f"{self._where}: {LOG}/{name}: {error}") from error
@@ -197,6 +238,8 @@ class DeltaLog:
                     ):  # fmt: skip
                         if path is not None and said is not None and said.get("storageType"):
                             found.vectors[unquote(path)] = said
+        if found.actions is not None:
+            _keep(table, found.actions, found.added)
         if "sidecar" not in wanted:
             return []
         return [one["path"] for one in table["sidecar"].to_pylist() if one and one.get("path")]
@@ -221,11 +264,15 @@ class DeltaLog:
         for action in actions:
             if (removed := action.get("remove")) is not None and is_absolute(removed["path"]):
                 found.removed.add(canonical(removed["path"]))
+            if found.actions is not None:
+                found.actions |= {name: action[name] for name in _OF_TABLES if action.get(name)}
         for action in actions:
             added = action.get("add")
             if added is None:
                 continue
             path, said = unquote(added["path"]), added.get("deletionVector")
+            if found.actions is not None:
+                found.added[path] = added
             found.removed.discard(canonical(added["path"]))
             if said is None:
                 found.vectors.pop(path, None)

@@ -98,7 +98,9 @@ def delta_table(
         mapped = () if mode == "none" else _mapped(told, mode == "id")
         bounds = delta_bounds(actions, schema, told["fields"])
         paths = tuple(actions["path"].to_pylist())
-    return Table(tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths)
+    return Table(
+        tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(),
+    )  # fmt: skip
 
 
 def _mapped(kind: Any, by_ids: bool) -> tuple[TableField, ...]:

@@ -86,7 +86,10 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     what = f"{where}: {version}{_snapshot(scan, metadata)}"
     columns = pa.schema(list(folders.values()))
     bounds = iceberg_bounds([one.file for one in found], schema, fields)
-    return Table(tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds)
+    paths = tuple([one.file.file_path for one in found])
+    return Table(
+        tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds, paths
+    )
 
 
 def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:

@@ -48,7 +48,7 @@ def files_of(
 ) -> Found:
     """What a path, URL, list, (filesystem, path), bytes or a table object means.
 
-    A folder that is a table means its current version, or that of `as_of`, unless `table` is False.
+    A folder that is a table means its current version, or that of `as_of`, unless `table` is False. What was found before means itself.
 
     Raises
     ------
@@ -56,6 +56,8 @@ def files_of(
         A table is given beside other files, or lies below a folder; its package is not installed; or it has a feature that is
         not supported.
     """
+    if isinstance(source, Found):
+        return source
     if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
         from pageseek.dataset.lake_tables import table_of_lake
 

@@ -19,7 +19,7 @@ from pageseek.storage.resolve import Source
 @dataclass(frozen=True, slots=True)
 class Table:
     """The files of one version of a table, and how they are read. `fields`: its columns, if files may call them otherwise.
-    `spelt`: of Delta Lake, the path of each file as the log has it.
+    `spelt`: the path of each file as the table has it. `root`, `version`: of Delta Lake, the folder and the number of the version.
     """
 
     sources: tuple[Source, ...]
@@ -31,6 +31,8 @@ class Table:
     what: str = ""  # the table and its version, as `explain` names them
     bounds: FileBounds | None = field(default=None, compare=False, repr=False)
     spelt: tuple[str, ...] = ()
+    root: Source | None = None
+    version: int | None = None
 
     @property
     def has_moments_only(self) -> bool:

@@ -28,6 +28,8 @@ The functions are imported when they are first used: a scan that reads an attach
 | `targets` | which file is read, and where the new one goes |
 | `local_target`, `store_target` | a new file on this machine, or in a store |
 | `table_target`, `delta_target`, `iceberg_target` | a new file in a table, by a commit |
+| `iceberg_commits` | commits that exchange files of an Iceberg table |
+| `delta_statistics` | what the log of a Delta Lake table says of the values of a file |
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files written anew in the layout for lookups: sorted or clustered, in small pages, with indexes (docs/rewriting.md).
+"""Files and tables written anew in the layout for lookups: sorted or clustered, in small pages, with indexes (docs/rewriting.md).
 
 | file | job |
 |---|---|
@@ -14,6 +14,9 @@
 | `layout`, `encoding`, `sink` | rows as a Parquet file |
 | `places` | where files go |
 | `output` | the files that are written: encoded, checked, given indexes, named |
+| `tables`, `table_rewrite` | a table whose files are exchanged by one commit |
+| `delta_rewrite`, `iceberg_rewrite` | its names, places and commits, by kind of table |
+| `table_output`, `stored_columns` | the files of one partition of it, and its columns in them |
 | `digest` | a digest of rows that does not depend on their order |
 | `checking` | what was written compared with what was read |
 """

@@ -13,6 +13,7 @@ from pageseek.rewriting.digest import Digest
 from pageseek.rewriting.encoding import plain
 from pageseek.rewriting.orders import Order
 from pageseek.rewriting.reading import batches_of
+from pageseek.scan.scan import Scan
 from pageseek.storage import Source
 
 
@@ -47,25 +48,48 @@ def check(
     RewriteError
         The files differ from the source.
     """
-    found = Digest(schema, in_order=order is None)
-    read = scan(list(files), partitioning=False, **options)
-    if not read.schema.equals(schema):
-        raise RewriteError(f"{name}: {_WRONG}: the schema is {_difference(schema, read.schema)}")
-    before: pa.RecordBatch | None = None
-    for batch in batches_of(read):
-        rows = plain(batch, plain_schema)
-        if order is not None:
-            keys = order.keys(rows)
-            both = keys if before is None else pa.concat_batches([before, keys])
-            at = order.sort_keys.disorder(both)
-            if at is not None:
-                row = found.rows + at - (before is not None)
-                raise RewriteError(f"{name}: {_WRONG}: row {row:,} is not in order")
-            before = keys[-1:] if keys.num_rows else before
-        found.add(rows)
-    why = expected.difference(found)
-    if why is not None:
-        raise RewriteError(f"{name}: {_WRONG}: {why}")
+    made = Check(name, schema, plain_schema, order)
+    made.add(scan(list(files), partitioning=False, **options))
+    made.finish(expected)
+
+
+class Check:
+    """Files that are read one after the other, in the order of their rows. Parameters are those of `check`."""
+
+    def __init__(
+        self, name: str, schema: pa.Schema, plain_schema: pa.Schema, order: Order | None
+    ) -> None:
+        self._name, self._schema, self._plain, self._order = name, schema, plain_schema, order
+        self._found = Digest(schema, in_order=order is None)
+        self._before: pa.RecordBatch | None = None
+
+    def add(self, read: Scan) -> None:
+        """Read the next files. RewriteError: they have another schema or are not in order."""
+        if not read.schema.equals(self._schema):
+            raise self._wrong(f"the schema is {_difference(self._schema, read.schema)}")
+        for batch in batches_of(read):
+            rows = plain(batch, self._plain)
+            if self._order is not None:
+                self._look(self._order, self._order.keys(rows))
+            self._found.add(rows)
+
+    def _look(self, order: Order, keys: pa.RecordBatch) -> None:
+        before = self._before
+        both = keys if before is None else pa.concat_batches([before, keys])
+        at = order.sort_keys.disorder(both)
+        if at is not None:
+            row = self._found.rows + at - (before is not None)
+            raise self._wrong(f"row {row:,} is not in order")
+        self._before = keys[-1:] if keys.num_rows else before
+
+    def finish(self, expected: Digest) -> None:
+        """All files were read. RewriteError: the rows are not those that were expected."""
+        why = expected.difference(self._found)
+        if why is not None:
+            raise self._wrong(why)
+
+    def _wrong(self, why: str) -> RewriteError:
+        return RewriteError(f"{self._name}: {_WRONG}: {why}")
 
 
 _WRONG = "what was written is not what was read, and was deleted; the source is as it was"

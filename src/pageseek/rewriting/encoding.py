@@ -103,6 +103,18 @@ class Encoder:
                 self._flush()
             rows = rows[part.num_rows :]
 
+    @property
+    def room(self) -> int:
+        """Rows until the row group is full."""
+        return self._layout.group_rows - self._held_rows
+
+    def reaches(self, size: int) -> bool:
+        """Whether another row group would leave the file farther from `size` bytes than it is now."""
+        if self._held_rows or not self.groups:
+            return False
+        there = int(self._stream.tell())
+        return there + there // self.groups // 2 >= size
+
     def _flush(self) -> None:
         if not self._held:
             return

@@ -12,7 +12,7 @@ from pageseek.index.attached import Attached
 from pageseek.index.attaching import attach, attach_to
 from pageseek.index.index_specs import index_request
 from pageseek.index.local_target import Target
-from pageseek.rewriting.encoding import Encoder
+from pageseek.rewriting.encoding import Encoder, plain_schema
 from pageseek.rewriting.layout import Layout
 from pageseek.rewriting.places import Destination, Folder, OneFile
 from pageseek.rewriting.sink import Sink
@@ -35,11 +35,19 @@ class Output:
     """
 
     def __init__(
-        self, place: Destination, schema: pa.Schema, layout: Layout, file_rows: int | None
+        self,
+        place: Destination,
+        schema: pa.Schema,
+        layout: Layout,
+        file_rows: int | None,
+        file_bytes: int | None = None,
     ) -> None:
-        """`file_rows`: rows of a file, at most; None: there is one."""
-        self._place, self._schema, self._layout, self._file_rows = place, schema, layout, file_rows
-        self._target: Target | None = None
+        """`file_rows`: rows of a file, at most; `file_bytes`: about its bytes. None: there is one."""
+        self._place, self._schema, self._layout = place, schema, layout
+        self._plain = plain_schema(schema)
+        self._file_rows, self._file_bytes = file_rows, file_bytes
+        self._target: Target | None = None  # of the file that is being written
+        self._kept: Target | None = None  # of the only one, which is named last
         self._encoder: Encoder | None = None
         self.files: list[Source] = []
         self.names: list[str] = []
@@ -50,22 +58,31 @@ class Output:
         """Write all rows. `step` is called with the number of rows of each table that was taken."""
         self._begin()
         for table in tables:
-            rows = table
+            rows = self._stored(table)
             while rows.num_rows:
-                assert self._encoder is not None
-                room = (
-                    rows.num_rows
-                    if self._file_rows is None
-                    else self._file_rows - self._encoder.rows
-                )
+                room = self._room(rows.num_rows)
                 if not room:
                     self._end()
                     self._begin()
                     continue
+                assert self._encoder is not None
                 self._encoder.add(rows[:room])
                 rows = rows[room:]
             step(table.num_rows)
         self._end()
+
+    def _stored(self, rows: pa.Table) -> pa.Table:
+        """Rows as the files have them."""
+        return rows
+
+    def _room(self, rows: int) -> int:
+        """How many of some rows the file takes; 0: it is full."""
+        assert self._encoder is not None
+        if self._file_rows is not None:
+            return self._file_rows - self._encoder.rows
+        if self._file_bytes is None:
+            return rows
+        return 0 if self._encoder.reaches(self._file_bytes) else self._encoder.room
 
     def _begin(self) -> None:
         self._target = self._place.file(len(self.files))
@@ -76,14 +93,19 @@ class Output:
         self._encoder.close()
         self._encoder = None
         self.sizes.append(self._target.size)
-        if isinstance(self._place, OneFile):  # it is named once it is checked
-            self.files.append(Source(self._target.way))
-            self.names.append(self._target.path)
-            return
-        self._target.commit(lambda: None)
-        self._target.close()
-        self.files.append(Source(self._target.path))
+        self._written(self._target)
         self._target = None
+
+    def _written(self, target: Target) -> None:
+        """All bytes of a file are there."""
+        if isinstance(self._place, OneFile):  # it is named once it is checked
+            self.files.append(Source(target.way))
+            self.names.append(target.path)
+            self._kept = target
+            return
+        target.commit(lambda: None)
+        target.close()
+        self.files.append(Source(target.path))
 
     def appear(self, indexes: Mapping[str, Any] | None, threads: int | None, progress: Any) -> None:
         """Add indexes, and let the files appear: they are right."""
@@ -106,7 +128,7 @@ class Output:
     def _appear_alone(
         self, indexes: Mapping[str, Any] | None, threads: int | None, progress: Any
     ) -> None:
-        place, target = self._place, self._target
+        place, target = self._place, self._kept
         assert isinstance(place, OneFile) and target is not None
         place.check()
         if not indexes:
@@ -122,6 +144,7 @@ class Output:
         if self._encoder is not None:
             self._encoder.abandon()
             self._encoder = None
-        if self._target is not None:
-            with suppress(OSError):
-                self._target.close()
+        for target in (self._target, self._kept):
+            if target is not None:
+                with suppress(OSError):
+                    target.close()

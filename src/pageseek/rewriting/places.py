@@ -19,8 +19,8 @@ from pageseek.storage.local import MemoryStore
 from pageseek.storage.resolve import place
 
 NO_COMMIT = (
-    "rewrite does not commit to tables yet (no table= as attach has it): write to a place outside of the table (output=...), or "
-    "let the table's own library do it"
+    "files of a table are written anew by a commit of the table: ps.rewrite(TABLE, in_place=True), where TABLE is its folder (Delta "
+    "Lake), a DeltaTable, or catalog.load_table(...) (Iceberg); or write to a place outside of it (output=...)"
 )
 
 
@@ -128,21 +128,21 @@ def destination(
     output: Any,
     in_place: bool,
     overwrite: bool,
-    several: bool,
+    several: str,
     storage_options: Mapping[str, Any] | None,
 ) -> Destination:
-    """The place that a caller names. `sources`: what is read. `several`: output is a folder of files in any case."""
+    """The place that a caller names. `sources`: what is read. `several`: the option by which output is a folder of files in any case."""
     if in_place == (output is not None):
         raise ValueError("one of output=PATH and in_place=True is required, and not both")
     if in_place:
         return _of_source(sources, overwrite, several)
     to = place(output, storage_options)
     refuse_inside(to, NO_COMMIT)
-    is_folder = several or to.path.endswith(("/", os.sep))
+    is_folder = bool(several) or to.path.endswith(("/", os.sep))
     if to.filesystem is not None:
         if is_folder:
             raise UnsupportedError(
-                f"{to.name}: several files (file_rows=) go to a folder of this machine only: write one file, or copy the folder"
+                f"{to.name}: several files ({several or 'file_rows'}=) go to a folder of this machine only: write one file, or copy the folder"
             )
     elif is_folder or os.path.isdir(to.path):
         return Folder(to.path)
@@ -157,11 +157,13 @@ def destination(
     return _opened(to, only, False, overwrite)
 
 
-def _of_source(sources: list[Source], overwrite: bool, several: bool) -> Destination:
+def _of_source(sources: list[Source], overwrite: bool, several: str) -> Destination:
     if overwrite:
         raise ValueError("overwrite=True goes with output=PATH")
     if several:
-        raise ValueError("file_rows= makes several files: it goes with output=FOLDER")
+        raise ValueError(
+            f"{several}= makes several files: it goes with output=FOLDER, or with a table"
+        )
     if len(sources) != 1:
         raise ValueError(
             f"in_place=True is of one file, and the source has {len(sources):,}: call it for each of them, or give output=PATH for all of their rows"

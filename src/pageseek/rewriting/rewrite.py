@@ -1,4 +1,4 @@
-"""`rewrite`: a Parquet file, or all rows of a dataset, written anew in the layout for lookups."""
+"""`rewrite`: a Parquet file, all rows of a dataset, or the files of a table, written anew in the layout for lookups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,22 +25,26 @@ from pageseek.format.embedded import KEY
 from pageseek.index.payloads import footer_key
 from pageseek.prune.registry import kind_names
 from pageseek.rewriting import request as asked
-from pageseek.rewriting.checking import check
+from pageseek.rewriting.checking import Check, check
 from pageseek.rewriting.digest import Digest
 from pageseek.rewriting.encoding import group_rows_of, plain, plain_schema
 from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
-from pageseek.rewriting.places import NO_COMMIT, Destination, destination
+from pageseek.rewriting.places import Destination, destination
 from pageseek.rewriting.reading import batches_of
 from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.sorting import Sorter
 from pageseek.rewriting.spill import check_folder
+from pageseek.rewriting.table_output import TableOutput, removed
+from pageseek.rewriting.table_rewrite import Group, NewFile, TableRewrite
+from pageseek.rewriting.tables import rewrite_of
 from pageseek.scan.scan import Scan
-from pageseek.storage import Source
+from pageseek.storage import Origin, Source
 
 T = TypeVar("T")
 FILE_GROUPS = 10  # row groups of a file, where output is a folder
+TABLE_FILE_BYTES = 128 << 20  # of a file of a table, about
 MEMORY_PART = 4  # one byte in so many of the machine's memory, unless it is told
 FIRST_ROWS, FIRST_BYTES = 1 << 16, 64 << 20  # by which the size of rows is known
 SAMPLE = 1 << 15  # rows of which the shares of values are known, and where parts are cut
@@ -57,6 +61,7 @@ def rewrite(
     page_rows: int = PAGE_ROWS,
     row_group_rows: int | None = None,
     file_rows: int | None = None,
+    file_bytes: int | None = None,
     codec: str = "zstd",
     indexes: Mapping[str, Any] | None = None,
     in_place: bool = False,
@@ -69,21 +74,26 @@ def rewrite(
     progress: bool | Watch = False,
     **options: Any,
 ) -> Rewritten:
-    """Write a Parquet file, or all rows of a dataset, anew: sorted or clustered, in small pages, with indexes.
+    """Write a Parquet file, all rows of a dataset, or a table anew: sorted or clustered, in small pages, with indexes.
 
     A filter on a column that a file is sorted by reads a page or two of each column. What was written is read again and compared with the
     source before it gets its name; until then, and if the process is killed, the source is as it was.
+
+    With `in_place`, the files of a table of Delta Lake or Iceberg are exchanged by one commit of the table. Those of one partition are written
+    together, in files of about `file_bytes`, without the rows that were deleted. The old files stay for older versions of the
+    table, until it removes them (VACUUM, expire_snapshots).
 
     Parameters
     ----------
     source : path, URL, glob, folder, sequence of them, (filesystem, path), bytes, or a table
         What is read, named as for `scan`. All rows of several files are written together; columns in the names of folders become
-        columns of the new file.
+        columns of the new file. For `in_place`: a file; the folder of a Delta Lake table, or a `deltalake.DeltaTable`; or a table of
+        pyiceberg, from its catalog.
     output : path, URL, or (filesystem, path)
         A file; or a folder for several (`file_rows`, a name with a slash at its end, or a folder that is there and empty).
     sort_by : str, or list of str and (str, "descending")
-        Sort all rows by these columns. Rows that tie keep their order. NaN comes after all numbers and null after NaN, in both
-        directions. The footer says how the rows are sorted.
+        Sort all rows by these columns, in a table those of each partition. Rows that tie keep their order. NaN comes after all numbers and
+        null after NaN, in both directions. The footer says how the rows are sorted.
     cluster_by : list of str
         Two to eight columns: rows that are close in all of them lie close together, so that a filter on any of them reads a
         part of the pages. The rows lie along Hilbert's curve through the shares of rows below their values, which a sample of
@@ -93,14 +103,17 @@ def rewrite(
     row_group_rows : int
         Rows of a row group; unless given, a million or what is 128 MiB in memory, if that is less.
     file_rows : int
-        Rows of a file, if `output` is a folder; 10 row groups unless given.
+        Rows of a file, if `output` is a folder, or of a table; 10 row groups unless given.
+    file_bytes : int
+        Bytes of a file, about, instead of `file_rows`. A file ends with a row group. For a table 128 MiB unless given.
     codec : {"zstd", "snappy", "gzip", "brotli", "lz4", "none"}
         How pages are compressed.
     indexes : dict
         Indexes of the new file, as of `pageseek.index.attach`: `{"lookup": ["id"], "bitmap": ["state"], "bloom": ["uid"]}`. Those of the source
         are not taken over. All columns have a page index in any case.
     in_place : bool
-        Replace the source, which is one file, if it is still the version that was read. In a store this takes a conditional write.
+        Replace the source, which is one file, if it is still the version that was read; or exchange the files of a table, if it still has
+        them all with all their rows. In a store this takes a conditional write.
     overwrite : bool
         Let `output` replace a file that is there.
     memory_limit : int
@@ -108,7 +121,7 @@ def rewrite(
     spill_folder : str
         The folder of that file; the system's folder for temporary files unless given.
     table : bool
-        What a folder of a table means, as of `scan`. A table is read as any source; it cannot be written to yet.
+        What a folder of a table means, as of `scan`.
     storage_options : mapping
         Options of the stores of `source` and `output`, as of `scan`.
     threads : int
@@ -127,11 +140,12 @@ def rewrite(
     Raises
     ------
     UnsupportedError
-        The place lies in a table of Delta Lake or Iceberg; a column has no order, or cannot have such an index.
+        The place lies in a table of Delta Lake or Iceberg; the table has features that are not known here; a column has no order, or
+        cannot have such an index.
     RewriteError
         What was written is not what was read: nothing is left of it.
     FileChangedError
-        The file was replaced meanwhile, and stays.
+        The file was replaced meanwhile, and stays; or another commit has changed files of the table.
     FileExistsError
         There is something at `output`.
     CorruptFileError, StoreError
@@ -142,7 +156,11 @@ def rewrite(
     if by and clustered:
         raise ValueError("sort_by and cluster_by: rows have one order; give one of them")
     if table is not None and not isinstance(table, bool):
-        raise UnsupportedError(f"table={type(table).__name__}: {NO_COMMIT}")
+        raise TypeError(
+            f"table={type(table).__name__}: True or False; a table itself is the source, with in_place=True"
+        )
+    if file_rows is not None and file_bytes is not None:
+        raise ValueError("file_rows and file_bytes: give one of them")
     indexes = {} if indexes is None else dict(indexes)
     asked.check_names(options, indexes)
     check_folder(spill_folder)
@@ -153,6 +171,7 @@ def rewrite(
         ("page_rows", page_rows),
         ("row_group_rows", row_group_rows),
         ("file_rows", file_rows),
+        ("file_bytes", file_bytes),
     ]
     given = {name: None if n is None else asked.number(name, n) for name, n in rows_of}
     layout = Layout(
@@ -163,51 +182,85 @@ def rewrite(
     )
     as_of = AsOf.of(options.get("version"), options.get("timestamp"), options.get("snapshot"))
     policy = retry_policy(options.get("retries"), options.get("timeout"))
+    limits = given["file_rows"], given["file_bytes"]
+    how = _How(by, clustered, layout, limits, memory, spill_folder, threads, progress, indexes)
+    reading = partial(scan, threads=threads, max_ahead_bytes=min(256 << 20, memory // 4))
+    if in_place and output is None:
+        into = rewrite_of(source, storage_options, policy, table, as_of)
+        if into is not None:
+            if overwrite:
+                raise ValueError("overwrite=True goes with output=PATH")
+            made = _in_table(into, partial(reading, **options), how)
+            made.seconds = time.perf_counter() - began
+            return made
     found = files_of(source, storage_options, policy, table, as_of)
-    if in_place:
-        if found.table is not None:
-            raise UnsupportedError(
-                f"{found.origin.notes[0] if found.origin.notes else source}: in_place=True: {NO_COMMIT}"
-            )
+    if in_place and found.table is None:
         options = {"partitioning": False, **options}  # the names of its folders stay
-    reading = partial(
-        scan, source, table=table, storage_options=storage_options, threads=threads,
-        max_ahead_bytes=min(256 << 20, memory // 4), **options,
-    )  # fmt: skip
-    work = _Work(found, reading, by, clustered, layout, memory, spill_folder, threads, progress)
-    asked.check_columns(
-        work.schema, "sort_by" if by else "cluster_by", [n for n, _ in by] or clustered, work.name
-    )
+    reading = partial(reading, source, table=table, storage_options=storage_options, **options)
+    work = _Work(found, reading, how)
+    work.check_arguments()
     if indexes:
         asked.try_indexes(work.schema, work.layout, indexes)
+    several = next((name for name in ("file_rows", "file_bytes") if given[name]), "")
     with closing(
-        destination(
-            list(found.files), output, in_place, overwrite, file_rows is not None, storage_options
-        )
+        destination(list(found.files), output, in_place, overwrite, several, storage_options)
     ) as place:
-        made = work.run(place, given["file_rows"], indexes)
+        made = work.run(place)
     made.seconds = time.perf_counter() - began
     return made
+
+
+def _in_table(table: TableRewrite, reading: Callable[..., Scan], how: _How) -> Rewritten:
+    """Write the files of a table anew, partition by partition, and commit them."""
+    made = Rewritten([], 0, 0, 0, 0, 0, how.said_order(), list(how.clustered))
+    new: list[NewFile] = []
+    order = {"sortBy": [name for name, _ in how.by], "clusterBy": how.clustered}
+    done = False
+    try:
+        for i, group in enumerate(table.groups()):
+            work = _Work.of_group(table, group, reading, how)
+            if not i:
+                work.check_arguments()
+                work.check_table(table)
+            made.add(work.run_in(table, group, new))
+        if table.found.sources:
+            made.replaced = len(table.found.sources)
+            made.version = table.commit(new, order)
+        done = True
+    finally:
+        if not done and not table.may_have(new):
+            removed(new)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What a caller wants. `limits`: rows and about bytes of a file."""
+
+    by: list[tuple[str, bool]]
+    clustered: list[str]
+    layout: Layout
+    limits: tuple[int | None, int | None]
+    memory: int
+    folder: str | None
+    threads: int | None
+    progress: bool | Watch
+    indexes: Mapping[str, Any]
+
+    def said_order(self) -> list[tuple[str, str]]:
+        """Columns, and "ascending" or "descending"."""
+        return [(name, asked.WAYS[down]) for name, down in self.by]
 
 
 class _Work:
     """One rewrite, as far as the arguments are known to be right."""
 
-    def __init__(
-        self,
-        found: Found,
-        reading: Callable[..., Scan],
-        by: list[tuple[str, bool]],
-        clustered: list[str],
-        layout: Layout,
-        memory: int,
-        spill_folder: str | None,
-        threads: int | None,
-        progress: bool | Watch,
-    ) -> None:
-        self._found, self._by, self._clustered = found, by, clustered
-        self._memory, self._folder = memory, spill_folder
-        self._threads, self._progress = threads, progress
+    def __init__(self, found: Found, reading: Callable[..., Scan], how: _How) -> None:
+        self._found, self._how = found, how
+        self._by, self._clustered = how.by, how.clustered
+        self._memory, self._folder = how.memory, how.folder
+        self._threads, self._progress = how.threads, how.progress
+        layout, memory = how.layout, how.memory
         self.name = (
             str(found.files[0].name) if len(found.files) == 1 else f"{len(found.files):,} files"
         )
@@ -237,46 +290,118 @@ class _Work:
                     break
         return pa.Table.from_batches(batches, self._plain)
 
-    def run(
-        self, place: Destination, file_rows: int | None, indexes: Mapping[str, Any]
-    ) -> Rewritten:
+    @classmethod
+    def of_group(
+        cls, table: TableRewrite, group: Group, reading: Callable[..., Scan], how: _How
+    ) -> _Work:
+        """The work on the files of one partition."""
+        files = tuple([table.found.sources[i] for i in group.files])
+        found = Found([], replace(table.found, sources=files, bounds=None), None, Origin())
+        return cls(found, partial(reading, found), how)
+
+    def check_arguments(self) -> None:
+        """Raise where the source lacks a column, or a column has no order."""
+        names = [name for name, _ in self._by] or self._clustered
+        asked.check_columns(self.schema, "sort_by" if self._by else "cluster_by", names, self.name)
+
+    def check_table(self, table: TableRewrite) -> None:
+        """Raise where a column is a partition and has no order in files, or cannot have an index."""
+        columns, _ = table.stored(self.schema)
+        for name in [name for name, _ in self._by] or self._clustered:
+            if name not in columns:
+                raise ValueError(
+                    f"{'sort_by' if self._by else 'cluster_by'}: {name!r} is a partition of {table.name}: all rows of a file have one value of it"
+                )
+        if self._how.indexes:
+            kept = pa.schema([self.schema.field(name) for name in columns])
+            asked.try_indexes(kept, self.layout, self._how.indexes)
+
+    def _stored_layout(self, table: TableRewrite) -> Layout:
+        by = tuple([(table.stored_name(name), down) for name, down in self.layout.sorted_by])
+        return replace(self.layout, sorted_by=by)
+
+    def run(self, place: Destination) -> Rewritten:
         """Write the files."""
         total = self._scan().count_rows()
         order = self._order(total)
-        several = place.folder_of_files
-        per_file = (file_rows or FILE_GROUPS * self.layout.group_rows) if several else None
-        expected = Digest(self._plain, in_order=order is None)
-        spilled = 0
-        output = Output(place, self.schema, self.layout, per_file)
+        rows, size = self._how.limits if place.folder_of_files else (None, None)
+        before = _sizes(self._found.files)
+        self._fit(size, before, total)
+        if place.folder_of_files and size is None:
+            rows = rows or FILE_GROUPS * self.layout.group_rows
+        output = Output(place, self.schema, self.layout, rows, size)
         with closing(output):
-            batches = (plain(b, self._plain) for b in batches_of(self._scan(), self._progress))
-            rows: Iterator[pa.Table]
-            if order is None:
-                rows = (pa.Table.from_batches([b]) for b in expected.add_all(batches))
-                output.write(_ahead(rows, self._threads), lambda n: None)
-            else:
-                sorter = Sorter(
-                    order, self._plain, self._memory, self._step,
-                    partial(self._keys, order, total), total, self._threads or os.cpu_count() or 1, self._folder,
-                )  # fmt: skip
-                rows = sorter.sorted(expected.add_all(batches))
-                with counted("rows", total, self._progress, Report()) as step:
-                    output.write(_ahead(rows, self._threads), step)
-                spilled = sorter.spilled
-            if expected.rows != total:
-                raise RewriteError(
-                    f"{self.name}: {expected.rows:,} rows were read, and its metadata counts {total:,}; nothing was written"
-                )
+            expected, spilled = self._write(output, order, total)
             check(
                 output.files, place.name, self.schema, self._plain, expected, order,
                 threads=self._threads, max_ahead_bytes=min(256 << 20, self._memory // 4),
             )  # fmt: skip
             groups, pages = _counts(output.files)
-            output.appear(indexes, self._threads, self._progress)
+            output.appear(self._how.indexes, self._threads, self._progress)
         return Rewritten(
-            output.names, expected.rows, groups, pages, _sizes(self._found.files), sum(output.sizes),
-            [(name, asked.WAYS[down]) for name, down in self._by], list(self._clustered), output.attached, spilled,
+            output.names, expected.rows, groups, pages, before, sum(output.sizes),
+            self._how.said_order(), list(self._clustered), output.attached, spilled,
         )  # fmt: skip
+
+    def run_in(self, table: TableRewrite, group: Group, new: list[NewFile]) -> Rewritten:
+        """Write the files of one partition, which are added to `new` and are not yet in the table."""
+        total, before = self._scan().count_rows(), _sizes(self._found.files)
+        if not total:
+            return Rewritten([], 0, 0, 0, before, 0)
+        order = self._order(total)
+        rows, size = self._how.limits
+        size = TABLE_FILE_BYTES if rows is None and size is None else size
+        self._fit(size, before, total)
+        check = Check(table.name, self.schema, self._plain, order)
+        indexes = _stored_names(table, self._how)
+        output = TableOutput(
+            table, group, self.schema, self._stored_layout(table), (rows, size), check, self._again, indexes, self._threads, new,
+        )  # fmt: skip
+        with closing(output):
+            expected, spilled = self._write(output, order, total)
+            check.finish(expected)
+        groups, pages = _counts(output.files)
+        return Rewritten(
+            output.names, expected.rows, groups, pages, before, sum(output.sizes), indexes=output.attached, spilled=spilled,
+        )  # fmt: skip
+
+    def _again(self, file: Source) -> Scan:
+        """A new file as the table reads it, with the values of its partition."""
+        known = self._found.table
+        assert known is not None
+        file = replace(file, partitions=known.sources[0].partitions)
+        found = replace(self._found, table=replace(known, sources=(file,), inside=(), spelt=()))
+        return scan(found, threads=self._threads, max_ahead_bytes=min(256 << 20, self._memory // 4))
+
+    def _fit(self, size: int | None, before: int, total: int) -> None:
+        """Let row groups be no larger than files are to be, by the size of the rows in the source."""
+        if size is not None and not self._how.layout.group_rows and total and before:
+            most = max(size * total // before, self.layout.page_rows)
+            self.layout = replace(self.layout, group_rows=min(self.layout.group_rows, most))
+
+    def _write(self, output: Output, order: Order | None, total: int) -> tuple[Digest, int]:
+        """Write all rows. Returns the digest of what was read, and the bytes that waited on disk."""
+        expected = Digest(self._plain, in_order=order is None)
+        spilled = 0
+        batches = (plain(b, self._plain) for b in batches_of(self._scan(), self._progress))
+        rows: Iterator[pa.Table]
+        if order is None:
+            rows = (pa.Table.from_batches([b]) for b in expected.add_all(batches))
+            output.write(_ahead(rows, self._threads), lambda n: None)
+        else:
+            sorter = Sorter(
+                order, self._plain, self._memory, self._step,
+                partial(self._keys, order, total), total, self._threads or os.cpu_count() or 1, self._folder,
+            )  # fmt: skip
+            rows = sorter.sorted(expected.add_all(batches))
+            with counted("rows", total, self._progress, Report()) as step:
+                output.write(_ahead(rows, self._threads), step)
+            spilled = sorter.spilled
+        if expected.rows != total:
+            raise RewriteError(
+                f"{self.name}: {expected.rows:,} rows were read, and its metadata counts {total:,}; nothing was written"
+            )
+        return expected, spilled
 
     def _order(self, total: int) -> Order | None:
         if self._by:
@@ -301,6 +426,26 @@ class _Work:
             rows = rows.take(np.random.default_rng(0).integers(starts, stops))
         made = [plain(batch, schema) for batch in rows.to_batches()]
         return pa.concat_batches(made) if made else pa.RecordBatch.from_pylist([], schema)
+
+
+def _stored_names(table: TableRewrite, how: _How) -> dict[str, Any]:
+    """The indexes that are wanted, with columns as files of the table call them."""
+
+    def stored(columns: Any) -> Any:
+        if isinstance(columns, str):
+            return table.stored_name(columns)
+        if isinstance(columns, Mapping):
+            return {table.stored_name(name): stored_value for name, stored_value in columns.items()}
+        if isinstance(columns, Sequence):
+            return type(columns)([stored(one) for one in columns])  # type: ignore[call-arg]
+        return columns
+
+    return {
+        kind: {name: stored(inside) for name, inside in columns.items()}
+        if kind == "indexes"
+        else stored(columns)
+        for kind, columns in how.indexes.items()
+    }
 
 
 def _kept(schema: pa.Schema) -> pa.Schema:

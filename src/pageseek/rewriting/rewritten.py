@@ -30,6 +30,10 @@ class Rewritten:
     spilled : int
         Bytes that waited on disk while the rows were sorted.
     seconds : float
+    replaced : int
+        Files of a table that went.
+    version : int or None
+        Of a table, the number of the version (Delta Lake) or of the snapshot (Iceberg) that the commit made; None: there was none.
     """
 
     files: list[str]
@@ -43,15 +47,28 @@ class Rewritten:
     indexes: list[Attached] = field(default_factory=list)
     spilled: int = 0
     seconds: float = 0.0
+    replaced: int = 0
+    version: int | None = None
+
+    def add(self, part: Rewritten) -> None:
+        """Count a part of what was written, such as a partition."""
+        self.files += part.files
+        self.indexes += part.indexes
+        for name in ("rows", "row_groups", "pages", "bytes_before", "bytes_after", "spilled"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
 
     def __str__(self) -> str:
-        names = self.files[:SHOWN]
+        names = self.files[:SHOWN] or ["no file"]
         more = f" and {len(self.files) - SHOWN:,} more" if len(self.files) > SHOWN else ""
         sizes = f"{format_size(self.bytes_before)} -> {format_size(self.bytes_after)}"
         lines = [
             f"{', '.join(names)}{more}: {self.rows:,} rows, {sizes}, in {self.seconds:.1f} s",
             f"  {_counted(self.row_groups, 'row group')}, {_counted(self.pages, 'page')}",
         ]
+        if self.version is not None:
+            lines.append(
+                f"  {_counted(self.replaced, 'file')} -> {_counted(len(self.files), 'file')}, in version {self.version} of the table"
+            )
         if self.sort_by:
             said = [name if way == "ascending" else f"{name} {way}" for name, way in self.sort_by]
             lines.append(f"  sorted by {', '.join(said)}")

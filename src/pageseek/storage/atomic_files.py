@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from pageseek.base.errors import UnsupportedError
 from pageseek.storage.local import LocalStore
 
 EXISTS = "it exists already; say overwrite=True to replace it, whatever it is"
@@ -97,9 +98,11 @@ def settle(path: str) -> None:
 class Draft:
     """A file that is being written. The caller closes it."""
 
-    def __init__(self, path: str, mode: int = 0o666) -> None:
-        """`path`: its name in the end, in an existing folder. `mode`: its permissions, less the umask."""
-        self.path = path
+    def __init__(self, path: str, mode: int = 0o666, exclusive: bool = False) -> None:
+        """`path`: its name in the end, in an existing folder. `mode`: its permissions, less the umask. `exclusive`: of several processes
+        that create the file one succeeds, or it is an UnsupportedError; else a filesystem without hard links has a gap.
+        """
+        self.path, self._exclusive = path, exclusive
         self.size = 0  # bytes written
         folder, name = os.path.split(path)
         self._temporary = os.path.join(folder, hidden_name(name))
@@ -215,6 +218,10 @@ class Draft:
         except (OSError, AttributeError):  # no hard links here
             if os.path.lexists(self.path):
                 raise FileExistsError(f"{self.path}: {EXISTS}") from None
+            if self._exclusive and os.name != "nt":  # elsewhere a rename replaces what is there
+                raise UnsupportedError(
+                    f"{self.path}: this filesystem has no hard links, without which two writers may both create a file"
+                ) from None
             os.rename(self._temporary, self.path)
             self._has_name = False
 

@@ -9,7 +9,7 @@
 | `commit` | how its files appear once, and what becomes of dead writes |
 | `destination` | what users name as the place, as a target |
 | `targets`, `delta_write`, `iceberg_write` | a folder, or a table with a commit of its own |
-| `lake_columns`, `file_statistics` | what a table wants of columns and of files |
+| `lake_columns` | what a table wants of columns |
 | `partition_values` | values of partitions, to be compared with those of a table |
 | `attach` | `attach_index`: indexes for many files, by tasks |
 | `asked_indexes` | which indexes that are, by the names of columns |

@@ -7,7 +7,6 @@ guesses the partition by these bounds, which NaN, an empty text or a column with
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
 from pageseek.dataset.lake_places import iceberg_places
-from pageseek.index.iceberg_target import OTHER, REFUSALS, VERSIONS, tried_once
+from pageseek.index.iceberg_commits import OTHER, REFUSALS, VERSIONS, reads_doubles, tried_once
 from pageseek.index.table_target import TRIES
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.writing.commit import Staging
@@ -76,7 +75,7 @@ class IcebergTarget(Target):
                 )
             self._partitions.append(column)
             kind = str(self._schema.find_type(field.source_id))
-            if kind == "double" and not _reads_doubles():
+            if kind == "double" and not reads_doubles():
                 raise UnsupportedError(
                     f"{name}: it is partitioned by {column!r}, a double, and this pyiceberg reads doubles of manifests as floats: write "
                     "with Spark's iceberg format"
@@ -256,13 +255,6 @@ class IcebergTarget(Target):
         for i, value in enumerate(self._values(one)):
             found.partition[i] = value
         return found
-
-
-def _reads_doubles() -> bool:
-    """Whether pyiceberg reads the values of partitions as they were written: its compiled decoder may round them."""
-    from pyiceberg.avro.decoder import new_decoder
-
-    return bool(new_decoder(struct.pack("<d", 0.1)).read_double() == 0.1)
 
 
 def _is_nan(value: Any) -> bool:

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from pageseek.base.arrays import first_leaves
 from pageseek.base.errors import UnsupportedError
 from pageseek.index import attach
+from pageseek.index.delta_statistics import stated
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
-from pageseek.spark.writing.file_statistics import stated
 from pageseek.spark.writing.write_types import converted
 from pageseek.storage.atomic_files import settle
 from pageseek.storage.hive import NULL

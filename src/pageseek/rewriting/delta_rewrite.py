@@ -1,0 +1,312 @@
+"""Files of a Delta Lake table exchanged by one commit to its log (Delta protocol, "Add File and Remove File").
+
+The commit is written here, since `deltalake` cannot say that a file goes whose rows have a deletion vector, and knows no
+column mapping.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from pageseek.base.errors import CorruptFileError, FileChangedError, StoreError, UnsupportedError
+from pageseek.base.version import __version__
+from pageseek.dataset.delta_log import DeltaLog, canonical, is_absolute
+from pageseek.dataset.table_files import Table
+from pageseek.index.delta_statistics import stated
+from pageseek.index.delta_target import FEATURES
+from pageseek.index.table_target import TRIES
+from pageseek.rewriting.table_rewrite import (
+    BEGUN_ANEW,
+    STAY,
+    Group,
+    NewFile,
+    TableRewrite,
+    folder_of,
+    leaves,
+    neighbour,
+    new_name,
+)
+from pageseek.storage import Source
+from pageseek.storage.atomic_files import Draft
+from pageseek.storage.table_folders import LOG
+from pageseek.storage.writing import writer
+
+WRITER = 7  # version of the protocol for writers
+ID, NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+FIELD_ID = b"PARQUET:field_id"
+LOCKS = "aws_s3_locking_provider"  # an option of deltalake, and a variable of the environment
+
+
+class DeltaRewrite(TableRewrite):
+    """A version of a Delta Lake table."""
+
+    def __init__(self, found: Table, options: Mapping[str, Any] | None, opened: Any = None) -> None:
+        """`options`: of the table's store. `opened`: a DeltaTable, which is brought to the version that is committed.
+        UnsupportedError: the table cannot be written to here.
+        """
+        self._opened = opened
+        assert found.root is not None and found.version is not None
+        self.found, self._root, self._version = found, found.root, found.version
+        self.name = f"Delta table {self._root.name}"
+        self._refuse_store(options or {})
+        said = DeltaLog(self._root, self.name).replay(self._version, actions=True)
+        assert said.actions is not None
+        with _understood(self.name):
+            protocol, metadata = said.actions["protocol"], said.actions["metaData"]
+            needed = set(protocol.get("writerFeatures") or ())
+            fields = json.loads(metadata["schemaString"])["fields"]
+            settings = dict(metadata.get("configuration") or {})
+            self._added = [said.added[unquote(path)] for path in found.spelt]
+            self._partitions = set(metadata.get("partitionColumns") or ())
+            newer = int(protocol["minWriterVersion"]) > WRITER
+            self._fields: dict[str, Mapping[str, Any]] = {one["name"]: one for one in fields}
+        unknown = sorted(needed - FEATURES)
+        if unknown or newer:
+            what = ", ".join(unknown) or f"version {protocol['minWriterVersion']} of the protocol"
+            raise UnsupportedError(f"{self.name}: its writers have to know {what}")
+        self._mapped = settings.get("delta.columnMapping.mode", "none") != "none"
+
+    def _refuse_store(self, options: Mapping[str, Any]) -> None:
+        """Raise UnsupportedError where two writers could both write a version."""
+        if self._root.filesystem is None:
+            return
+        if not writer(self._entry(0)).conditional:
+            raise UnsupportedError(
+                f"{self.name}: what opens it cannot create a file only where none is, so that two writers may both write a version: "
+                "name the table by its URL, with obstore installed"
+            )
+        told = {name.lower(): value for name, value in options.items()} | {
+            name.lower(): value for name, value in os.environ.items()
+        }
+        if told.get(LOCKS) or told.get(LOCKS.removeprefix("aws_")):
+            raise UnsupportedError(
+                f"{self.name}: its writers lock it by {told.get(LOCKS) or 'a service'}, which is not known here"
+            )
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def groups(self) -> list[Group]:
+        found: dict[Any, list[int]] = {}
+        for i, source in enumerate(self.found.sources):
+            key = tuple((name, repr(value.as_py() if value is not None else None)) for name, value in source.partitions)  # fmt: skip
+            found.setdefault(key, []).append(i)
+        return [Group(tuple(files)) for files in found.values()]
+
+    def beside(self, group: Group) -> tuple[str, Source]:
+        name = new_name()
+        for i in group.files:
+            spelt = self.found.spelt[i]
+            if not (is_absolute(spelt) or leaves(unquote(spelt))):  # may be another table's
+                return folder_of(spelt) + name, neighbour(self.found.sources[i], name)
+        slash = "" if not self._root.path or self._root.path.endswith("/") else "/"
+        return name, replace(self._root, path=f"{self._root.path}{slash}{name}")
+
+    def stored(self, schema: pa.Schema) -> tuple[list[str], pa.Schema]:
+        kept = [field for field in schema if field.name not in self._partitions]
+        if not kept:
+            raise UnsupportedError(
+                f"{self.name}: all its columns are partitions: its files have none"
+            )
+        names = [field.name for field in kept]
+        with _understood(self.name):
+            kept = [_stored_field(one, self._fields[one.name], self._mapped) for one in kept]
+        return names, pa.schema(kept, metadata=schema.metadata)
+
+    def stored_name(self, column: str) -> str:
+        if not self._mapped:
+            return column
+        made: list[str] = []
+        parts = [column] if column in self._fields else column.split(".")
+        inside: Any = {"type": "struct", "fields": list(self._fields.values())}
+        for part in parts:
+            fields = inside.get("fields", ()) if isinstance(inside, Mapping) else ()
+            field = next((one for one in fields if one["name"] == part), None)
+            made.append(part if field is None else field.get("metadata", {}).get(NAME, part))
+            inside = None if field is None else field["type"]
+        return ".".join(made)
+
+    # -- the commit --------------------------------------------------------------------------------
+
+    def commit(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> int:
+        body = self._body(new, order)
+        seen = self._version
+        for _ in range(TRIES):
+            seen = self._look(seen)
+            try:
+                self._create(self._entry(seen + 1), body, new)
+            except FileExistsError:
+                continue
+            with suppress(Exception):  # the commit is made, and the object can be opened anew
+                self._opened.update_incremental()
+            return seen + 1
+        raise StoreError(f"{self.name}: {TRIES} commits were overtaken")
+
+    def _body(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> bytes:
+        now = int(time.time() * 1000)
+        told = {
+            "timestamp": now,
+            "operation": "OPTIMIZE",
+            "operationParameters": {name: json.dumps(list(one)) for name, one in order.items()},
+            "readVersion": self._version,
+            "isolationLevel": "SnapshotIsolation",
+            "isBlindAppend": False,
+            "operationMetrics": {
+                "numRemovedFiles": str(len(self._added)),
+                "numAddedFiles": str(len(new)),
+            },
+            "engineInfo": f"pageseek/{__version__}",
+        }
+        actions: list[dict[str, Any]] = [{"commitInfo": told}]
+        with _understood(self.name):
+            actions += [{"remove": self._gone(one, now)} for one in self._added]
+            actions += [{"add": self._come(one, now)} for one in new]
+        return "".join(json.dumps(action) + "\n" for action in actions).encode()
+
+    def _gone(self, added: Mapping[str, Any], now: int) -> dict[str, Any]:
+        """The action that removes a file. Its name is the path together with the deletion vector."""
+        made = {
+            "path": added["path"],
+            "deletionTimestamp": now,
+            "dataChange": False,
+            "extendedFileMetadata": True,
+            "partitionValues": dict(added["partitionValues"]),
+            "size": added["size"],
+        }
+        kept = ("deletionVector", "tags", "baseRowId", "defaultRowCommitVersion")
+        return made | {name: added[name] for name in kept if added.get(name)}
+
+    def _come(self, one: NewFile, now: int) -> dict[str, Any]:
+        return {
+            "path": one.spelt,
+            "partitionValues": dict(self._added[one.group.files[0]]["partitionValues"]),
+            "size": one.size,
+            "modificationTime": now,
+            "dataChange": False,
+            "stats": stated(one.metadata),
+        }
+
+    def _look(self, seen: int) -> int:
+        """The newest version. FileChangedError: since the one that was seen there was a commit that ours does not go with."""
+        log = DeltaLog(self._root, self.name)
+        commits, newest = log.commits(), log.newest()
+        if newest < seen:
+            raise FileChangedError(
+                f"{self.name}: its log has no version {seen} any more; {BEGUN_ANEW}"
+            )
+        ours = {_key(one["path"]) for one in self._added}
+        for version in range(seen + 1, newest + 1):
+            if version not in commits:
+                raise FileChangedError(
+                    f"{self.name}: its log has been cleaned of version {version}, so that nobody knows what came between; {BEGUN_ANEW}"
+                )
+            for action in log.actions(commits[version]):
+                for kind in ("add", "remove"):
+                    if action.get(kind) and _key(action[kind]["path"]) in ours:
+                        raise FileChangedError(
+                            f"{self.name}: version {version} has changed {action[kind]['path']}, or taken it out of the table, "
+                            f"meanwhile; {BEGUN_ANEW}"
+                        )
+                if action.get("metaData") or action.get("protocol"):
+                    raise FileChangedError(
+                        f"{self.name}: version {version} has changed its columns or properties meanwhile; {BEGUN_ANEW}"
+                    )
+        return newest
+
+    def _entry(self, version: int) -> Source:
+        root = self._root
+        start = f"{root.path.rstrip('/')}/{LOG}" if root.filesystem is None else f"{root.path.rstrip('/')}/{LOG}".lstrip("/")  # fmt: skip
+        return replace(root, path=f"{start}/{version:020}.json")
+
+    def _create(self, to: Source, body: bytes, new: Sequence[NewFile]) -> None:
+        """Write a commit, if nobody has written that version. FileExistsError: somebody has."""
+        if to.filesystem is not None:
+            try:
+                writer(to).put(memoryview(body))
+            except StoreError as error:
+                stays = f"; {STAY}" if self.may_have(new) else ""
+                raise StoreError(f"{self.name}: the commit failed: {error}{stays}") from None
+            return
+        draft = Draft(to.path, exclusive=True)
+        try:
+            draft.write(body)
+            draft.appear(False)
+        finally:
+            draft.close()
+
+    def may_have(self, new: Sequence[NewFile]) -> bool:
+        if not new:
+            return False
+        try:
+            log = DeltaLog(self._root, self.name)
+            ours = new[0].spelt
+            return any(
+                (action.get("add") or {}).get("path") == ours
+                for version, name in log.commits().items()
+                if version > self._version
+                for action in log.actions(name)
+            )
+        except Exception:  # noqa: BLE001 - nobody knows then
+            return True
+
+
+class _understood:  # noqa: N801 - a context manager
+    """Turn what a log that makes no sense leads to into an error that says so."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, (AttributeError, KeyError, TypeError, ValueError)):
+            raise CorruptFileError(f"{self._name}: its log makes no sense: {error!r}") from error
+
+
+def _key(path: str) -> str:
+    """One spelling of a path in the log."""
+    return canonical(path) if is_absolute(path) else unquote(path)
+
+
+def _stored_field(field: pa.Field, told: Mapping[str, Any], mapped: bool) -> pa.Field:
+    """A field as files have it. `told`: the same in the log. `mapped`: files have names of their own (Column Mapping)."""
+    kind = _stored_type(field.type, told["type"], mapped)
+    if not mapped:
+        return pa.field(field.name, kind, bool(told["nullable"]), field.metadata)
+    said = told["metadata"]
+    metadata = {FIELD_ID: str(int(said[ID])).encode()}
+    return pa.field(str(said[NAME]), kind, bool(told["nullable"]), metadata)
+
+
+def _stored_type(kind: pa.DataType, told: Any, mapped: bool) -> pa.DataType:
+    if not isinstance(told, Mapping):
+        return kind
+    if told["type"] == "struct":
+        fields = list(_pairs(kind, told["fields"]))
+        return pa.struct([_stored_field(field, one, mapped) for field, one in fields])
+    if told["type"] == "map":
+        key, item = kind.key_field, kind.item_field
+        key = key.with_type(_stored_type(key.type, told["keyType"], mapped))
+        item = item.with_type(_stored_type(item.type, told["valueType"], mapped))
+        return pa.map_(key, item.with_nullable(bool(told["valueContainsNull"])))
+    inner = kind.value_field
+    inner = inner.with_type(_stored_type(inner.type, told["elementType"], mapped))
+    return pa.list_(inner.with_nullable(bool(told["containsNull"])))
+
+
+def _pairs(
+    kind: pa.StructType, told: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[pa.Field, Mapping[str, Any]]]:
+    """The fields of a struct, with what the log says of each."""
+    said = {one["name"]: one for one in told}
+    for i in range(kind.num_fields):
+        yield kind.field(i), said[kind.field(i).name]
