@@ -174,7 +174,7 @@ def rewrite(
         scan, source, table=table, storage_options=storage_options, threads=threads,
         max_ahead_bytes=min(256 << 20, memory // 4), **options,
     )  # fmt: skip
-    work = _Work(found, reading, by, clustered, layout, memory, spill_folder, threads, progress)
+    work = Work(found, reading, by, clustered, layout, memory, spill_folder, threads, progress)
     asked.check_columns(
         work.schema, "sort_by" if by else "cluster_by", [n for n, _ in by] or clustered, work.name
     )
@@ -190,8 +190,8 @@ def rewrite(
     return made
 
 
-class _Work:
-    """One rewrite, as far as the arguments are known to be right."""
+class Work:
+    """One rewrite, as far as the arguments are known to be right. Tasks of Spark do one for each group of files."""
 
     def __init__(
         self,
