@@ -144,8 +144,8 @@ def _check_calendar(file: FileMetadata, column: str, moved: bool) -> None:
 
 
 def groups_of(files: Sequence[Listed], group_bytes: int) -> Iterator[list[Listed]]:
-    """The files of each folder and kind, in the order of their names, in groups of about equal bytes: as few as have about
-    `group_bytes` at most. A file is never divided.
+    """The files of each folder and kind, in the order of their names, in groups of about equal bytes, near to
+    `group_bytes`. A file is never divided.
     """
     kinds: dict[tuple[Any, ...], int] = {}
 
@@ -156,7 +156,7 @@ def groups_of(files: Sequence[Listed], group_bytes: int) -> Iterator[list[Listed
     for _, inside in groupby(ordered, key=place):
         together = list(inside)
         total = sum(file.bytes for file in together)
-        part = total / max(-(-total // group_bytes), 1)
+        part = total / max(round(total / group_bytes), 1)
         group: list[Listed] = []
         size = 0
         for file in together:
