@@ -16,14 +16,16 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
-from pageseek.storage.output_folders import OutputFolder
+from pageseek.storage.output_folders import AT_ONCE, OutputFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,6 +172,12 @@ def version_of(folder: OutputFolder, name: str) -> FileVersion | None:
         return store.version.size, store.version.tag
 
 
+def versions_of(folder: OutputFolder, names: Iterable[str]) -> Iterator[FileVersion | None]:
+    """`version_of` each file, several at a time."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(partial(version_of, folder), names)
+
+
 def stagings(folder: OutputFolder) -> list[str]:
     """The staging folders in a folder."""
     if folder.far:
@@ -215,7 +223,7 @@ def settle_write(folder: OutputFolder, staging: str) -> None:
 
 def _finish(folder: OutputFolder, staging: str, manifest: Mapping[str, Any]) -> list[str]:
     versions = manifest.get("versions", {})
-    there = ((name, version_of(folder, name)) for name in versions)
+    there = zip(versions, versions_of(folder, versions), strict=True)
     kept = {name for name, now in there if now is not None and list(now) != list(versions[name])}
     folder.delete([name for name in manifest["old"] if name not in kept])
     if manifest.get("mark", True):

@@ -1,4 +1,4 @@
-"""The files of a folder in groups, each of which a task can write anew: of one folder, one schema, and about so many bytes."""
+"""The files of a folder in groups, each of which a task can write anew: of one folder and one schema, and about so many bytes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from pageseek.spark.columns.row_metadata import KEY
 from pageseek.spark.session.settings import INT96_CONVERSION, Settings
 from pageseek.spark.writing.asked_indexes import AT_ONCE
 from pageseek.spark.writing.commit import FileVersion
+from pageseek.spark.writing.optimize_task import bucket_of
 from pageseek.storage import Source
 from pageseek.storage.output_folders import OutputFolder
+from pageseek.storage.table_folders import above_here
 
 OF_SPARK = b"org.apache.spark."  # keys of footers by which Spark reads values
+SINK_LOG = "_spark_metadata"
 NO_COMMIT = (
     "optimize does not commit to tables yet: let the table's own library do it, or write to a place outside of the table "
     "(pageseek.rewrite(source, output))"
@@ -62,11 +65,12 @@ def names_of(path: Any, storage_options: Any, folder: OutputFolder) -> list[str]
     FileNotFoundError
         There are none.
     UnsupportedError
-        The folder is a table of Delta Lake or Iceberg, or is or has a folder of one.
+        The folder is a table of Delta Lake or Iceberg, or is or has a folder of one; or a stream of Spark writes to it.
     ValueError
         It is no folder.
     """
     refuse_inside(folder.source("part.parquet"), NO_COMMIT)
+    _refuse_sink(folder)
     found = files_of(path, storage_options)
     if found.table is not None:
         raise UnsupportedError(f"{', '.join(found.origin.notes)}: {NO_COMMIT}")
@@ -76,6 +80,20 @@ def names_of(path: Any, storage_options: Any, folder: OutputFolder) -> list[str]
             f"{folder.name}: optimize takes one folder; for a single file call pageseek.rewrite(file, in_place=True)"
         )
     return [name for name in made if name is not None]
+
+
+def _refuse_sink(folder: OutputFolder) -> None:
+    """Raise UnsupportedError where a stream of Spark writes to the folder: Spark reads only the files that its log names."""
+    if folder.far:
+        found = [folder.name] if folder.names(SINK_LOG) else []
+    else:
+        above = above_here(os.path.join(folder.path, SINK_LOG))
+        found = [one for one in above if os.path.isdir(os.path.join(one, SINK_LOG))]
+    if found:
+        raise UnsupportedError(
+            f"{folder.name}: a stream of Spark writes to {found[0]}, and Spark reads only the files that its log ({SINK_LOG}) names: copy the "
+            "rows to another folder first (pageseek.spark.write)"
+        )
 
 
 def _below(folder: OutputFolder, path: str) -> str | None:
@@ -144,13 +162,14 @@ def _check_calendar(file: FileMetadata, column: str, moved: bool) -> None:
 
 
 def groups_of(files: Sequence[Listed], group_bytes: int) -> Iterator[list[Listed]]:
-    """The files of each folder and kind, in the order of their names, in groups of about equal bytes, near to
+    """The files of each folder, bucket and kind, in the order of their names, in groups of about equal bytes, near to
     `group_bytes`. A file is never divided.
     """
     kinds: dict[tuple[Any, ...], int] = {}
 
-    def place(file: Listed) -> tuple[str, int]:
-        return file.name.rpartition("/")[0], kinds.setdefault(file.kind, len(kinds))
+    def place(file: Listed) -> tuple[str, str, int]:
+        kind = kinds.setdefault(file.kind, len(kinds))
+        return file.name.rpartition("/")[0], bucket_of(file.name), kind
 
     ordered = sorted(files, key=lambda file: (*place(file), file.name))
     for _, inside in groupby(ordered, key=place):

@@ -39,6 +39,8 @@ from pageseek.spark.writing.commit import (
     one_attempt_each,
     recover,
     version_of,
+    versions_of,
+    visible,
 )
 from pageseek.spark.writing.file_groups import Listed, groups_of, listed, names_of, refuse_table
 from pageseek.spark.writing.optimize_task import (
@@ -167,19 +169,24 @@ def optimize(
     refuse_table(path)
     path, storage_options = reached(spark, path, storage_options)
     folder = output_folder(path, storage_options)
-    names_of(path, storage_options, folder)  # before anything is put there
-    target, settings = Target(folder, folder.name), Settings(spark)
-    target.check("overwrite", False)
-    shown = progress_of(spark, progress)
+    settings, shown = Settings(spark), progress_of(spark, progress)
+
+    def look(names: Sequence[str]) -> tuple[list[Listed], _Kinds]:
+        Target(folder, folder.name).check("overwrite", False)
+        most = options.get("max_metadata_bytes", DEFAULT.max_metadata_bytes)
+        with counted("files", len(names), shown, Report()) as step:
+            files = listed(folder, names, settings, most, step)
+        return files, _Kinds(files, layout, clustered, wanted, options, not settings.case_sensitive)
+
+    names = names_of(path, storage_options, folder)
+    files, how = look(names)
     with closing(begin(folder)) as staging:
         finished = _Finished(staging)
         recover(folder, stale_after, staging.name, finished.take)
-        names = names_of(path, storage_options, folder)
-        with counted("files", len(names), shown, Report()) as step:
-            most_metadata = options.get("max_metadata_bytes", DEFAULT.max_metadata_bytes)
-            files = listed(folder, names, settings, most_metadata, step)
-        _refuse_motion(staging, set(names))
-        how = _Kinds(files, layout, clustered, wanted, options, not settings.case_sensitive)
+        now = names_of(path, storage_options, folder)
+        if now != names:
+            files, how = look(now)
+        _refuse_motion(staging, set(now))
         key = repr((__version__, given.get("file_rows"), sorted(options.items())))
         groups = [
             how.group(number, inside, key)
@@ -384,7 +391,7 @@ def _named(
     for group in groups:
         attempt, done = found[group.number]
         for i, (staged, rows, size) in enumerate(done.files):
-            name = f"part-{group.number:05}-{staging.job}-c{i:03}{end}.parquet"
+            name = f"part-{group.number:05}-{staging.job}{group.bucket}.c{i:03}{end}.parquet"
             if group.inner:
                 name = f"{group.inner}/{name}"
             made[f"{staging.name}/{attempt}/{staged}"] = WrittenFile(name, rows, size)
@@ -399,17 +406,22 @@ def _exchange(
 ) -> None:
     """Let the new files take the place of the old ones, if these are the ones that were read."""
     folder, old = staging.folder, {file.name: file.version for file in files}
-    mark = version_of(folder, SUCCESS) is not None
+    there = visible(folder)
+    parts = (name.rpartition("/") for name in old)
+    sums = {f"{inner}{slash}.{name}.crc" for inner, slash, name in parts}
+    # Hadoop's checksums of old files, and footers that name them
+    beside = [name for name in there if name in sums or name.rpartition("/")[2] == "_metadata"]
+    mark = SUCCESS in there
 
     def check() -> None:
         _refuse_motion(staging, set(old))
-        for name, version in old.items():
-            refuse_changed(folder, name, version)
+        for (name, version), now in zip(old.items(), versions_of(folder, old), strict=True):
+            refuse_changed(folder, name, version, now)
 
     with counted("files", len(made), shown, Report()) as staging.moved:
         left = staging.publish(
             {one: file.name for one, file in made.items()},
-            [*old, *[SUCCESS] * mark],
+            [*old, *beside, *[SUCCESS] * mark],
             True,
             mark=mark,
             versions=old,

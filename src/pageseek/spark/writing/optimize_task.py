@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import secrets
 import shutil
 import tempfile
@@ -34,6 +35,9 @@ from pageseek.storage import Origin, Source
 from pageseek.storage.atomic_files import settle
 from pageseek.storage.output_folders import OutputFolder
 
+_BUCKET = re.compile(
+    r"_[0-9]{5}(?=\.c[0-9]{3}\.[^/]*$)"
+)  # Spark's names of files in bucketed tables
 DONE = "done.json"  # in the folder of an attempt: its files are complete, flushed and checked
 AHEAD = 256 << 20  # bytes that a scan fetches ahead, at most
 REPORT = pa.schema(
@@ -54,8 +58,14 @@ class OptimizeSpec:
     options: Mapping[str, Any]
 
 
+def bucket_of(name: str) -> str:
+    """The end of a file's name by which Spark knows its bucket; "" where it has none."""
+    found = _BUCKET.search(name)
+    return found[0] if found else ""
+
+
 class Group(NamedTuple):
-    """Files of one folder and one schema, which are written anew together.
+    """Files of one folder, bucket and schema, which are written anew together.
 
     Attributes
     ----------
@@ -87,6 +97,11 @@ class Group(NamedTuple):
     def inner(self) -> str:
         """The folder of its files, below that of all."""
         return self.files[0][0].rpartition("/")[0]
+
+    @property
+    def bucket(self) -> str:
+        """What Spark reads the bucket of its files from; empty: they are in none."""
+        return bucket_of(self.files[0][0])
 
 
 class Done(NamedTuple):
@@ -178,7 +193,7 @@ def _staged(spec: OptimizeSpec, group: Group, attempt: str) -> Done:
 
 def _rewritten(spec: OptimizeSpec, group: Group, local: str) -> Rewritten:
     for name, version in group.files:
-        refuse_changed(spec.folder, name, version)
+        refuse_changed(spec.folder, name, version, version_of(spec.folder, name))
     sources = [spec.folder.source(name) for name, _ in group.files]
     memory = spec.memory
     if memory is None:  # an executor runs a task on each core, or so
@@ -197,13 +212,14 @@ def _rewritten(spec: OptimizeSpec, group: Group, local: str) -> Rewritten:
             return work.run(place, spec.file_rows, group.indexes)
     except FileNotFoundError:
         for name, version in group.files:
-            refuse_changed(spec.folder, name, version)
+            refuse_changed(spec.folder, name, version, version_of(spec.folder, name))
         raise
 
 
-def refuse_changed(folder: OutputFolder, name: str, version: FileVersion) -> None:
+def refuse_changed(
+    folder: OutputFolder, name: str, version: FileVersion, now: FileVersion | None
+) -> None:
     """Raise FileChangedError where a file is no longer the one that was listed."""
-    now = version_of(folder, name)
     if now != version:
         what = "deleted" if now is None else "replaced"
         raise FileChangedError(
