@@ -140,6 +140,23 @@ def test_rows_that_do_not_fit_wait_on_disk(
     assert rows(folder) == before
 
 
+def test_files_without_rows_and_folders_named_by_urls(tmp_path: Path):
+    empty = pa.table({"k": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
+    pq.write_table(empty, tmp_path / "0.parquet")
+    hows: list[dict[str, Any]] = [
+        {"sort_by": "k"},
+        {"cluster_by": ["k", "s"]},
+        {"indexes": {"lookup": ["k"]}},
+    ]
+    for how in hows:
+        done = optimize(InProcess(), f"file://{tmp_path}/", **how)
+        assert (done.rows, len(done.files)) == (0, 1)
+        assert pq.read_table(tmp_path).equals(empty)
+    pq.write_table(pa.table({"k": [2, 1], "s": ["b", "a"]}), tmp_path / "1.parquet")
+    done = optimize(InProcess(), tmp_path, sort_by="s")
+    assert (done.files_before, done.rows, len(done.files)) == (2, 2, 1)
+
+
 def of_sizes(*sizes: int, folder: str = "") -> list[Listed]:
     return [Listed(f"{folder}{i}", Source(str(i)), (n, ""), (), False) for i, n in enumerate(sizes)]
 
@@ -299,6 +316,11 @@ def test_folders_of_stores(store: Any, folder: Path, monkeypatch: pytest.MonkeyP
     done = optimize(InProcess(), store, sort_by="k", indexes={"lookup": ["s"]}, file_rows=2000)
     assert there.names() == sorted(file.name for file in done.files)
     assert len(done.files) == 4
+    died(store, monkeypatch, 3)
+    assert ps.read_table(store).num_rows == before.num_rows
+    again = optimize(InProcess(), store, sort_by="k", group_bytes=1, stale_after=0)
+    assert (again.kept, again.groups) == (3, 4)
+    assert there.names() == sorted(file.name for file in again.files)
     assert ps.read_table(store).select(["k", "s", "x", "p"]).sort_by(key).equals(before)
 
 
@@ -521,10 +543,12 @@ def test_another_write_that_replaces_the_files_is_an_error(
         begun()
     else:
         meanwhile(monkeypatch, when, begun)
+    session = InProcess()
     with pytest.raises(
         FileChangedError, match=r"another write, _pageseek-staging-.*optimize again"
     ):
-        optimize(InProcess(), folder, sort_by="k")
+        optimize(session, folder, sort_by="k")
+    assert session.tasks == (0 if when == "start" else 2)
     there.delete([f"{other[0].name}/{commit.MANIFEST}"])
     other[0].close()
     assert rows(folder) == before
