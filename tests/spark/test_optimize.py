@@ -629,7 +629,7 @@ def test_nothing_is_taken_over_that_would_be_written_otherwise(
 
 def test_damaged_leftovers_are_not_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch):
     before = rows(folder)
-    for what in ("shorter", "lost", "no JSON", "other keys"):
+    for what in ("shorter", "lost", "no JSON", "other keys", "other types", "another folder"):
         died(folder, monkeypatch, 2)
         (staged, _), (done, _) = (
             sorted(folder.glob(f"{STAGING}*/*/{name}")) for name in ("*.parquet", "done.json")
@@ -639,7 +639,12 @@ def test_damaged_leftovers_are_not_taken_over(folder: Path, monkeypatch: pytest.
         elif what == "lost":
             staged.unlink()
         else:
-            done.write_bytes(b'{"key": 1}' if what == "other keys" else b"{")
+            text = done.read_text()
+            texts = {
+                "no JSON": "{", "other keys": '{"key": 1}', "other types": re.sub('"rows": [0-9]+', '"rows": "many"', text),
+                "another folder": text.replace("00000.parquet", "../00000.parquet"),
+            }  # fmt: skip
+            done.write_text(texts[what])
         assert optimize(InProcess(), folder, sort_by="k", group_bytes=1).kept == 1
         assert rows(folder) == before
         assert not [name for name in files(folder) if STAGING in name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import json
 import pickle
 import time
 from collections.abc import Mapping, Sequence
@@ -248,8 +247,8 @@ class _Finished:
                 continue
             attempt = one.split("/")[1]
             # whatever is wrong with it, the group is written again
-            with suppress(OSError, PageseekError, ValueError, TypeError):
-                done = Done(**json.loads(folder.get(one)))
+            with suppress(OSError, PageseekError, ValueError, TypeError, AttributeError):
+                done = Done.parsed(folder.get(one))
                 if done.key in self.groups:
                     continue
                 inside = [file for file, *_ in done.files]
@@ -379,7 +378,7 @@ def _written(
         kind = getattr(errors, row.error, PageseekError)
         raise (NotADirectoryError if row.error == "NotADirectoryError" else kind)(row.said)
     one_attempt_each([(row.number, row.attempt) for row in rows])
-    return {row.number: (row.attempt, Done(**json.loads(row.done))) for row in rows}
+    return {row.number: (row.attempt, Done.parsed(row.done)) for row in rows}
 
 
 def _named(

@@ -120,6 +120,20 @@ class Done(NamedTuple):
     added: Sequence[tuple[str, str, int]]
     skipped: Sequence[str]
 
+    @classmethod
+    def parsed(cls, text: str | bytes) -> Done:
+        """What was stored. TypeError, ValueError: it is something else."""
+        made = cls(**json.loads(text))
+        numbers = [n for _, *of_file in made.files for n in of_file] + [n for *_, n in made.added]
+        numbers += [made.rows, made.row_groups, made.pages, made.spilled]
+        names = [made.key, *made.skipped, *(name for one in made.added for name in one[:2])]
+        paths = [name for name, *_ in made.files]
+        if any(type(n) is not int for n in numbers) or any(type(n) is not str for n in names):
+            raise TypeError("numbers and texts have changed places")
+        if any(".." in path.split("/") for path in paths):
+            raise ValueError("a file outside of the folder")
+        return made
+
 
 def scan_of(
     sources: Sequence[Source], options: Mapping[str, Any], int96: bool, **more: Any
