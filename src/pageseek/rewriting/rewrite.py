@@ -37,7 +37,7 @@ from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.sorting import Sorter
 from pageseek.rewriting.spill import check_folder
 from pageseek.scan.scan import Scan
-from pageseek.storage import Source
+from pageseek.storage import Origin, Source
 
 T = TypeVar("T")
 FILE_GROUPS = 10  # row groups of a file, where output is a folder
@@ -174,7 +174,7 @@ def rewrite(
         scan, source, table=table, storage_options=storage_options, threads=threads,
         max_ahead_bytes=min(256 << 20, memory // 4), **options,
     )  # fmt: skip
-    work = Work(found, reading, by, clustered, layout, memory, spill_folder, threads, progress)
+    work = _Work(found, reading, by, clustered, layout, memory, spill_folder, threads, progress)
     asked.check_columns(
         work.schema, "sort_by" if by else "cluster_by", [n for n, _ in by] or clustered, work.name
     )
@@ -190,8 +190,8 @@ def rewrite(
     return made
 
 
-class Work:
-    """One rewrite, as far as the arguments are known to be right. Tasks of Spark do one for each group of files."""
+class _Work:
+    """One rewrite, as far as the arguments are known to be right."""
 
     def __init__(
         self,
@@ -301,6 +301,38 @@ class Work:
             rows = rows.take(np.random.default_rng(0).integers(starts, stops))
         made = [plain(batch, schema) for batch in rows.to_batches()]
         return pa.concat_batches(made) if made else pa.RecordBatch.from_pylist([], schema)
+
+
+def rewrite_files(
+    files: Sequence[Source],
+    reading: Callable[..., Scan],
+    to: str,
+    *,
+    layout: Layout,
+    clustered: Sequence[str],
+    file_rows: int | None,
+    indexes: Mapping[str, Any],
+    memory: int,
+    spill_folder: str | None,
+) -> Rewritten:
+    """Write files of this machine or of a store anew in one thread, with arguments that were checked elsewhere.
+
+    Parameters
+    ----------
+    files
+        What `reading` scans.
+    to : str
+        A new file; with `file_rows` a new folder.
+    layout : Layout
+        With the columns that rows are sorted by, if they are. `clustered`: those that they are clustered by instead.
+    memory : int
+        Bytes.
+    """
+    work = _Work(
+        Found(list(files), None, None, Origin(())), reading, list(layout.sorted_by), list(clustered), layout, memory, spill_folder, 1, False,
+    )  # fmt: skip
+    with closing(destination([], to, False, False, file_rows is not None, None)) as place:
+        return work.run(place, file_rows, indexes)
 
 
 def _kept(schema: pa.Schema) -> pa.Schema:

@@ -10,7 +10,6 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,18 +19,16 @@ import pyarrow as pa
 from pageseek.api import scan
 from pageseek.base.errors import FileChangedError, PageseekError, StoreError
 from pageseek.base.memory import machine_bytes
-from pageseek.dataset.sources import Found
 from pageseek.rewriting.layout import Layout
-from pageseek.rewriting.places import destination
 from pageseek.rewriting.request import LEAST_MEMORY
-from pageseek.rewriting.rewrite import MEMORY_PART, Work
+from pageseek.rewriting.rewrite import MEMORY_PART, rewrite_files
 from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.spill import check_folder
 from pageseek.scan.scan import Scan
 from pageseek.spark.tasks.shipping import check_version
 from pageseek.spark.writing.commit import FileVersion, version_of
 from pageseek.spark.writing.write_task import attempt_folder, upload
-from pageseek.storage import Origin, Source
+from pageseek.storage import Source
 from pageseek.storage.atomic_files import settle
 from pageseek.storage.output_folders import OutputFolder
 
@@ -216,14 +213,12 @@ def _rewritten(spec: OptimizeSpec, group: Group, local: str) -> Rewritten:
         scan_of, sources, spec.options, group.int96, max_ahead_bytes=min(AHEAD, memory // 4)
     )
     try:
-        work = Work(
-            Found(sources, None, None, Origin(())), reading, list(group.layout.sorted_by), list(group.clustered), group.layout,
-            memory, spec.spill_folder, 1, False,
-        )  # fmt: skip
         # one file, unless there may be several
         to = os.path.join(local, "files" if spec.file_rows else "00000.parquet")
-        with closing(destination([], to, False, False, spec.file_rows is not None, None)) as place:
-            return work.run(place, spec.file_rows, group.indexes)
+        return rewrite_files(
+            sources, reading, to, layout=group.layout, clustered=group.clustered, file_rows=spec.file_rows,
+            indexes=group.indexes, memory=memory, spill_folder=spec.spill_folder,
+        )  # fmt: skip
     except FileNotFoundError:
         for name, version in group.files:
             refuse_changed(spec.folder, name, version, version_of(spec.folder, name))
