@@ -70,7 +70,8 @@ def by_duckdb(folder: Path) -> Ask:
     """A query of a folder; its connection keeps what it reads of footers."""
     import duckdb
 
-    warm = duckdb.connect(config={"parquet_metadata_cache": True})
+    warm = duckdb.connect()
+    warm.execute("SET parquet_metadata_cache = true")
 
     def ask(key: int, cold: bool) -> int:
         one = duckdb.connect() if cold else warm

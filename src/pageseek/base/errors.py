@@ -73,6 +73,10 @@ class RewriteError(PageseekError):
     """A file that was written anew is not what was read. It was deleted, and the source is as it was."""
 
 
+class InvalidIndexError(Exception):
+    """An index contradicts its format, or itself: it proves nothing. Whoever reads it catches this."""
+
+
 class CoreError(PageseekError):
     """A kernel refused its input. For input from a file, an error that names the place is raised instead.
 

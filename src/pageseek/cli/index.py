@@ -47,7 +47,9 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand and its actions."""
     made = commands.add_parser("index", help="add indexes to a file, list, verify or remove them", description=__doc__)  # fmt: skip
     actions = made.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    one = actions.add_parser("attach", help="add page index, Bloom filters, lists of values")
+    one = actions.add_parser(
+        "attach", help="add page index, Bloom filters, lists of values, and others"
+    )
     one.add_argument("file", nargs="+", help="a file; several, a folder or a glob with --in-place")
     one.add_argument(
         "--page-index", type=_columns, default=True, metavar="A,B|all|none",
@@ -59,12 +61,15 @@ def add_parser(commands: Any) -> None:
     one.add_argument("--bitmap", type=names, default=[], metavar="A,B", help="columns of few values, whose rows are listed for each value")  # fmt: skip
     one.add_argument("--trigram", type=names, default=[], metavar="A,B", help="columns of texts that LIKE searches for parts")  # fmt: skip
     one.add_argument("--file-bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of the whole file")  # fmt: skip
+    one.add_argument(
+        "--footer", action="store_true", help="say where each column chunk stands in a large footer"
+    )
     one.add_argument("--distinct-index", metavar="A", help="a column of strings whose values are listed in the form that DataFusion published")  # fmt: skip
     one.add_argument("--replace", action="store_true", help="build anew what is there")
     one.set_defaults(run=_attach)
     two = actions.add_parser("detach", help="remove what was attached")
     two.add_argument("file")
-    two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom")  # fmt: skip
+    two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer")  # fmt: skip
     two.set_defaults(run=_detach)
     for adding in (one, two):
         where = adding.add_mutually_exclusive_group(required=True)
@@ -121,6 +126,7 @@ def _attach(options: argparse.Namespace) -> int:
         "bitmap": options.bitmap,
         "trigram": options.trigram,
         "file_bloom": options.file_bloom,
+        "footer": options.footer,
         "distinct_index": options.distinct_index,
         "table": options.table,
         "replace": options.replace,

@@ -6,6 +6,7 @@
 | `schema` | the schema tree and its leaves | parquet.thrift, SchemaElement |
 | `nesting/` | definition and repetition levels of nested fields | README.md, Nested Encoding |
 | `footer` | finds the footer at the end of a file | README.md, File format |
+| `sparse_footer`, `footer_form` | parts of a large footer, by the index that says where they are | docs/format.md |
 | `file_footer` | what the footer says: row groups, column chunks, key-value metadata | parquet.thrift, FileMetaData |
 | `file_statistics` | the same with the statistics of its column chunks | parquet.thrift, Statistics |
 | `file_attached` | the same with what was attached to it, and the indexes that are not used | docs/format.md |

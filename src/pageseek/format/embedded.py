@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
+from pageseek.base.errors import InvalidIndexError as InvalidIndexError
 from pageseek.base.records import dataclass
 from pageseek.format.chunks import Chunk
 from pageseek.format.file_footer import FooterFile
@@ -37,10 +38,6 @@ _CHUNK = [
     )
 ]  # fmt: skip
 FIGURES = 8 * (1 + len(_CHUNK))  # bytes for each row group that a fingerprint is of
-
-
-class InvalidIndexError(Exception):
-    """An index contradicts its format, or itself: it proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +139,18 @@ class Directory:
 
 def directory(file: FooterFile) -> Directory | None:
     """The directory in the footer; None without one. InvalidIndexError: it is damaged, or of an unknown version."""
-    pairs = file.key_value_metadata
-    return directory_of(pairs[KEY], file.footer_start) if KEY in pairs else None
+    pairs, made = file.key_value_metadata, file.of_pairs
+    if KEY not in pairs:
+        return None
+    if KEY not in made:  # every pruner of every column asks
+        try:
+            made[KEY] = directory_of(pairs[KEY], file.footer_start)
+        except InvalidIndexError as error:
+            made[KEY] = str(error)
+    found = made[KEY]
+    if isinstance(found, str):
+        raise InvalidIndexError(found)
+    return found  # type: ignore[no-any-return]
 
 
 def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = None) -> Directory:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from pageseek.format.embedded import InvalidIndexError
 KIND, VERSION = "file_bloom", 1
 HEAD = struct.Struct("<IIQ")  # blocks, zero, checksum of this
 SECTOR_BLOCKS = 15
+WORDS = 8  # of 4 bytes, in a block
+MOST_VALUES = 256  # of an IN: a filter is wrong about one of more
 CHECKSUM_BYTES = 4
 SECTOR_BYTES = SECTOR_BLOCKS * core.BLOCK + CHECKSUM_BYTES
 _SALTS = np.array(
@@ -36,15 +39,25 @@ _SALTS = np.array(
 U64 = npt.NDArray[np.uint64]
 
 
-def block_of(hashes: U64, blocks: int) -> npt.NDArray[np.int64]:
+def block_of(hashes: U64, blocks: int | U64) -> npt.NDArray[np.int64]:
     """The block of each hash; in order, as the hashes are."""
     return ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
+
+
+def block_place(blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where in the body blocks begin."""
+    return HEAD.size + blocks // SECTOR_BLOCKS * SECTOR_BYTES + blocks % SECTOR_BLOCKS * core.BLOCK
 
 
 def bits_of(hashes: U64) -> npt.NDArray[np.int64]:
     """The bits that hashes set within their blocks, eight each."""
     keys = hashes.astype(np.uint32)[:, None] * _SALTS
     return (keys >> np.uint32(27)).astype(np.int64) + np.arange(0, 256, 32)
+
+
+def words_of(hashes: U64) -> npt.NDArray[np.uint32]:
+    """The words of a block with just the bits of each hash."""
+    return np.uint32(1) << (bits_of(hashes) % 32).astype(np.uint32)
 
 
 def body(blocks: int, sectors: Iterable[bytes]) -> bytes:
@@ -56,8 +69,8 @@ def body(blocks: int, sectors: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def body_bytes(blocks: int) -> int:
-    """The bytes of a body."""
+def body_bytes(blocks: Any) -> Any:
+    """The bytes of a body; of an array of numbers of blocks, of each."""
     return HEAD.size + blocks * core.BLOCK + -(-blocks // SECTOR_BLOCKS) * CHECKSUM_BYTES
 
 
@@ -90,8 +103,8 @@ def present(hashes: U64, sector: int, blocks: int, data: memoryview) -> npt.NDAr
     content = data[:-CHECKSUM_BYTES]
     if xxh64(content) & 0xFFFFFFFF != int.from_bytes(data[-CHECKSUM_BYTES:], "little"):
         raise InvalidIndexError(f"the checksum of sector {sector} differs")
-    words = np.frombuffer(content, "<u4").reshape(-1, 8)
+    words = np.frombuffer(content, "<u4").reshape(-1, WORDS)
     mine = words[block_of(hashes, blocks) - sector * SECTOR_BLOCKS]
-    wanted = np.uint32(1) << (bits_of(hashes) % 32).astype(np.uint32)
+    wanted = words_of(hashes)
     found: npt.NDArray[np.bool_] = ((mine & wanted) == wanted).all(axis=1)
     return found

@@ -73,9 +73,13 @@ class FooterFile:
         self.name = store.name
         report = report or Report()
         try:
-            self._footer, self._tail = read_footer(store, report, max_metadata_bytes, tail)
+            self._footer, self._tail, opened = read_footer(store, report, max_metadata_bytes, tail)
             try:
-                parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
+                parsed = (
+                    opened.parsed
+                    if opened
+                    else core.footer(self._footer, max_arena=max_metadata_bytes)
+                )
             except CoreError as error:
                 raise from_core(error, f"{self.name}: footer", self.footer_start) from error
         except PageseekError:
@@ -112,7 +116,9 @@ class FooterFile:
                 f"{self.name}: the footer counts {self.num_rows} rows, its row groups another number"
             )
             self.num_rows = sum(self.group_rows)
-        self._chunk_at = memoryview(at).cast("Q")  # row group by row group
+        # row group by row group
+        self._chunk_at = opened.sparse.at.reshape(-1).data if opened else memoryview(at).cast("Q")
+        self._sparse = opened.sparse if opened else None
         self.key_value_metadata = key_values(self._footer, pairs)
         self._orders = memoryview(self._stated_orders).cast("q")
         if len(self._orders) != self.num_leaves:  # it cannot be told which leaves they are of
@@ -123,9 +129,11 @@ class FooterFile:
         self._single: dict[
             int, bytes
         ] = {}  # by leaf: for each row group, whether its chunk has one page
+        self._reads = Report()  # of parts of a large footer, until a scan counts them
         self._parsed = 0  # bytes of indexes and tables that were parsed since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
+        self.of_pairs: dict[bytes, Any] = {}  # what was made of key-value pairs
         self._keep_end()
         stored = self.key_value_metadata.get(b"ARROW:schema")
         self.schema_tree = Schema(elements, self.num_leaves, self._footer, stored, self.name)
@@ -169,7 +177,23 @@ class FooterFile:
     @property
     def footer(self) -> memoryview:
         """The bytes of FileMetaData, and what may lie behind it."""
+        if self._sparse is not None:
+            self._sparse.complete(self._reads)
         return self._footer
+
+    def count_reads(self, report: Report) -> None:
+        """Count what was read of a large footer since this was last called."""
+        if self._sparse is None:
+            return
+        reads, self._reads = self._reads, Report()
+        report.add_spent(reads)
+        if self._sparse.why:
+            report.note(f"{self.name}: {self._sparse.why}")
+
+    def _load(self, row_groups: Sequence[int], leaves: Sequence[Leaf]) -> None:
+        """Read chunk metadata of a footer of which parts were read."""
+        if self._sparse is not None:
+            self._sparse.load(row_groups, leaves, self._reads)
 
     @property
     def has_orders(self) -> bool:
@@ -189,7 +213,7 @@ class FooterFile:
         """Of a remote file: learn how long the tails of files in its folder are, and keep no more of its own tail unless that
         is the whole file.
         """
-        if not isinstance(self.store, RemoteStore):
+        if self._sparse is not None or not isinstance(self.store, RemoteStore):
             return
         size, start = self.store.size, min(self._index_start(), self.footer_start)
         self.store.learn_tail(size - start)
@@ -215,7 +239,9 @@ class FooterFile:
 
     @property
     def end(self) -> bytes:
-        """The last bytes that hold footer and page index, for `Known`."""
+        """The last bytes that hold footer and page index, for `Known`; of a footer of which parts were read, those parts are read again."""
+        if self._sparse is not None:
+            return bytes(self._tail)
         start = min(self._index_start(), self.footer_start)
         begins = self.store.size - self._tail.nbytes
         if begins <= self.footer_start:
@@ -225,6 +251,8 @@ class FooterFile:
     @property
     def end_bytes(self) -> int:
         """The bytes at the end that were read to open the file."""
+        if self._sparse is not None:
+            return self._tail.nbytes + self._sparse.nbytes
         within = self._tail.nbytes > self._footer.nbytes + 8
         return self._tail.nbytes + (0 if within else self._footer.nbytes)
 
@@ -234,8 +262,11 @@ class FooterFile:
         return (
             OBJECTS
             + self._tail.nbytes
-            + self._footer.nbytes
-            + len(self._chunk_at) * 8
+            + (
+                self._sparse.nbytes
+                if self._sparse is not None
+                else self._footer.nbytes + len(self._chunk_at) * 8
+            )
             + self._parsed
         )
 
@@ -335,12 +366,14 @@ class FooterFile:
         """The column chunks of a leaf as the core has them, a record for each row group."""
         found = self._chunk_tables.get(leaf.index)
         if found is None:
+            self._load(range(self.num_row_groups), [leaf])
             at = self._chunk_at[leaf.index :: self.num_leaves]
             found = self._chunk_tables[leaf.index] = self._read_chunks(at, leaf)
         return found
 
     def declared_chunks(self, leaf: Leaf) -> bytes:
         """The column chunks of a leaf as the footer has them, even where the writer is known to be wrong."""
+        self._load(range(self.num_row_groups), [leaf])
         try:
             return core.chunks(self._footer, bytes(self._chunk_at[leaf.index :: self.num_leaves]))
         except CoreError as error:
@@ -352,6 +385,7 @@ class FooterFile:
         if found is None:
             table = self._chunk_tables.get(leaf.index)
             if table is None:  # a lookup parses one row group only
+                self._load([row_group], [leaf])
                 at = row_group * self.num_leaves + leaf.index
                 found = Chunk._make(
                     CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf))
@@ -363,6 +397,7 @@ class FooterFile:
 
     def load_chunks(self, row_group: int, leaves: Sequence[Leaf]) -> None:
         """Parse the column chunks of several leaves at once."""
+        self._load([row_group], leaves)
         missing, places = [], bytearray()
         group = row_group * self.num_leaves
         for leaf in leaves:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pageseek.base.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.base.report import Report
+from pageseek.format.sparse_footer import TAIL_SHARE, Opened, is_large, open_sparse
 from pageseek.io.fetch import Fetcher
 from pageseek.storage import RemoteStore, Store
 from pageseek.storage.store import Buffer
@@ -12,10 +15,18 @@ TAIL_BYTES = 64 << 10  # bytes read at open: footer, and usually the page index 
 NEAR = 1e-4  # seconds of latency below which a second read is cheaper than a long tail
 
 
+class Footer(NamedTuple):
+    """The footer of a file, and the last bytes that were read for it. `opened`: if only parts of the footer were read."""
+
+    data: memoryview
+    tail: memoryview
+    opened: Opened | None = None
+
+
 def read_footer(
     store: Store, report: Report, max_metadata_bytes: int, known: bytes | memoryview | None = None
-) -> tuple[memoryview, memoryview]:
-    """The footer, and the last bytes of the file that were read for it. `known`: such bytes, if they are in memory."""
+) -> Footer:
+    """The footer of a file. `known`: its last bytes, if they are in memory."""
     size = store.size
     fetcher = Fetcher(store, report)
     if size < 12:
@@ -45,12 +56,19 @@ def read_footer(
             f"{max_metadata_bytes}; raise it with max_metadata_bytes"
         )
     if length + 8 <= tail.nbytes:
-        return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
+        return Footer(tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail)
+    if is_large(store, length):
+        if not isinstance(store, RemoteStore):
+            more = max(TAIL_BYTES, length // TAIL_SHARE)
+            (tail,) = fetcher.read([(size - more, more)], "metadata")
+        opened = open_sparse(store, tail, length, max_metadata_bytes, report)
+        if opened is not None:
+            return Footer(opened.sparse.data, tail, opened)
     if guess < TAIL_BYTES:
         (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
-        return tail[:length], tail
+        return Footer(tail[:length], tail)
     (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
-    return footer, tail
+    return Footer(footer, tail)
 
 
 def needed(tail: Buffer, size: int, limit: int) -> int:

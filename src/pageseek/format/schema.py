@@ -180,6 +180,11 @@ class Schema:
     def _table(self) -> npt.NDArray[np.int64]:
         return np.frombuffer(self._elements, np.int64).reshape(-1, len(SchemaElement._fields))
 
+    @lazy
+    def _names_text(self) -> bytes:
+        """The bytes of the footer in which the names stand."""
+        return bytes(self._footer[: self.names_end])
+
     def _element(self, position: int) -> SchemaElement:
         return SchemaElement._make(_ELEMENT.unpack_from(self._elements, position * _ELEMENT.size))
 
@@ -196,12 +201,14 @@ class Schema:
             return [i for i, leaf in self._flat.items() if leaf.path[0] == name]
         wanted = name.encode()
         at = SchemaElement._fields.index("name_offset")
-        candidates = np.flatnonzero(self._table[1:, at + 1] == len(wanted))
-        footer, size = self._footer, len(wanted)
-        offsets = self._table[1:, at][candidates].tolist()
+        offsets, lengths = self._table[1:, at], self._table[1:, at + 1]
+        if not wanted:
+            return np.flatnonzero(lengths == 0).tolist()
         found = []
-        for i, start in zip(candidates.tolist(), offsets, strict=True):
-            if footer[start : start + size] == wanted:
+        text, start = self._names_text, -1
+        while (start := text.find(wanted, start + 1)) >= 0:
+            i = int(np.searchsorted(offsets, start))  # names follow each other
+            if i < self._n and offsets[i] == start and lengths[i] == len(wanted):
                 found.append(i)
         if found:
             self._found[name] = found  # unknown names are not kept

@@ -9,6 +9,7 @@ The functions are imported when they are first used: a scan that reads an attach
 | `bitmap_builder` | the rows of each value of a bitmap index |
 | `lookup_builder` | hashes with their rows, sorted into the blocks of a lookup index |
 | `file_bloom_builder` | a Bloom filter of all values of a column of the file |
+| `footer_index` | the index of the new footer itself |
 | `trigram_builder` | three bytes of texts with the blocks of rows that have them |
 | `spilled` | entries of row groups, sorted by part; what does not fit into memory waits in a file |
 | `attachable` | whether indexes can be added to a file, and what was attached before |

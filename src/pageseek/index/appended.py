@@ -9,7 +9,6 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.format.checksums import PIECE_BYTES, with_sum
 from pageseek.format.embedded import (
     BLOOM,
-    KEY,
     MAX_DIRECTORY_BYTES,
     PAGE_INDEX,
     Directory,
@@ -18,11 +17,13 @@ from pageseek.format.embedded import (
     merged,
 )
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.footer_form import KIND as FOOTER
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.index.attached import Attached
 from pageseek.index.build import BuiltIndexes, IndexSpec
 from pageseek.index.footer_edit import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, FooterEdit
+from pageseek.index.footer_index import footer_pointer, write_footer
 from pageseek.index.local_target import Target
 from pageseek.index.page_index_builder import PageIndex
 from pageseek.index.payloads import Payloads, footer_key
@@ -39,10 +40,13 @@ class AppendedIndexes:
         specs: Sequence[IndexSpec],
         order_given: bool,
         replace: bool,
+        footer: bool,
     ) -> None:
-        """`before`: what the file lists. `order_given`: the footer gets column orders. `replace`: as of `attach`."""
+        """`before`: what the file lists. `order_given`: the footer gets column orders. `replace`: as of `attach`. `footer`: the
+        footer gets an index, which it has anyway where it had one.
+        """
         self._file, self._target, self._before = file, target, before
-        self._order_given, self._replace = order_given, replace
+        self._order_given, self._replace, self._footer = order_given, replace, footer
         self._edit, self._payloads = FooterEdit(file), Payloads(file, specs)
         self._page_indexes: list[tuple[int, Leaf, PageIndex]] = []
         self._filters = (
@@ -103,7 +107,7 @@ class AppendedIndexes:
         new = {(one.kind, one.leaf) for one in payloads}
         alone = {one.kind for one in payloads if footer_key(one.kind) is not None}  # one per file
         kept = [
-            one.freed() if (one.kind, one.leaf) in new or one.kind in alone else one
+            one.freed() if (one.kind, one.leaf) in new or one.kind in alone | {FOOTER} else one
             for one in (() if before is None else before.pointers)
         ]
         found = Directory(
@@ -118,10 +122,15 @@ class AppendedIndexes:
                 f"{file.name}: to say where {len(found.pointers):,} indexes lie takes {len(told):,} bytes of the footer, more than "
                 f"the {MAX_DIRECTORY_BYTES:,} that are read; list the values of fewer columns"
             )
-        self._edit.set_key(KEY, told if found.pointers else None)
         for key, at in self._payloads.keys.items():
             self._edit.set_key(key, b"%d" % at)
-        target.write(self._edit.tail(file.num_leaves if self._order_given else 0))
+        orders = file.num_leaves if self._order_given else 0
+        had = footer_pointer(before) is not None
+        why = write_footer(file, self._edit, found, target, orders, self._footer or had)
+        if why is not None:
+            self.result.skipped.append(why)
+        elif self._footer:
+            self.result._count(FOOTER, "", file.num_row_groups)
         self.result.bytes_after = target.size
 
     def _write_page_indexes(self) -> None:

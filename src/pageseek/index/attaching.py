@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pageseek.base.progress import Watch
 from pageseek.base.report import Report
+from pageseek.format.embedded import Directory
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.index.appended import AppendedIndexes
 from pageseek.index.attachable import (
@@ -22,6 +23,7 @@ from pageseek.index.attachable import (
 )
 from pageseek.index.attached import Attached
 from pageseek.index.build import build_chunks
+from pageseek.index.footer_index import footer_pointer, is_current
 from pageseek.index.index_specs import IndexRequest, index_request, index_specs
 from pageseek.index.local_target import Target
 from pageseek.index.targets import ends
@@ -55,6 +57,7 @@ def attach(
     bitmap: Sequence[str] = (),
     trigram: Sequence[str] = (),
     file_bloom: Sequence[str] | Mapping[str, float] = (),
+    footer: bool = False,
     distinct_index: str | None = None,
     indexes: Mapping[str, Sequence[str]] | None = None,
     output: Any = None,
@@ -94,6 +97,9 @@ def attach(
     file_bloom : list of str, or dict
         Columns that get one Bloom filter of all values in the file, by which `=` and IN rule out whole files. A dict has the rate of
         false positives of each column; the rate is 0.01 otherwise. Only pageseek reads it.
+    footer : bool
+        Say where each column chunk stands in the footer, if that is large: a file of thousands of columns is then opened by the
+        parts that a query needs. Only pageseek reads it.
     distinct_index : str
         A column of strings whose distinct values are also listed in the form of DataFusion's example: `IDX1`, a length,
         values with newlines between them, and its place under the key `distinct_index_offset`.
@@ -151,6 +157,7 @@ def attach(
         bitmap=bitmap,
         trigram=trigram,
         file_bloom=file_bloom,
+        footer=footer,
         distinct_index=distinct_index,
         indexes=indexes,
     )
@@ -176,10 +183,11 @@ def attach_to(
         specs = index_specs(file, asked, replace, before, report)
         paged = any(spec.page_index for spec in specs)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not has_bounds(file)
-        if end.in_place and not specs:  # it has everything
+        indexed = asked.footer and (replace or not _has_footer_index(file, before))
+        if end.in_place and not specs and not indexed:  # it has everything
             return Attached(one.name, file.store.size, file.store.size, skipped=report.notes)
         with closing(end.target(file.store)) as target:
-            made = AppendedIndexes(file, target, before, specs, order_given, replace)
+            made = AppendedIndexes(file, target, before, specs, order_given, replace, indexed)
             near = target.copy(file.store, file.footer_start)
             for built in build_chunks(file, near, specs, report, order_given, threads, progress):
                 made.take(built)
@@ -191,3 +199,9 @@ def attach_to(
                 made.result.path, made.result.bytes_after = one.name, file.store.size
     made.result.skipped[:0] = report.notes
     return made.result
+
+
+def _has_footer_index(file: FileMetadata, before: Directory | None) -> bool:
+    """Whether the footer has an index that readers use."""
+    found = footer_pointer(before)
+    return found is not None and is_current(file, found)

@@ -45,7 +45,7 @@ def attach_all(
     progress : bool or callable
         Show a bar, or call a function with a pageseek.Progress after each file.
     **indexes
-        `page_index`, `bloom`, `distinct`, `lookup`, `bitmap`, `trigram`, `file_bloom`, `distinct_index`, `indexes` and `replace`, as of `attach`.
+        `page_index`, `bloom`, `distinct`, `lookup`, `bitmap`, `trigram`, `file_bloom`, `footer`, `distinct_index`, `indexes` and `replace`, as of `attach`.
 
     Returns
     -------

@@ -20,10 +20,12 @@ from pageseek.format.embedded import (
     uncovered,
 )
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.footer_form import KIND as FOOTER
 from pageseek.format.types import ABSENT
 from pageseek.index.attachable import attached_directory, refuse_encrypted
 from pageseek.index.attached import Attached
 from pageseek.index.footer_edit import BLOOM_PLACE, COLUMN_PLACE, GONE, OFFSET_PLACE, FooterEdit
+from pageseek.index.footer_index import footer_pointer, write_footer
 from pageseek.index.payloads import footer_key
 from pageseek.index.targets import ends, one_file
 from pageseek.prune.registry import kind_named, kind_names
@@ -78,7 +80,9 @@ def listed(
                         made.append(Entry(kind, leaf.name, len(mine), sum(mine), ours))
         n, known = file.num_row_groups, kind_names()
         made += [
-            Entry(one.kind, one.column, n, one.length, True, one.kind in known)
+            Entry(
+                one.kind, one.column, n, one.length, True, one.kind in known or one.kind == FOOTER
+            )
             for one in found.pointers
             if _is_embedded(one)
         ]
@@ -92,7 +96,7 @@ def listed(
 
 
 def _is_embedded(one: Pointer) -> bool:
-    return one.leaf is not None or footer_key(one.kind) is not None
+    return one.leaf is not None or one.kind == FOOTER or footer_key(one.kind) is not None
 
 
 def _is_ours(found: Directory, kind: str, offset: int) -> bool:
@@ -136,22 +140,24 @@ def detach(
             return result
         edit = FooterEdit(file)
         _remove(file, goes, edit, result)
-        length, directory = file.footer_start, None
-        if found is not None and stays:
+        length, directory = file.footer_start, Directory(0)
+        indexed = footer_pointer(Directory(0, tuple(stays))) is not None  # of the new footer
+        stays = [one for one in stays if one.kind != FOOTER]
+        if found is not None and (stays or indexed):
             left = tuple(merged([one if one in stays else one.freed() for one in every]))
-            directory = Directory(found.base, left, found.orders, found.chunks).to_value()
+            directory = Directory(found.base, left, found.orders, found.chunks)
         elif found is not None:
             length = _length_without(file, found, edit, result)
-        edit.set_key(KEY, directory)
         for pointer in goes:
             key = footer_key(pointer.kind)
             # somebody else may have written another list since, with its place under the key
             if key is not None and file.key_value_metadata.get(key) == b"%d" % pointer.offset:
                 edit.set_key(key, None)
-        tail = edit.tail(GONE if found is not None and found.orders and not stays else 0)
+        orders = GONE if found is not None and found.orders and not directory.pointers else 0
         with closing(end.target(file.store)) as target:
             target.copy(file.store, length)
-            target.write(tail)
+            why = write_footer(file, edit, directory, target, orders, indexed)
+            result.skipped += [] if why is None else [why]
             result.bytes_after = target.size
             target.commit(file.store.check)
             end.done(target.size)

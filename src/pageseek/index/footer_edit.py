@@ -23,7 +23,7 @@ class FooterEdit:
         n = file.num_row_groups * file.num_leaves
         self._places = array("q", [ABSENT]) * (n * core.PLACES)
         self._dropped: list[bytes] = []
-        self._added: list[tuple[bytes, bytes]] = []
+        self._added: dict[bytes, bytes] = {}
 
     def _at(self, row_group: int, leaf: Leaf, which: int) -> int:
         return (row_group * self._file.num_leaves + leaf.index) * core.PLACES + which
@@ -44,15 +44,26 @@ class FooterEdit:
     def set_key(self, key: bytes, value: bytes | None) -> None:
         """Replace the value of a key; None takes the key out."""
         self._dropped.append(key)
+        self._added.pop(key, None)
         if value is not None:
-            self._added.append((key, value))
+            self._added[key] = value
 
     def tail(self, orders: int = 0) -> bytes:
         """The footer, its length and the magic: the last bytes of the new file. `orders`: the leaves whose column orders
         are added where the old footer has none, or GONE.
         """
-        footer = new_footer(self._file, self._places, self._dropped, self._added, orders)
-        return footer + len(footer).to_bytes(4, "little") + b"PAR1"
+        return ended(self.footer(orders))
+
+    def footer(self, orders: int = 0) -> bytes:
+        """The footer alone."""
+        return new_footer(
+            self._file, self._places, self._dropped, list(self._added.items()), orders
+        )
+
+
+def ended(footer: bytes) -> bytes:
+    """A footer with what follows it in a file: its length and the magic."""
+    return footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
 def new_footer(

@@ -34,7 +34,7 @@ Names = Sequence[str]
 
 class IndexRequest(NamedTuple):
     """What a caller of `attach` wants. `embedded`: columns by kind. `rates`: rates of false positives by kind and column, where they
-    are given. `keys`: the names of the columns of each key.
+    are given. `keys`: the names of the columns of each key. `footer`: whether the footer gets an index.
     """
 
     page_index: bool | Names
@@ -42,6 +42,7 @@ class IndexRequest(NamedTuple):
     embedded: Mapping[str, Names]
     rates: Mapping[str, Mapping[str, float]]
     keys: Sequence[tuple[str, ...]]
+    footer: bool
 
 
 def index_request(
@@ -53,12 +54,15 @@ def index_request(
     bitmap: Names = (),
     trigram: Names = (),
     file_bloom: Names | Mapping[str, float] = (),
+    footer: bool = False,
     distinct_index: str | None = None,
     indexes: Mapping[str, Names] | None = None,
 ) -> IndexRequest:
     """What is built, by parameters of `attach`."""
     if not isinstance(distinct_index, str | None):
         raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
+    if not isinstance(footer, bool):
+        raise TypeError(f"footer={footer!r}: True or False")
     columns, keys = split_keys(lookup)
     named: dict[str, Iterable[str]] = {
         "distinct": distinct,
@@ -69,7 +73,7 @@ def index_request(
     }
     rates = {"file_bloom": file_bloom} if isinstance(file_bloom, Mapping) else {}
     embedded = embedded_columns(named, distinct_index, indexes)
-    return IndexRequest(page_index, bloom, embedded, rates, keys)
+    return IndexRequest(page_index, bloom, embedded, rates, keys, footer)
 
 
 def embedded_columns(
@@ -139,7 +143,7 @@ def index_specs(
     UnsupportedError
         A column cannot have such an index.
     """
-    page_index, blooms, embedded, rates_of, keys = asked
+    page_index, blooms, embedded, rates_of, keys, _ = asked
     find = file.schema_tree.find
     if not isinstance(blooms, Mapping):
         blooms = dict.fromkeys(_names("bloom", blooms), bloom.RATE)

@@ -22,9 +22,11 @@ from pageseek.format.embedded import (
     fingerprint_of_all,
 )
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.footer_form import KIND as FOOTER
 from pageseek.index.chunk_check import ChunkCheck
 from pageseek.index.chunk_walk import each_chunk
 from pageseek.index.findings import Finding, Verified
+from pageseek.index.footer_index import footer_pointer, is_current
 from pageseek.index.page_reader import Chunk
 from pageseek.index.stored_indexes import StoredIndexes
 from pageseek.index.table_verification import DELETES, TableCheck
@@ -110,6 +112,11 @@ def _file(
                 if entry.leaf is None or entry.leaf in paths or entry.kind == KEY_LOOKUP:
                     continue
                 wrong(entry.kind, entry.column, "the file has no such column")
+            own = footer_pointer(found)
+            if own is not None:
+                result.checked[FOOTER] = 1
+                if not is_current(file, own):
+                    wrong(FOOTER, "", "it is not of this footer")
         stored = StoredIndexes(file, found, distinct_index, wrong)
         chunks = [
             (group, leaf)

@@ -124,6 +124,20 @@ class TailBatch:
         sizes = self.sizes[members]
         return np.column_stack([read, sizes, sizes - FOOT - self.at[members, 1]])
 
+    def longer(
+        self, members: Int64s, lengths: Int64s, threads: int = 1
+    ) -> tuple[memoryview, Int64s]:
+        """The last bytes of some files, read now: as `tails` and `spans`. No bytes of a file that was replaced."""
+        spans = _spans(len(members), 0, lengths)
+        room = np.empty(int(lengths.sum()), np.uint8)
+        names = Names([self.paths[i] for i in members.tolist()])
+        found = read_ends(names, 0, spans[:, :FOOTER], room, time.time_ns(), threads)
+        same = (found[:, :3] == self._seen[members]).all(axis=1) & (found[:, 3] == lengths)
+        sizes = self.sizes[members]
+        read = np.where(same, lengths, 0)
+        ends = sizes - FOOT - self.at[members, 1]
+        return memoryview(room), np.column_stack([spans[:, AT], read, sizes, ends])
+
     def part(self, place: int, offset: int, length: int) -> memoryview | None:
         """Bytes of a file, if they were read with its tail."""
         at, read, _ = self._spans[place].tolist()

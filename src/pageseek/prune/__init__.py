@@ -30,12 +30,14 @@ from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import applicable, run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final, more_than_footers
+from pageseek.prune.needed_hashes import has_built_form, needed_hashes
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
     DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
+    FILE_BLOOM,
     OF_OPENED,
     PAGE_HEADERS,
     REGISTRY,
@@ -53,6 +55,7 @@ __all__ = [
     "DATAFUSION_INDEX",
     "DICTIONARY",
     "DISTINCT",
+    "FILE_BLOOM",
     "OF_OPENED",
     "PAGE_HEADERS",
     "REGISTRY",
@@ -71,10 +74,12 @@ __all__ = [
     "applicable",
     "catalogs",
     "final",
+    "has_built_form",
     "load_indexes",
     "may_be_final",
     "mechanisms",
     "more_than_footers",
+    "needed_hashes",
     "passing",
     "prune_groups",
     "register_pruner",

@@ -21,9 +21,8 @@ from pageseek.prune.dictionary import HEADER_BYTES, DictionaryPruner
 from pageseek.prune.pruner_stage import DOUBT
 from pageseek.prune.registry import (
     COLUMN_INDEX,
-    DATAFUSION_INDEX,
-    DISTINCT,
     LOG,
+    OF_MANY_FILES,
     OF_OPENED,
     PAGE_HEADERS,
     STATISTICS,
@@ -35,8 +34,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 # mechanisms that by the footer prove nothing of some row groups; lists of values were asked before, and files with indexes of
 # rows are opened
 _KNOWN = {
-    LOG, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
-    DATAFUSION_INDEX, *OF_OPENED,
+    LOG, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, *OF_MANY_FILES, *OF_OPENED,
 }  # fmt: skip
 
 
@@ -51,7 +49,7 @@ def may_be_final(tests: Sequence[BoundLeaf], use: frozenset[str]) -> bool:
 
 def more_than_footers(use: frozenset[str]) -> bool:
     """Whether any mechanism that is used needs more of a file than its footer, and lists of values."""
-    return bool(use & set(names()) - {LOG, STATISTICS, DISTINCT, DATAFUSION_INDEX})
+    return bool(use & set(names()) - {LOG, STATISTICS, *OF_MANY_FILES})
 
 
 def final(

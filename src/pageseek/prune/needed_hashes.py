@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Schema
 from pageseek.format.value_hashes import can_hash, hashed_form, hashes_of, hashes_of_key
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import required_values
@@ -66,7 +66,7 @@ def needed_hashes_of_key(tests: Sequence[BoundLeaf]) -> npt.NDArray[np.uint64] |
     return _hashes_of_key(tuple(map(_Same, tests)))
 
 
-def has_built_form(file: FileMetadata, test: BoundLeaf) -> bool:
-    """Whether values of a test have the form in which `attach` hashed those of the file."""
-    built = file.schema_tree.parquet_leaf_type(test.leaf).storage
+def has_built_form(schema: Schema, test: BoundLeaf) -> bool:
+    """Whether values of a test have the form in which `attach` hashed those of a file with this schema."""
+    built = schema.parquet_leaf_type(test.leaf).storage
     return hashed_form(built) == hashed_form(test.leaf_type.storage)

@@ -23,9 +23,11 @@ from pageseek.prune.protocol import Catalog, Pruner
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 DICTIONARY = DictionaryPruner.name
 # kinds for which a file has to be opened
-OF_OPENED = frozenset({"file_bloom", "lookup", "key_lookup", "bitmap", "trigram"})
+OF_OPENED = frozenset({"lookup", "key_lookup", "bitmap", "trigram"})
 LOG = "log"  # of a table: it rules out files before they are opened
-DISTINCT, DATAFUSION_INDEX = "distinct", "distinct_index"  # scans of many files use them by name
+# scans of many files use them by name
+DISTINCT, DATAFUSION_INDEX, FILE_BLOOM = "distinct", "distinct_index", "file_bloom"
+OF_MANY_FILES = frozenset({DISTINCT, DATAFUSION_INDEX, FILE_BLOOM})
 _PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())
 _TAKEN = {*MECHANISMS, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, PAGE_INDEX, BLOOM, FREE}
 

@@ -24,7 +24,7 @@ WAYS = ("ascending", "descending")
 LEAST_MEMORY = 32 << 20
 MOST_CLUSTERED = 8  # columns; of more, each has too little of the order
 INDEXES = (
-    "page_index", "bloom", "distinct", "lookup", "bitmap", "trigram", "file_bloom", "distinct_index", "indexes",
+    "page_index", "bloom", "distinct", "lookup", "bitmap", "trigram", "file_bloom", "footer", "distinct_index", "indexes",
 )  # fmt: skip
 # options of `scan` that say how the source is read
 OPTIONS = (

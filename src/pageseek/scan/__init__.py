@@ -26,6 +26,7 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `footer_selection`, `accounting` | row groups that the footer leaves; what the report counts of a plan |
 | `footer_batches`, `batched_file`, `footer_table`, `schema_group`, `homogeneous_files` | the footers of many similar files, read and pruned together |
 | `batched_lists`, `distinct_lists`, `datafusion_lists` | the lists of values in these files, read and held against tests together; their two forms |
+| `file_filters` | the Bloom filters of these files, one each, probed together |
 | `prepare` | plans for others, and plans that are executed at once |
 | `division` | large row groups in pieces: for little memory, and for several tasks |
 | `tables`, `planned_files`, `opened_file` | the rows of a plan, a table for each row group, in order; its files, opened in order; one of them |

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pageseek.base.report import Report
 from pageseek.format.embedded import FIGURES, InvalidIndexError, figures
@@ -68,6 +69,17 @@ class ListReader:
         self._report.waves += 1
         self._report.bytes["index"] += len(data)
         return memoryview(data)
+
+    def read_ends(
+        self, files: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+    ) -> tuple[memoryview, npt.NDArray[np.int64]]:
+        """The last bytes of some files, more than were read with their footers, and where they lie, as `TailBatch.spans`."""
+        threads = self.schema_group.bound_request.request.num_threads
+        tails, spans = self.batch.longer(self.table.members[files], lengths, threads)
+        self._report.requests += len(files)
+        self._report.waves += 1
+        self._report.bytes["index"] += int(spans[:, 1].sum())
+        return tails, spans
 
 
 class ColumnLists:

@@ -23,6 +23,7 @@ from pageseek.prune import (
     DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
+    FILE_BLOOM,
     OF_OPENED,
     STATISTICS,
     final,
@@ -32,11 +33,14 @@ from pageseek.prune import (
 from pageseek.scan.batched_lists import ColumnLists, ask_lists
 from pageseek.scan.datafusion_lists import DatafusionLists
 from pageseek.scan.distinct_lists import DistinctLists
+from pageseek.scan.file_filters import FileFilters
 from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 
 _of_rows = re.compile(rb'"kind"\s*:\s*"(?:%s)"' % "|".join(sorted(OF_OPENED)).encode())
-LISTS: dict[str, type[ColumnLists]] = {DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists}
+LISTS: dict[str, type[ColumnLists]] = {
+    FILE_BLOOM: FileFilters, DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists,
+}  # fmt: skip
 MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # columns of `HomogeneousFiles.pruned`: the bytes of a file; for each mechanism whether it ruled out the last of the file, the
 # row groups and the rows that it ruled out

@@ -76,6 +76,7 @@ class OpenedFile:
             store.check()
         if not read.found.num_rows:
             return None
+        self.scan.file.count_reads(lane.context.report)
         lane.context.report.rows_out += read.found.num_rows
         return self._table(group, read)
 

@@ -285,6 +285,7 @@ class Planner:
         began = perf_counter()
         before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
         groups = self._pruned(scan, may_match)
+        scan.file.count_reads(report)
         proof = "" if groups else last_proof(before, report)
         report.spent("prune", began)
         if not groups and report.bytes["index"] > indexes:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pageseek.index.file_bloom_builder import FileBloomBuilder
 
 FIRST_BYTES = 4 << 10  # that are the whole of small filters
-MOST_VALUES = 256  # of an IN: a filter is wrong about one of more
 RATE = 0.01  # of false positives, if the caller gives none
 _NONE = Proof(rows.RowRanges.empty(), rows.RowRanges.empty())
 
@@ -86,8 +85,8 @@ class FileBloomKind(PartialIndexKind):
     def takes(self, context: PruneContext, test: BoundLeaf) -> bool:
         """Whether rows need one of a few values, of the type whose hashes `attach` has built."""
         hashes = needed_hashes(test)
-        few = hashes is not None and len(hashes) <= MOST_VALUES
-        return few and has_built_form(context.file, test)
+        few = hashes is not None and len(hashes) <= form.MOST_VALUES
+        return few and has_built_form(context.file.schema_tree, test)
 
     def first_bytes(self, file: FileMetadata) -> int:
         """The whole of a small filter."""

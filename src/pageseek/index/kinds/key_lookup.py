@@ -100,7 +100,7 @@ class KeyLookupKind(LookupKind):
 def _may_stand_for(context: PruneContext, test: BoundLeaf) -> bool:
     """Whether every row has to pass a test, which names values of the form in which `attach` hashed them."""
     required = any(test is one for one in context.required)
-    return required and not test.leaf.group and has_built_form(context.file, test)
+    return required and not test.leaf.group and has_built_form(context.file.schema_tree, test)
 
 
 def _others(context: PruneContext, leaves: Sequence[Leaf]) -> list[BoundLeaf]:

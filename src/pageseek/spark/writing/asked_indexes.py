@@ -20,7 +20,7 @@ AT_ONCE = 16  # files that are opened side by side
 
 class AskedIndexes(NamedTuple):
     """What to build. `page_index`: of all columns, of none, or of these. `bloom`, `file_bloom`: rates by column. `keys`: columns that
-    are one key together. `embedded`: columns by kind.
+    are one key together. `embedded`: columns by kind. `footer`: whether footers get an index.
     """
 
     page_index: bool | tuple[str, ...]
@@ -28,6 +28,7 @@ class AskedIndexes(NamedTuple):
     file_bloom: Mapping[str, float]
     keys: tuple[tuple[str, ...], ...]
     embedded: Mapping[str, tuple[str, ...]]
+    footer: bool
 
     @classmethod
     def of(
@@ -38,6 +39,7 @@ class AskedIndexes(NamedTuple):
         named: Mapping[str, str | Sequence[Any]],
         distinct_index: str | None,
         indexes: Mapping[str, str | Sequence[str]] | None,
+        footer: bool,
     ) -> AskedIndexes:
         """Of the parameters of `attach_index`. `named`: those that are kinds.
 
@@ -48,6 +50,8 @@ class AskedIndexes(NamedTuple):
         """
         if not isinstance(distinct_index, str | None):
             raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
+        if not isinstance(footer, bool):
+            raise TypeError(f"footer={footer!r}: True or False")
         kinds = {kind: _listed(f"indexes[{kind!r}]", of) for kind, of in (indexes or {}).items()}
         lists = {kind: [of] if isinstance(of, str) else list(of) for kind, of in named.items()}
         lists["lookup"], keys = split_keys(lists["lookup"])
@@ -60,6 +64,7 @@ class AskedIndexes(NamedTuple):
             _rates("file_bloom", file_bloom),
             tuple(keys),
             {kind: tuple(names) for kind, names in embedded.items()},
+            footer,
         )
 
     def spelled_as(self, files: Sequence[Source], fold: bool) -> AskedIndexes:
@@ -94,6 +99,7 @@ class AskedIndexes(NamedTuple):
             or self.file_bloom
             or self.keys
             or any(self.embedded.values())
+            or self.footer
         )
 
     def arguments(self) -> dict[str, Any]:
@@ -101,7 +107,7 @@ class AskedIndexes(NamedTuple):
         pages = self.page_index
         return {
             "page_index": pages if isinstance(pages, bool) else list(pages), "bloom": self.bloom, "file_bloom": self.file_bloom,
-            "lookup": self.keys, "indexes": self.embedded,
+            "lookup": self.keys, "indexes": self.embedded, "footer": self.footer,
         }  # fmt: skip
 
     def of_file(self, file: Source, fold: bool) -> AskedIndexes:
@@ -118,6 +124,7 @@ class AskedIndexes(NamedTuple):
             {name: self.file_bloom[name] for name in kept(self.file_bloom)},
             tuple([key for key in self.keys if len(kept(key)) == len(key)]),
             {kind: kept(names) for kind, names in self.embedded.items() if kept(names)},
+            self.footer,
         )
         return there._renamed(own)
 
@@ -141,6 +148,7 @@ class AskedIndexes(NamedTuple):
             {spelled.get(name, name): rate for name, rate in self.file_bloom.items()},
             tuple([tuple([spelled.get(name, name) for name in key]) for key in self.keys]),
             {kind: own(names) for kind, names in self.embedded.items()},
+            self.footer,
         )
 
 

@@ -51,6 +51,7 @@ def attach_index(
     bitmap: str | Sequence[str] = (),
     trigram: str | Sequence[str] = (),
     file_bloom: str | Sequence[str] | Mapping[str, float] = (),
+    footer: bool = False,
     distinct_index: str | None = None,
     indexes: Mapping[str, str | Sequence[str]] | None = None,
     replace: bool = False,
@@ -72,7 +73,7 @@ def attach_index(
         Classic or Connect.
     source : str, path, sequence of them, or (filesystem, path)
         As in `pageseek.scan`. Every executor must see the files under the same names.
-    page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, distinct_index, indexes, replace
+    page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer, distinct_index, indexes, replace
         What to build, as in `pageseek.index.attach`. Whether case matters in names says the session; one name may stand for a
         list of one.
     verify : bool
@@ -121,7 +122,7 @@ def attach_index(
         return REPORT.empty_table()
     fold = not Settings(spark).case_sensitive
     kinds = {"distinct": distinct, "lookup": lookup, "bitmap": bitmap, "trigram": trigram}
-    asked = AskedIndexes.of(page_index, bloom, file_bloom, kinds, distinct_index, indexes)
+    asked = AskedIndexes.of(page_index, bloom, file_bloom, kinds, distinct_index, indexes, footer)
     asked = asked.spelled_as(named.files, fold)
     most, shown = tasks or TASKS_PER_CORE * parallelism_of(spark), progress_of(spark, progress)
     with counted("files", len(named.files), shown, Report()) as step:

@@ -220,6 +220,7 @@ def _indexes(given: Mapping[str, Any]) -> AskedIndexes:
         {kind: given.get(kind, ()) for kind in kinds},
         given.get("distinct_index"),
         given.get("indexes"),
+        given.get("footer", False),
     )
 
 
