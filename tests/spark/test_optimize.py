@@ -157,7 +157,8 @@ def test_files_without_rows_and_folders_named_by_urls(tmp_path: Path):
     assert (done.files_before, done.rows, len(done.files)) == (2, 2, 1)
 
 
-def test_indexes_of_footers(tmp_path: Path):
+def test_indexes_of_footers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pageseek.index.footer_index.LARGE", 1)
     pq.write_table(pa.table({f"c{i}": [2, 1] for i in range(9)}), tmp_path / "0.parquet")
     (file,) = optimize(InProcess(), tmp_path, indexes={"footer": True}).files
     assert "footer" in {one.kind for one in ps.index.list(tmp_path / file.name)}
