@@ -187,6 +187,15 @@ def test_a_small_footer_gets_none(
         ps.index.attach(plain, footer=1, output=tmp_path / "b.parquet")  # type: ignore[arg-type]
 
 
+def test_a_file_without_row_groups_gets_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.ParquetWriter(path, pa.schema([(f"c{i}", pa.int64()) for i in range(900)])).close()
+    made = ps.index.attach(path, page_index=False, footer=True, output=tmp_path / "b.parquet")
+    assert made.skipped == ["footer: the file has no column chunks"]
+    done = ps.rewrite(path, tmp_path / "c.parquet", indexes={"footer": True})
+    assert done.rows == 0
+
+
 def place(path: str) -> tuple[int, int]:
     found = directory(ps.open(path)._metadata)
     assert found is not None

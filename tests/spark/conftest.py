@@ -73,6 +73,7 @@ def check(found: dict[str, Any], directory: Path) -> None:
     assert found["range"] == 200
     rows = FILES * ROWS
     assert found["written"] == [rows, 2, 0, rows, ["attached"] * 2, 1]
+    assert found["optimized"] == [rows, 2, rows, 1]
     assert sum(rows for _, rows in found["executors"]) == FILES * ROWS
     assert "FileChangedError" in found["changed"]
     assert str(directory / "0.parquet") in found["changed"]

@@ -27,6 +27,7 @@ from pageseek.spark import (
     input_files,
     load,
     lookup,
+    optimize,
     read,
     report,
     reports,
@@ -207,6 +208,10 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     found["written"] = [
         done.rows, len(done.files), len(again.files), spark.read.parquet(folder).count(), made["status"].to_pylist(),
         read(spark, folder, ["k"], ps.col("k") == 4711).count(),
+    ]  # fmt: skip
+    better = optimize(spark, folder, sort_by="k", indexes={"lookup": ["s"]}, group_bytes=1)
+    found["optimized"] = [
+        better.rows, better.groups, spark.read.parquet(folder).count(), read(spark, folder, ["k"], ps.col("s") == "row 4711").count(),
     ]  # fmt: skip
     victim = sorted(os.listdir(directory))[0]
     stale = read(spark, os.path.join(directory, victim))

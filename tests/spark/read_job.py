@@ -1,4 +1,4 @@
-"""Run by the tests as a process of its own: reads, looks up, streams and attaches while workers or executors are killed.
+"""Run by the tests as a process of its own: reads, looks up, streams, attaches and optimizes while workers or executors are killed.
 
 usage: read_job.py URL {worker|executor|wait|none} FOLDER STAGE...
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from job import wait_for_executors
 
-from pageseek.spark import attach_index, load, lookup, register
+from pageseek.spark import attach_index, load, lookup, optimize, register
 
 warnings.simplefilter("ignore")
 HERE = str(Path(__file__).parent)
@@ -63,12 +63,18 @@ def attached(spark: Any, folder: str) -> list[Any]:
     return [figures(spark.read.parquet(folder)), sorted(made["status"].to_pylist())]
 
 
+def optimized(spark: Any, folder: str) -> list[Any]:
+    done = optimize(spark, folder, sort_by="k", group_bytes=1, tasks=30)
+    return [figures(spark.read.parquet(folder)), done.groups]
+
+
 STAGES = {
     "load": loaded,
     "broadcast": lambda spark, folder: looked_up(spark, folder, 10**6),
     "shuffled": lambda spark, folder: looked_up(spark, folder, 100),
     "stream": streamed,
     "attach": attached,
+    "optimize": optimized,
 }
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
-from pageseek.spark import attach_index, load, lookup, read, register, report, write
+from pageseek.spark import attach_index, load, lookup, optimize, read, register, report, write
 from pageseek.spark.datasource.source import SESSION, session_option, source_class, told
 from pageseek.spark.session.settings import ToldSession
 from pageseek.spark.sources import buckets
@@ -206,6 +206,9 @@ def test_files_are_written_with_them(session: Any) -> None:
     with moto() as bucket:
         java.set("fs.s3a.endpoint", bucket.endpoint)
         write(session.range(9), "s3://bucket/new")
+        assert ids(load(session, "s3://bucket/new")) == list(range(9))
+        done = optimize(session, "s3://bucket/new", sort_by="id", indexes={"lookup": ["id"]})
+        assert (done.rows, len(done.files)) == (9, 1)
         assert ids(load(session, "s3://bucket/new")) == list(range(9))
 
 

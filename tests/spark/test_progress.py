@@ -14,7 +14,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base import progress
-from pageseek.spark import attach_index, load, lookup, read, write
+from pageseek.spark import attach_index, load, lookup, optimize, read, write
 from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import ToldSession
 
@@ -44,6 +44,7 @@ ALL: list[Callable[..., Any]] = [
         spark.range(0, 50, 1, FILES), folder.parent / "made", mode="append", **how
     ),
     lambda spark, folder, **how: attach_index(spark, folder, **how),
+    lambda spark, folder, **how: optimize(spark, folder, **how),
 ]
 
 

@@ -77,9 +77,9 @@ def body(footer: bytes) -> bytes:
     except CoreError as error:
         raise InvalidIndexError(error.message) from error
     n = len(groups) // GROUP_BYTES
-    records = np.frombuffer(groups, np.int64).reshape(n, -1)
     if not n or not leaves:
         raise InvalidIndexError("the file has no column chunks")
+    records = np.frombuffer(groups, np.int64).reshape(n, -1)
     before = int(records[0, 0]) - _list_head(n)
     after = int(records[-1, :2].sum())
     try:

@@ -489,3 +489,35 @@ def _sizes(files: Iterable[Source]) -> int:
         with closing(one.open()) as store:
             total += store.size
     return total
+
+
+def rewrite_files(
+    files: Sequence[Source],
+    reading: Callable[..., Scan],
+    to: str,
+    *,
+    layout: Layout,
+    clustered: Sequence[str],
+    file_rows: int | None,
+    indexes: Mapping[str, Any],
+    memory: int,
+    spill_folder: str | None,
+) -> Rewritten:
+    """Write files of this machine or of a store anew in one thread, with arguments that were checked elsewhere.
+
+    Parameters
+    ----------
+    files
+        What `reading` scans.
+    to : str
+        A new file; with `file_rows` a new folder.
+    layout : Layout
+        With the columns that rows are sorted by, if they are. `clustered`: those that they are clustered by instead.
+    memory : int
+        Bytes.
+    """
+    work = _Work(
+        Found(list(files), None, None, Origin(())), reading, list(layout.sorted_by), list(clustered), layout, memory, spill_folder, 1, False,
+    )  # fmt: skip
+    with closing(destination([], to, False, False, file_rows is not None, None)) as place:
+        return work.run(place, file_rows, indexes)

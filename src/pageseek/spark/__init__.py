@@ -4,7 +4,7 @@
 |---|---|
 | `aggregator` | `aggregate` |
 | `loader`, `reader`, `registration` | `load`, `read`, and the format "pageseek" of a session |
-| `lookups`, `writing` | `lookup`; `write` and `attach_index` |
+| `lookups`, `writing` | `lookup`; `write`, `optimize` and `attach_index` |
 | `datasource` | the format as a Python Data Source: over Connect, and for streams |
 | `table` | the format as a table of DataSource V2, in Classic sessions |
 | `tasks` | what runs in executors, how it gets there, and what comes back |
@@ -31,15 +31,19 @@ if TYPE_CHECKING:
     from pageseek.spark.registration import register
     from pageseek.spark.tasks.reports import input_files, report, reports
     from pageseek.spark.writing.attach import attach_index
+    from pageseek.spark.writing.optimize import optimize
+    from pageseek.spark.writing.optimized import Optimized
     from pageseek.spark.writing.write import Written, write
 
 __all__ = [
+    "Optimized",
     "Written",
     "aggregate",
     "attach_index",
     "input_files",
     "load",
     "lookup",
+    "optimize",
     "read",
     "register",
     "report",
@@ -49,12 +53,14 @@ __all__ = [
 
 # where each is. No module in this folder has the name of one: it would take its place when it is imported.
 _HOMES = {
+    "Optimized": "writing.optimized",
     "Written": "writing.write",
     "aggregate": "aggregator",
     "attach_index": "writing.attach",
     "input_files": "tasks.reports",
     "load": "loader",
     "lookup": "lookups.lookup",
+    "optimize": "writing.optimize",
     "read": "reader",
     "register": "registration",
     "report": "tasks.reports",

@@ -90,6 +90,44 @@ class AskedIndexes(NamedTuple):
                 raise NoColumnError(f"{where}: no column {name!r}", first.schema_tree.offer(name))
         return self._renamed(spelled)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be built."""
+        return not (
+            self.page_index
+            or self.bloom
+            or self.file_bloom
+            or self.keys
+            or any(self.embedded.values())
+            or self.footer
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """The parameters of `pageseek.index.attach` that say so."""
+        pages = self.page_index
+        return {
+            "page_index": pages if isinstance(pages, bool) else list(pages), "bloom": self.bloom, "file_bloom": self.file_bloom,
+            "lookup": self.keys, "indexes": self.embedded, "footer": self.footer,
+        }  # fmt: skip
+
+    def of_file(self, file: Source, fold: bool) -> AskedIndexes:
+        """The same for one file: with the names as it spells them, without the columns that it lacks."""
+        with closing(FileMetadata(file, file.open(), Report())) as opened:
+            own = _spelled(opened, dict.fromkeys(self._names()), fold)
+
+        def kept(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple([name for name in names if name in own])
+
+        there = AskedIndexes(
+            self.page_index if isinstance(self.page_index, bool) else kept(self.page_index),
+            {name: self.bloom[name] for name in kept(self.bloom)},
+            {name: self.file_bloom[name] for name in kept(self.file_bloom)},
+            tuple([key for key in self.keys if len(kept(key)) == len(key)]),
+            {kind: kept(names) for kind, names in self.embedded.items() if kept(names)},
+            self.footer,
+        )
+        return there._renamed(own)
+
     def _names(self) -> Iterator[str]:
         if not isinstance(self.page_index, bool):
             yield from self.page_index

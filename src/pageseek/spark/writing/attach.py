@@ -214,16 +214,4 @@ def _with_indexes(file: Source, asked: AskedIndexes, fold: bool, replace: bool) 
 
 
 def _attach(file: Source, asked: AskedIndexes, replace: bool) -> Attached:
-    pages = asked.page_index
-    return attach(
-        file,
-        page_index=pages if isinstance(pages, bool) else list(pages),
-        bloom=asked.bloom,
-        file_bloom=asked.file_bloom,
-        lookup=asked.keys,
-        footer=asked.footer,
-        indexes=asked.embedded,
-        in_place=True,
-        replace=replace,
-        threads=1,
-    )
+    return attach(file, in_place=True, replace=replace, threads=1, **asked.arguments())

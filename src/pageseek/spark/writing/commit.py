@@ -3,7 +3,7 @@
 A staging folder has, in the order in which they come:
 
 - `owner`: locked by the driver as long as it lives, where the system has such locks;
-- a folder for each attempt of a task, with the files that it has written;
+- a folder for each attempt of a task, with the files that it has written; those of `optimize` say when they are complete;
 - `manifest.json`: which files get which names, and which old files go;
 - `published`: all files have their names. Before this one the write is taken back if the driver has died, after it the
   write is finished. The next write into the folder does either.
@@ -16,14 +16,16 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
-from pageseek.storage.output_folders import OutputFolder
+from pageseek.storage.output_folders import AT_ONCE, OutputFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +37,7 @@ STAGING = "_pageseek-staging-"
 OWNER, MANIFEST, PUBLISHED, SUCCESS = "owner", "manifest.json", "published", "_SUCCESS"
 STALE_AFTER = 7 * 86400.0  # seconds
 ABANDONED = 3600.0  # seconds after which a folder without an owner is nobody's
+FileVersion = tuple[int, str]  # bytes, and the tag of the store
 _TIME = "%Y%m%dT%H%M%S"
 
 
@@ -54,21 +57,47 @@ class Staging:
         """Its name in the folder."""
         return STAGING + self.job
 
-    def publish(self, files: Mapping[str, str], old: Sequence[str], replaces: bool) -> None:
+    def publish(
+        self,
+        files: Mapping[str, str],
+        old: Sequence[str],
+        replaces: bool,
+        *,
+        mark: bool = True,
+        versions: Mapping[str, FileVersion] | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> list[str]:
         """Give staged files their names, then delete old files. Only all of it is a success.
 
-        `files`: staged names, and their last ones. `replaces`: the mark of success is of the files that go, until the
-        new ones are there.
+        Parameters
+        ----------
+        files
+            Staged names, and their last ones.
+        replaces
+            The mark of success is of the files that go, until the new ones are there.
+        mark
+            Whether the folder gets a mark of success.
+        versions
+            Those of old files that are deleted in these versions only.
+        check
+            Called when other writes can see what this one is about to do. What it raises ends the write.
+
+        Returns
+        -------
+        list of str
+            The old files that were not deleted, since they have other versions.
         """
         folder = self.folder
         marked = replaces and SUCCESS in old
-        manifest = {"files": dict(files), "old": [*old], "marked": marked}
+        manifest = {"files": dict(files), "old": [*old], "marked": marked, "mark": mark}
+        manifest["versions"] = dict(versions or {})
         folder.put(f"{self.name}/{MANIFEST}", json.dumps(manifest).encode())
+        check()
         if marked:
             folder.delete([SUCCESS])
         folder.move(files, self.moved)
         folder.put(f"{self.name}/{PUBLISHED}", b"")
-        _finish(folder, self.name, manifest)
+        return _finish(folder, self.name, manifest)
 
     def bring(self, files: Mapping[str, str]) -> None:
         """Give staged files their names, which nobody reads before a commit of a table. All of them, or none."""
@@ -102,15 +131,51 @@ def begin(folder: OutputFolder) -> Staging:
     return staging
 
 
-def recover(folder: OutputFolder, stale_after: float) -> None:
+def recover(
+    folder: OutputFolder,
+    stale_after: float,
+    mine: str = "",
+    dead: Callable[[str], None] = lambda name: None,
+) -> None:
     """Settle the writes whose drivers have died: finish those that were published, take back the others.
 
     A driver has died if its lock is free. Where there are no locks, it is taken to have died after `stale_after` seconds.
+    `mine`: the staging folder of the caller, which lives. `dead` is called with that of each write before it is settled.
     """
     for name in stagings(folder):
+        if name == mine:
+            continue
         with _taken(folder, name, stale_after) as free:
             if free:
+                dead(name)
                 settle_write(folder, name)
+
+
+def in_motion(folder: OutputFolder, mine: str) -> dict[str, set[str]]:
+    """By staging folder the files that other writes are giving their names, or are about to delete."""
+    found = {}
+    for name in stagings(folder):
+        if name != mine:
+            with suppress(FileNotFoundError):
+                manifest = json.loads(folder.get(f"{name}/{MANIFEST}"))
+                found[name] = {*manifest["files"].values(), *manifest["old"]}
+    return found
+
+
+def version_of(folder: OutputFolder, name: str) -> FileVersion | None:
+    """The version of a file that is there now; None: it is not there."""
+    try:
+        store = folder.source(name).open()
+    except FileNotFoundError:
+        return None
+    with closing(store):
+        return store.version.size, store.version.tag
+
+
+def versions_of(folder: OutputFolder, names: Iterable[str]) -> Iterator[FileVersion | None]:
+    """`version_of` each file, several at a time."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(partial(version_of, folder), names)
 
 
 def stagings(folder: OutputFolder) -> list[str]:
@@ -156,13 +221,18 @@ def settle_write(folder: OutputFolder, staging: str) -> None:
     folder.drop(staging)
 
 
-def _finish(folder: OutputFolder, staging: str, manifest: Mapping[str, Any]) -> None:
-    folder.delete(manifest["old"])
-    folder.put(SUCCESS, b"")
+def _finish(folder: OutputFolder, staging: str, manifest: Mapping[str, Any]) -> list[str]:
+    versions = manifest.get("versions", {})
+    there = zip(versions, versions_of(folder, versions), strict=True)
+    kept = {name for name, now in there if now is not None and list(now) != list(versions[name])}
+    folder.delete([name for name in manifest["old"] if name not in kept])
+    if manifest.get("mark", True):
+        folder.put(SUCCESS, b"")
     folder.delete(
         [f"{staging}/{MANIFEST}"]
     )  # with it, and without the mark, files would be taken back
     folder.drop(staging)
+    return sorted(kept)
 
 
 @contextmanager

@@ -141,6 +141,20 @@ def _escaped(text: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
 
 
+def attempt_folder(folder: OutputFolder, staging: str, attempt: str) -> str:
+    """Make the folder of an attempt in the staging folder that the driver has made on a disk. Returns its path."""
+    made = os.path.join(folder.path, staging, attempt)
+    try:
+        os.mkdir(made)
+    except FileNotFoundError as error:
+        error.add_note(
+            f"{folder.name}: the driver has made this folder, and it is not to be seen from this executor, or the "
+            "write was given up; write to where every node sees it under the same name"
+        )
+        raise
+    return made
+
+
 class Attempt:
     """One attempt to write a partition. Its files lie in a folder of its own."""
 
@@ -155,15 +169,7 @@ class Attempt:
             self._temporary = tempfile.mkdtemp(prefix="pageseek-write-")
             self._local = self._temporary
             return
-        self._local = os.path.join(spec.folder.path, spec.staging, self._attempt)
-        try:
-            os.mkdir(self._local)
-        except FileNotFoundError as error:
-            error.add_note(
-                f"{spec.folder.name}: the driver has made this folder, and it is not to be seen from this executor, or the "
-                "write was given up; write to where every node sees it under the same name"
-            )
-            raise
+        self._local = attempt_folder(spec.folder, spec.staging, self._attempt)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Write rows."""
@@ -236,7 +242,7 @@ class Attempt:
         number = len(self._rows)
         staged = f"{self._spec.staging}/{self._attempt}/{number:05}.parquet"
         if self._temporary is not None:
-            _upload(self._file.path, self._spec.folder, staged)
+            upload(self._file.path, self._spec.folder, staged)
         self._rows.append(
             (
                 self._partition, self._attempt, staged, self._name(), self._file.rows,
@@ -359,7 +365,8 @@ class StagedFile:
         self._writer.close()
 
 
-def _upload(path: str, folder: OutputFolder, staged: str) -> None:
+def upload(path: str, folder: OutputFolder, staged: str) -> None:
+    """Bring a file of this machine to a store, and delete it here."""
     folder.make_for([staged])
     with open(path, "rb") as file:
         body = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
