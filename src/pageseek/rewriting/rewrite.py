@@ -516,8 +516,9 @@ def rewrite_files(
     memory : int
         Bytes.
     """
-    work = _Work(
-        Found(list(files), None, None, Origin(())), reading, list(layout.sorted_by), list(clustered), layout, memory, spill_folder, 1, False,
-    )  # fmt: skip
-    with closing(destination([], to, False, False, file_rows is not None, None)) as place:
-        return work.run(place, file_rows, indexes)
+    by, clusters = list(layout.sorted_by), list(clustered)
+    how = _How(by, clusters, layout, (file_rows, None), memory, spill_folder, 1, False, indexes)
+    work = _Work(Found(list(files), None, None, Origin(())), reading, how)
+    several = "" if file_rows is None else "file_rows"
+    with closing(destination([], to, False, False, several, None)) as place:
+        return work.run(place)

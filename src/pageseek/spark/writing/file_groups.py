@@ -28,8 +28,8 @@ from pageseek.storage.table_folders import above_here
 OF_SPARK = b"org.apache.spark."  # keys of footers by which Spark reads values
 SINK_LOG = "_spark_metadata"
 NO_COMMIT = (
-    "optimize does not commit to tables yet: let the table's own library do it, or write to a place outside of the table "
-    "(pageseek.rewrite(source, output))"
+    "optimize does not commit to tables: pageseek.rewrite(TABLE, in_place=True) does, in one process; or write to a place outside of "
+    "the table (pageseek.rewrite(source, output))"
 )
 
 
