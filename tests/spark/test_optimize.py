@@ -347,7 +347,7 @@ def test_tables_and_what_is_no_folder_are_refused(tmp_path: Path, folder: Path):
     (delta / "p=1").mkdir()
     shutil.copy(folder / "p=a" / "0.parquet", delta / "p=1")
     for path in (delta, delta / "p=1", deltalake.DeltaTable(str(delta)), iceberg, iceberg / "data"):
-        with pytest.raises(UnsupportedError, match="does not commit to tables yet"):
+        with pytest.raises(UnsupportedError, match="does not commit to tables"):
             optimize(InProcess(), path)
     with pytest.raises(UnsupportedError, match="table"):
         optimize(InProcess(), nested)
