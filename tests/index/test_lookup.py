@@ -122,6 +122,22 @@ def test_other_types_of_output(path: str, table: pa.Table, options: dict[str, An
             assert found.explain().rows.pruned_by.get("lookup", 0) > 0
 
 
+@pytest.mark.parametrize("lookup", [["i64"], [("i64", "flag2")]])
+def test_tests_of_columns_without_hashes(tmp_path: Path, lookup: Any) -> None:
+    path = tmp_path / "a.parquet"
+    n = 3_000
+    table = pa.table({"i64": range(n), "flag2": [i % 7 for i in range(n)], "flag": [i % 2 == 0 for i in range(n)], "null": pa.nulls(n), "list": [[i] for i in range(n)], "row": [{"a": i} for i in range(n)]})  # fmt: skip
+    pq.write_table(table, path, row_group_size=1_000)
+    ps.index.attach(path, lookup=lookup, in_place=True)
+    flag, key, other = ps.col("flag") == True, ps.col("i64") == 8, ps.col("flag2") == 1  # noqa: E712
+    conditions = [flag, flag & key, flag & key & other, ps.col("flag").isin([False]) | key, ~flag & other]  # fmt: skip
+    conditions += [ps.col("null").is_null() & key, ps.col("list").any() == 8, ps.col("row").is_null() | key]  # fmt: skip
+    for condition in conditions:
+        wanted = ps.read_table(path, filter=condition, prune=False)
+        for prune in (True, ["lookup", "key_lookup"]):
+            assert ps.read_table(path, filter=condition, prune=prune).equals(wanted), condition
+
+
 def test_one_block_is_read(tmp_path: Path) -> None:
     n = 300_000
     keys = np.random.default_rng(1).permutation(n)

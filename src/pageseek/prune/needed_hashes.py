@@ -68,5 +68,5 @@ def needed_hashes_of_key(tests: Sequence[BoundLeaf]) -> npt.NDArray[np.uint64] |
 
 def has_built_form(file: FileMetadata, test: BoundLeaf) -> bool:
     """Whether values of a test have the form in which `attach` hashed those of the file."""
-    built = file.schema_tree.parquet_leaf_type(test.leaf).storage
-    return hashed_form(built) == hashed_form(test.leaf_type.storage)
+    built, read = file.schema_tree.parquet_leaf_type(test.leaf).storage, test.leaf_type.storage
+    return can_hash(built) and can_hash(read) and hashed_form(built) == hashed_form(read)
