@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.format import lookup_form
-from pageseek.format.embedded import directory
+from pageseek.format.embedded import directory, framed
 from pageseek.index import lookup_builder, spilled
+from pageseek.prune.kind import IndexedColumn
 from support.opened import open_metadata
 
 N, GROUP = 9_000, 2_500
@@ -241,6 +243,23 @@ def test_what_lies_on_disk_meanwhile_gives_the_same_bytes(
         ps.index.attach(path, lookup=["s"], output=str(tmp_path / "b.parquet"), overwrite=True)
         made.append((tmp_path / "b.parquet").read_bytes())
     assert made[0] == made[1]
+
+
+def test_an_index_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilled, "HELD", 1000)
+    monkeypatch.setattr(lookup_builder, "PART_BLOCKS", 4)
+    n = 600_000
+    column = IndexedColumn(cast(Any, None), cast(Any, None), [n])
+    builder = lookup_builder.LookupBuilder(column)
+    hashes = np.random.default_rng(1).integers(0, 1 << 63, n, dtype=np.uint64) << np.uint64(1)
+    builder.add(0, builder.entries(hashes, np.arange(n)))
+    del hashes
+    tracemalloc.start()
+    body = framed(builder.finish(), 5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(body) > 3 * n
+    assert peak < 1.6 * len(body)
 
 
 def test_verify_list_and_detach(path: str, tmp_path: Path, table: pa.Table) -> None:

@@ -50,7 +50,7 @@ class KeyBuilder:
         self._lookup.add(row_group, self._lookup.entries(hashes, rows))
         self._done += 1
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytearray:
         """The body of the index. NotBuiltError: there are too many rows, or a column has no hashes."""
         if self._done < self._num_groups:
             raise NotBuiltError("one of its columns cannot be indexed")
@@ -84,6 +84,6 @@ class KeyMember:
         """Hand the hashes of a row group to the index. NotBuiltError: a key has very many rows."""
         self.owner.take(self._position, row_group, part)
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytearray:
         """The body of the whole index. NotBuiltError: there is none."""
         return self.owner.finish()

@@ -76,21 +76,25 @@ class LookupBuilder:
         part["row"] += np.uint64(self._first_rows[row_group])
         self._spilled.add(part, np.bincount(blocks // PART_BLOCKS, minlength=self._parts))
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytearray:
         """The body of the index. NotBuiltError: there are too many rows."""
         row_bits = row_bits_of(self._num_rows)
-        size = directory_bytes(self._num_rows) + int(block_size(self._entries, row_bits).sum())
+        at = directory_bytes(self._num_rows)
+        size = at + int(block_size(self._entries, row_bits).sum())
         if size > MAX_BODY_BYTES:
             raise NotBuiltError(f"it would have {format_size(size)}")
+        made = bytearray(size)  # put together in place: it may be large
         blocks: list[tuple[int, int, int]] = []
-        made: list[bytes] = []
         with closing(self._spilled):
             for hashes, rows in self._each_block():
                 data = block_bytes(hashes, rows, row_bits)
                 blocks.append((len(data), len(hashes), xxh64(data) & 0xFFFFFFFF))
-                made.append(data)
+                made[at : at + len(data)] = data
+                at += len(data)
         total = int(self._entries.sum())
-        return b"".join([directory_of(blocks, total, self._num_rows), *made])
+        start = directory_of(blocks, total, self._num_rows)
+        made[: len(start)] = start
+        return made
 
     def _each_block(self) -> Iterator[tuple[U64, npt.NDArray[np.int64]]]:
         """The hashes and rows of each block."""

@@ -81,7 +81,7 @@ class Payloads:
         pointers = []
         for one in self._outputs:
             why = next((self._given_up[part] for part in one.parts if part in self._given_up), None)
-            payload = b""
+            payload: bytes | bytearray = b""
             if why is None:
                 try:
                     payload = self._builders[one.parts[0]].finish()
