@@ -13,7 +13,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.format.embedded import directory
-from pageseek.index import key_builder, lookup_builder, spilled
+from pageseek.index import index_specs, key_builder, lookup_builder, spilled
 from support.opened import open_metadata
 
 N = 8_000
@@ -163,6 +163,17 @@ def test_verify_finds_an_index_of_other_data(
     (found,) = ps.index.verify(tmp_path / "a.parquet").findings
     assert (found.kind, found.column) == ("key_lookup", "id, s")
     assert "which was built again" in found.what
+
+
+def test_verify_reads_no_index_that_is_too_large(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_specs, "MAX_PAYLOAD_BYTES", 1000)
+    found = ps.index.verify(path).findings
+    assert {(one.kind, one.column) for one in found} == {("key_lookup", ", ".join(key)) for key in KEYS} | {("lookup", "id")}  # fmt: skip
+    assert all("more than the 1,000" in one.what for one in found)
+    built = ps.index.attach(path, lookup=KEYS[:1], output=tmp_path / "a.parquet", page_index=False)
+    assert list(built.added) == [("key_lookup", "tenant, id")]
 
 
 def test_an_index_of_other_columns_is_ignored(path: str, table: pa.Table, tmp_path: Path) -> None:
