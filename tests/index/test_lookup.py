@@ -249,7 +249,7 @@ def test_an_index_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilled, "HELD", 1000)
     monkeypatch.setattr(lookup_builder, "PART_BLOCKS", 4)
     n = 600_000
-    column = IndexedColumn(cast(Any, None), cast(Any, None), [n])
+    column = IndexedColumn(cast("Any", None), cast("Any", None), [n])
     builder = lookup_builder.LookupBuilder(column)
     hashes = np.random.default_rng(1).integers(0, 1 << 63, n, dtype=np.uint64) << np.uint64(1)
     builder.add(0, builder.entries(hashes, np.arange(n)))
