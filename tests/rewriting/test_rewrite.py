@@ -203,6 +203,47 @@ def test_types_of_files_without_an_arrow_schema_stay(table: pa.Table, tmp_path: 
     assert pq.ParquetFile(out).schema.column(4).physical_type == "INT64"
 
 
+def test_views_at_any_depth_are_sorted(tmp_path: Path) -> None:
+    """Arrow takes no rows of views. Polars writes files of them."""
+    path, view = tmp_path / "in.parquet", pa.string_view()
+    texts = ["b", None, "a" * 40, "", "ü" * 9, "b"]
+    pair = pa.struct([("x", view), ("y", pa.list_(pa.binary_view()))])
+    table = pa.table({
+        "row": range(6),
+        "s": pa.array(texts, view),
+        "b": pa.array([None if one is None else one.encode() for one in texts], pa.binary_view()),
+        "pair": pa.array([None, *[{"x": one, "y": [None, b"q"]} for one in texts[1:]]], pair),
+        "large": pa.array([[one] for one in texts], pa.large_list(view)),
+        "two": pa.array([[one, None] for one in texts], pa.list_(view, 2)),
+        "map": pa.array([[(str(i), one)] for i, one in enumerate(texts)], pa.map_(view, view)),
+        "json": pa.ExtensionArray.from_storage(pa.json_(view), pa.array(["{}"] * 6, view)),
+    })  # fmt: skip
+    pq.write_table(table, path)
+    before = ps.read_table(path)
+    assert before.schema.field("s").type == view
+    for how in ({}, {"sort_by": "s"}, {"sort_by": [("b", "descending")]}, {"cluster_by": ["s", "b"]}):  # fmt: skip
+        ps.rewrite(path, tmp_path / "out.parquet", overwrite=True, **how)
+        found = ps.read_table(tmp_path / "out.parquet")
+        rows = found["row"].to_pylist()
+        assert found.schema.equals(before.schema)
+        for name in before.column_names:
+            values = before[name].to_pylist()
+            assert found[name].to_pylist() == [values[row] for row in rows]
+        if how == {"sort_by": "s"}:
+            assert rows == [3, 2, 0, 5, 4, 1]
+
+
+@pytest.mark.parametrize("compliant", [True, False])
+def test_names_of_nested_leaves_stay(compliant: bool, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    table = pa.table({"a": [[1]], "b": pa.array([[("k", [2])]], pa.map_(pa.string(), pa.large_list(pa.int8())))})  # fmt: skip
+    pq.write_table(table, path, use_compliant_nested_type=compliant)
+    ps.rewrite(path, out)
+    before, after = (pq.read_metadata(one).row_group(0) for one in (path, out))
+    for i in range(before.num_columns):
+        assert after.column(i).path_in_schema == before.column(i).path_in_schema
+
+
 def test_many_files_become_one_or_a_folder(tmp_path: Path) -> None:
     for k in range(3):
         folder = tmp_path / "lake" / f"k={k}"

@@ -33,22 +33,62 @@ def group_rows_of(sample: pa.Table) -> int:
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The schema with the values of top-level dictionaries in their place: the writer makes a dictionary for each row group, of its own
-    values only.
+    values only. Views are arrays with offsets: Arrow does not take rows of views.
     """
     fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        field.with_type(
+            _plain_type(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+        )
         for field in schema
     ]
     return pa.schema(fields, metadata=schema.metadata)
 
 
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type without views, at any depth."""
+    t = pa.types
+    if t.is_string_view(kind) or t.is_binary_view(kind):
+        return pa.large_string() if t.is_string_view(kind) else pa.large_binary()
+    if isinstance(kind, pa.JsonType):
+        return pa.json_(_plain_type(kind.storage_type))
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = _plain_type(kind.storage_type)
+        return kind if storage == kind.storage_type else storage
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(_plain_type(field.type))
+
+    if t.is_struct(kind):
+        return pa.struct([inner(field) for field in kind])
+    if t.is_map(kind):
+        return pa.map_(inner(kind.key_field), inner(kind.item_field), kind.keys_sorted)
+    if t.is_fixed_size_list(kind):
+        return pa.list_(inner(kind.value_field), kind.list_size)
+    if t.is_list(kind) or t.is_large_list(kind):
+        make = pa.list_ if t.is_list(kind) else pa.large_list
+        return make(inner(kind.value_field))
+    return kind
+
+
 def plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows in a schema of `plain_schema`."""
     columns = [
-        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-        for column in batch.columns
+        _plain_values(column, field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _plain_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    if values.type == kind:
+        return values
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, values.cast(kind.storage_type))
+    return values.cast(kind)
 
 
 class Encoder:
@@ -87,7 +127,7 @@ class Encoder:
         self._stream = pa.BufferedOutputStream(pa.PythonFile(sink, "w"), sink.BUFFER)
         self._writer = pq.ParquetWriter(
             self._stream, self._schema, compression=layout.codec, write_page_index=True,
-            store_schema=False, store_decimal_as_integer=True, sorting_columns=sorting or None,
+            store_schema=False, store_decimal_as_integer=True, use_compliant_nested_type=False, sorting_columns=sorting or None,
             dictionary_pagesize_limit=DICTIONARY_BYTES, **pages,
         )  # fmt: skip
         self._writer.add_key_value_metadata(metadata | {STORED: stored})
