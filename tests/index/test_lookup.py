@@ -18,7 +18,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.format import lookup_form
-from pageseek.format.embedded import directory, framed
+from pageseek.format.embedded import InvalidIndexError, directory, framed
 from pageseek.index import lookup_builder, spilled
 from pageseek.prune.kind import IndexedColumn
 from support.opened import open_metadata
@@ -260,6 +260,22 @@ def test_an_index_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tracemalloc.stop()
     assert len(body) > 3 * n
     assert peak < 1.6 * len(body)
+
+
+@pytest.mark.parametrize(("most", "n", "right"), [(40, 40, True), (39, 40, False), (40, 41, False)])  # fmt: skip
+def test_directories_of_too_many_entries_are_refused(
+    monkeypatch: pytest.MonkeyPatch, most: int, n: int, right: bool
+) -> None:
+    hashes = np.random.default_rng(1).integers(0, 1 << 63, n, dtype=np.uint64)
+    block = lookup_form.block_bytes(hashes, np.arange(n) % 40, 6)
+    start = lookup_form.directory_of([(len(block), n, 5)], n, 40)
+    monkeypatch.setattr(lookup_form, "MAX_ENTRIES", most)
+    made = start, 40, len(start) + len(block)
+    if right:
+        assert lookup_form.LookupDirectory(memoryview(start), *made[1:]).num_blocks == 1
+    else:
+        with pytest.raises(InvalidIndexError, match=f"{n} in one block, of 40 rows"):
+            lookup_form.LookupDirectory(memoryview(start), *made[1:])
 
 
 def test_verify_list_and_detach(path: str, tmp_path: Path, table: pa.Table) -> None:
