@@ -19,7 +19,7 @@ import pytest
 import pageseek as ps
 from pageseek.format import lookup_form
 from pageseek.format.embedded import InvalidIndexError, directory, framed
-from pageseek.index import lookup_builder, spilled
+from pageseek.index import lookup_builder, payloads, spilled, stored_indexes
 from pageseek.prune.kind import IndexedColumn
 from support.opened import open_metadata
 
@@ -243,6 +243,35 @@ def test_what_lies_on_disk_meanwhile_gives_the_same_bytes(
         ps.index.attach(path, lookup=["s"], output=str(tmp_path / "b.parquet"), overwrite=True)
         made.append((tmp_path / "b.parquet").read_bytes())
     assert made[0] == made[1]
+
+
+def test_many_indexes_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all of them hold is limited: then their entries wait in files, and no index is given up."""
+    path, to = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    rng = np.random.default_rng(2)
+    table = pa.table({f"c{i}": rng.integers(0, 1000, 3_000) for i in range(6)})
+    table = table.append_column("s", pa.array([f"text {i}" for i in range(3_000)]))
+    pq.write_table(table, path, row_group_size=500)
+    wanted: dict[str, Any] = {"lookup": [*table.column_names, ("c0", "c1"), ("c1", "s")], "trigram": ["s"], "file_bloom": ["c3"]}  # fmt: skip
+    ps.index.attach(path, output=to, **wanted)
+    before, spills = to.read_bytes(), 0
+    spill = spilled.SpilledEntries.spill
+
+    def counted(self: spilled.SpilledEntries) -> None:
+        nonlocal spills
+        spills += 1
+        spill(self)
+
+    monkeypatch.setattr(spilled.SpilledEntries, "spill", counted)
+    monkeypatch.setattr(payloads, "LISTED", 40_000)
+    done = ps.index.attach(path, output=to, overwrite=True, **wanted)
+    assert not done.skipped
+    assert to.read_bytes() == before
+    assert spills > 20
+    spills = 0
+    monkeypatch.setattr(stored_indexes, "MAX_BUILDING_BYTES", 40_000)
+    assert ps.index.verify(to).ok
+    assert spills > 20
 
 
 def test_an_index_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:

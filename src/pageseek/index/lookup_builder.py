@@ -25,7 +25,7 @@ from pageseek.format.lookup_form import (
     row_bits_of,
 )
 from pageseek.format.value_hashes import hashes_of
-from pageseek.index.spilled import SpilledEntries
+from pageseek.index.spilled import SpilledEntries, SpillingBuilder
 from pageseek.prune.kind import IndexedColumn, NotBuiltError, PageValues
 
 PART_BLOCKS = 256  # blocks that are made at a time
@@ -33,7 +33,7 @@ MAX_BODY_BYTES = 1 << 30
 ENTRY = np.dtype([("hash", "<u8"), ("row", "<u8")])
 
 
-class LookupBuilder:
+class LookupBuilder(SpillingBuilder):
     """Builds the index of one column."""
 
     def __init__(self, column: IndexedColumn) -> None:
@@ -48,6 +48,10 @@ class LookupBuilder:
     def nbytes(self) -> int:
         """The bytes of entries in memory."""
         return self._spilled.nbytes
+
+    def spill(self) -> None:
+        """Let go of what is held in memory: it waits in a file."""
+        self._spilled.spill()
 
     def collect(self) -> Generator[None, PageValues | None, npt.NDArray[np.void]]:
         """The hashes and the rows of a row group, sorted by part."""

@@ -22,6 +22,7 @@ from pageseek.index.attached import Attached
 from pageseek.index.build import IndexSpec
 from pageseek.index.key_builder import KeyMember
 from pageseek.index.local_target import Target
+from pageseek.index.spilled import SpillingBuilder
 from pageseek.prune.kind import NotBuiltError
 from pageseek.prune.registry import kind_named
 
@@ -62,6 +63,12 @@ class Payloads:
             self._give_up(key, str(error))
             return
         self._sizes[key] = getattr(builder, "nbytes", 0)
+        if sum(self._sizes.values()) <= LISTED:
+            return
+        for one, other in self._builders.items():
+            if isinstance(other, SpillingBuilder):
+                other.spill()
+                self._sizes[one] = other.nbytes
         if sum(self._sizes.values()) > LISTED:
             why = (
                 f"the values of all columns take more than {format_size(LISTED)} together; "

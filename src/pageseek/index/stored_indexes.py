@@ -25,11 +25,13 @@ from pageseek.index.index_specs import opened_payload
 from pageseek.index.kinds.key_lookup import key_leaves
 from pageseek.index.page_reader import Chunk
 from pageseek.index.page_values import indexed_column
+from pageseek.index.spilled import SpillingBuilder
 from pageseek.prune.kind import Builder, IndexedColumn, NotBuiltError
 from pageseek.prune.registry import kind_named, kind_names
 
 MAX_KEPT_BYTES = 128 << 20  # bytes of payloads that are kept
 MAX_PAYLOAD_BYTES = 32 << 20  # bytes of one payload
+MAX_BUILDING_BYTES = 256 << 20  # bytes that the builders of indexes which are built again hold
 Wrong = Callable[[str, str, str], None]  # (kind, column, what)
 
 
@@ -162,7 +164,16 @@ class StoredIndexes:
                 builder.add(row_group, made)
             except NotBuiltError:
                 self._rebuilt[key] = None
+            self._make_room()
         return []
+
+    def _make_room(self) -> None:
+        """Let builders put what they hold into files, where it is much."""
+        builders = [one for one in self._rebuilt.values() if one is not None]
+        if sum(getattr(one, "nbytes", 0) for one in builders) > MAX_BUILDING_BYTES:
+            for one in builders:
+                if isinstance(one, SpillingBuilder):
+                    one.spill()
 
     def finish(self) -> None:
         """Compare the indexes that were built again with the payloads of the file."""

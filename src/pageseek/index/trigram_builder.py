@@ -27,7 +27,7 @@ from pageseek.format.trigram_form import (
     slots_of,
 )
 from pageseek.index.distinct_builder import stored, type_of
-from pageseek.index.spilled import SpilledEntries
+from pageseek.index.spilled import SpilledEntries, SpillingBuilder
 from pageseek.prune.kind import IndexedColumn, NotBuiltError
 
 MAX_BODY_BYTES = 1 << 30
@@ -39,7 +39,7 @@ MIN_SLOT_BITS = 8
 SPARE = 2  # slots for each that is used, where there are fewer than MAX_SLOT_BITS allow
 
 
-class TrigramBuilder:
+class TrigramBuilder(SpillingBuilder):
     """Builds the index of one column."""
 
     def __init__(self, column: IndexedColumn) -> None:
@@ -54,6 +54,10 @@ class TrigramBuilder:
     def nbytes(self) -> int:
         """The bytes of entries in memory."""
         return self._spilled.nbytes
+
+    def spill(self) -> None:
+        """Let go of what is held in memory: it waits in a file."""
+        self._spilled.spill()
 
     def collect(self) -> Generator[None, Any, I64]:
         """The slots of a row group with their blocks, in order."""
