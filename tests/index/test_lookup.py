@@ -21,6 +21,7 @@ from pageseek.format import lookup_form
 from pageseek.format.embedded import InvalidIndexError, directory, framed
 from pageseek.index import lookup_builder, payloads, spilled, stored_indexes
 from pageseek.prune.kind import IndexedColumn
+from support import writer
 from support.opened import open_metadata
 
 N, GROUP = 9_000, 2_500
@@ -332,6 +333,24 @@ def test_what_gets_no_index(tmp_path: Path) -> None:
             ps.index.attach(path, lookup=[name], output=to, overwrite=True)
     with pytest.raises(TypeError, match="a list of names"):
         ps.index.attach(path, lookup="same", output=to, overwrite=True)
+
+
+@pytest.mark.parametrize("lookup", ["a", ("a", "s")])
+@pytest.mark.parametrize("rows", [1 << 33, 1 << 44, (1 << 63) - 1])
+def test_a_footer_that_claims_very_many_rows(tmp_path: Path, rows: int, lookup: Any) -> None:
+    """The blocks of the index are counted before a page is read."""
+    claimed = {"edit_chunk": lambda chunk: chunk.update({5: writer.I64(rows)})}
+    columns = [writer.Column("a", 2, [1, 2], **claimed), writer.Column("s", 6, [b"a", b"b"], **claimed)]  # fmt: skip
+    path = tmp_path / "a.parquet"
+    path.write_bytes(
+        writer.write(
+            columns,
+            edit_footer=lambda footer: footer.update({3: writer.I64(rows)}),
+            edit_group=lambda i, group: group.update({3: writer.I64(rows)}),
+        )
+    )
+    with pytest.raises(ps.CorruptFileError, match="rows"):
+        ps.index.attach(path, lookup=[lookup], output=tmp_path / "b.parquet")
 
 
 def test_types_that_the_writer_gave_the_columns(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from pageseek.prune.kind import IndexedColumn, NotBuiltError, PageValues
 
 PART_BLOCKS = 256  # blocks that are made at a time
 MAX_BODY_BYTES = 1 << 30
+_TOO_LARGE = f"it would have more than {format_size(MAX_BODY_BYTES)}"
 ENTRY = np.dtype([("hash", "<u8"), ("row", "<u8")])
 
 
@@ -41,7 +42,10 @@ class LookupBuilder(SpillingBuilder):
         self._num_rows = int(self._first_rows[-1])
         self._blocks = num_blocks(self._num_rows)
         self._parts = -(-self._blocks // PART_BLOCKS)
-        self._entries = np.zeros(self._blocks, np.int64)  # of each block
+        least = directory_bytes(self._num_rows) + self._blocks * int(block_size(0, 1))
+        self._is_too_large = least > MAX_BODY_BYTES  # whatever the rows are
+        # of each block
+        self._entries = np.zeros(0 if self._is_too_large else self._blocks, np.int64)
         self._spilled = SpilledEntries(ENTRY)
 
     @property
@@ -72,7 +76,9 @@ class LookupBuilder(SpillingBuilder):
         return block_of(hashes, self._blocks) // PART_BLOCKS
 
     def add(self, row_group: int, part: npt.NDArray[np.void]) -> None:
-        """Take the entries of a row group. NotBuiltError: a value has very many rows."""
+        """Take the entries of a row group. NotBuiltError: a value has very many rows, or the file has."""
+        if self._is_too_large:
+            raise NotBuiltError(_TOO_LARGE)
         blocks = block_of(part["hash"], self._blocks)
         self._entries += np.bincount(blocks, minlength=self._blocks)
         if self._entries.max() > MAX_ENTRIES:
@@ -82,6 +88,8 @@ class LookupBuilder(SpillingBuilder):
 
     def finish(self) -> bytearray:
         """The body of the index. NotBuiltError: there are too many rows."""
+        if self._is_too_large:
+            raise NotBuiltError(_TOO_LARGE)
         row_bits = row_bits_of(self._num_rows)
         at = directory_bytes(self._num_rows)
         size = at + int(block_size(self._entries, row_bits).sum())
