@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import importlib
 import random
 import uuid
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import pytest
 import pageseek as ps
 from pageseek.rewriting import sorting
 from pageseek.rewriting.encoding import Encoder
+from pageseek.rewriting.row_sizes import row_ends
 
 N = 5_000
 KEYS = ["i", "small", "u", "f", "f16", "s", "b", "fixed", "flag", "day", "at", "zoned", "time", "dec", "wide", "word", "span", "uid"]  # fmt: skip
@@ -151,6 +153,49 @@ def test_spilled_rows_make_the_same_file(
     assert not one.spilled
     assert bool(two.spilled) == bool(how)
     assert out.read_bytes() == other.read_bytes()
+
+
+def test_sizes_of_rows_do_not_depend_on_batches(table: pa.Table) -> None:
+    part = table.slice(100, 300)
+    ends = row_ends(part)
+    assert ends[0] == 0 and ends.size == 301 and (np.diff(ends) > 60).all()
+    for cuts in ([1] * 300, [7] * 42 + [6], [0, 299, 0, 1]):
+        at, pieces = 0, []
+        for n in cuts:
+            pieces.append(part.slice(at, n))
+            at += n
+        assert (row_ends(pa.concat_tables(pieces)) == ends).all()
+        alone = [row_ends(one.combine_chunks())[-1] for one in pieces]
+        assert (np.cumsum(alone) == ends[np.cumsum(cuts)]).all()
+    size = pa.table({"i": pa.array([1, None], pa.int32()), "s": ["abc", ""], "l": [[1, 2], []]})
+    assert row_ends(size).tolist() == [0, 4 + 4 + 3 + 4 + 16, 4 + 4 + 3 + 4 + 16 + 4 + 4 + 4]
+
+
+@pytest.mark.parametrize("how", [{}, {"sort_by": "k"}])
+def test_row_groups_of_large_rows_end_before_they_have_their_rows(
+    how: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first rows are small, and tell nothing of the others: all texts of a row group have to fit into offsets of 32 bits."""
+    path, made = tmp_path / "in.parquet", []
+    texts = ["a"] * 600 + ["b" * 2_000] * 400 + ["c" * 200_000] + ["d"] * 100
+    pq.write_table(pa.table({"k": range(len(texts)), "s": texts}), path, row_group_size=300)
+    module = importlib.import_module("pageseek.rewriting.rewrite")
+    monkeypatch.setattr(module, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(module, "MOST_TOLD_BYTES", 50_000)
+    for memory, batch, told in ((None, 1 << 17, None), (32 << 20, 77, None), (None, 1 << 17, 500)):
+        monkeypatch.setattr(module, "BATCH_ROWS", batch)
+        out = tmp_path / "out.parquet"
+        ps.rewrite(path, out, overwrite=True, memory_limit=memory, row_group_rows=told, **how)
+        assert ps.read_table(out).equals(ps.read_table(path))
+        groups = [pq.read_metadata(out).row_group(i) for i in range(pq.read_metadata(out).num_row_groups)]  # fmt: skip
+        rows = [group.num_rows for group in groups]
+        for i, n in enumerate(rows):
+            first = sum(rows[:i])
+            size = sum(len(text) + 12 for text in texts[first : first + n])
+            assert size <= (50_000 if told else 100_000) or (n == 1 and size == 200_012)
+        assert len(rows) < 40
+        made.append(out.read_bytes())
+    assert made[0] == made[1] != made[2]
 
 
 def test_without_an_order_rows_stay_as_they_lie(path: Path) -> None:

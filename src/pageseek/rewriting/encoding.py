@@ -7,14 +7,19 @@ import inspect
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pageseek.base.arrays import first_leaves
 from pageseek.rewriting.layout import Layout
+from pageseek.rewriting.row_sizes import row_ends
 from pageseek.rewriting.sink import Sink
 
 GROUP_ROWS, GROUP_BYTES = 1_000_000, 128 << 20  # of a row group in Arrow, unless it is told
+MOST_BYTES = 2 * GROUP_BYTES  # at which a row group ends whose rows are larger than the first ones
+# the same where the rows of a row group are told: columns with offsets of 32 bits hold no more than twice that
+MOST_TOLD_BYTES = 1 << 30
 PAGE_BYTES = 1 << 20  # encoded, at which a page ends before it has its rows
 # a lookup reads the dictionary with its page. By less, columns of a few thousand values would be ten times as large
 DICTIONARY_BYTES = 128 << 10
@@ -105,7 +110,7 @@ class Encoder:
         self.rows = self.groups = 0
         self._layout = layout
         self._held: list[pa.Table] = []
-        self._held_rows = 0
+        self._held_rows = self._held_bytes = 0
         self._schema = plain_schema(schema)
         pages: dict[str, Any] = {"data_page_size": PAGE_BYTES}
         batch = min(layout.page_rows, MOST_BATCH)
@@ -133,22 +138,31 @@ class Encoder:
         self._writer.add_key_value_metadata(metadata | {STORED: stored})
 
     def add(self, rows: pa.Table) -> None:
-        """Write rows. They wait until a row group is full."""
-        while rows.num_rows:
-            part = rows[: self._layout.group_rows - self._held_rows]
-            self._held.append(part)
-            self._held_rows += part.num_rows
-            self.rows += part.num_rows
+        """Write rows. They wait until a row group is full. Where it ends depends on the rows only, not on how they come."""
+        sizes = row_ends(rows)
+        done = 0
+        while done < rows.num_rows:
+            room = self._layout.group_bytes - self._held_bytes
+            fitting = int(np.searchsorted(sizes, sizes[done] + room, "right")) - 1 - done
+            n = min(self._layout.group_rows - self._held_rows, fitting, rows.num_rows - done)
+            if n <= 0 and self._held_rows:
+                self._flush()
+                continue
+            n = max(n, 1)  # of a row that does not fit
+            self._held.append(rows[done : done + n])
+            self._held_rows += n
+            self._held_bytes += int(sizes[done + n] - sizes[done])
+            self.rows += n
+            done += n
             if self._held_rows == self._layout.group_rows:
                 self._flush()
-            rows = rows[part.num_rows :]
 
     def _flush(self) -> None:
         if not self._held:
             return
         # in one piece: where pages end does not depend on how the rows came
         columns = [[t.column(i) for t in self._held] for i in range(len(self._schema))]
-        self._held, self._held_rows = [], 0
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
         table = pa.Table.from_arrays([_joined(c) for c in columns], schema=self._schema)
         self._writer.write_table(table, row_group_size=table.num_rows)
         self.groups += 1

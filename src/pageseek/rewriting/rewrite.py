@@ -27,7 +27,13 @@ from pageseek.prune.registry import kind_names
 from pageseek.rewriting import request as asked
 from pageseek.rewriting.checking import check
 from pageseek.rewriting.digest import Digest
-from pageseek.rewriting.encoding import group_rows_of, plain, plain_schema
+from pageseek.rewriting.encoding import (
+    MOST_BYTES,
+    MOST_TOLD_BYTES,
+    group_rows_of,
+    plain,
+    plain_schema,
+)
 from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
@@ -159,6 +165,7 @@ def rewrite(
         given["page_rows"] or PAGE_ROWS,
         given["row_group_rows"] or 0,
         asked.codec_named(codec),
+        MOST_BYTES if given["row_group_rows"] is None else MOST_TOLD_BYTES,
         tuple(by),
     )
     as_of = AsOf.of(options.get("version"), options.get("timestamp"), options.get("snapshot"))
