@@ -361,3 +361,12 @@ def test_rows_of_huge_files_are_not_held(path: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(layout, "MOST_GROUP_ROWS", 100)
     with pytest.raises(ps.UnsupportedError, match=r"row group 0 has .* rows, more than the 100"):
         ps.advise(path, query)
+
+
+def test_queries_that_are_none(path: str) -> None:
+    one = ps.advise(path, [("id", "=", 77), ("time", ">", 5)])
+    assert [len(query.columns or ()) for query in one.queries] == [0]
+    assert one.to_dict() == ps.advise(path, [[("id", "=", 77), ("time", ">", 5)]]).to_dict()
+    for wrong in (5, {"id": 1}, b"id = 1", ps):
+        with pytest.raises(TypeError, match=r"a filter, or a list of filters"):
+            ps.advise(path, wrong)

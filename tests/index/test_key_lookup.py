@@ -14,6 +14,7 @@ import pytest
 import pageseek as ps
 from pageseek.format.embedded import directory
 from pageseek.index import index_specs, key_builder, lookup_builder, spilled
+from pageseek.index.kinds import key_lookup
 from support.opened import open_metadata
 
 N = 8_000
@@ -163,6 +164,19 @@ def test_verify_finds_an_index_of_other_data(
     (found,) = ps.index.verify(tmp_path / "a.parquet").findings
     assert (found.kind, found.column) == ("key_lookup", "id, s")
     assert "which was built again" in found.what
+
+
+def test_of_very_many_keys_some_are_used(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    condition = "tenant = 3 and id = 7 and f = 2.5 and nest.x = 5"
+    wanted = ps.read_table(path, filter=condition, prune=False)
+    used = []
+    for most in (256, 1):
+        monkeypatch.setattr(key_lookup, "MOST_KEYS", most)
+        ps.clear_cache()
+        scan = ps.scan(path, filter=condition, prune=["key_lookup"])
+        assert scan.to_table().equals(wanted)
+        used.append(len(key_lookup._keys(open_metadata(path))))
+    assert used == [3, 1]
 
 
 def test_verify_reads_no_index_that_is_too_large(

@@ -27,6 +27,8 @@ from pageseek.prune.protocol import PruneContext
 if TYPE_CHECKING:
     from pageseek.index.key_builder import KeyBuilder
 
+MOST_KEYS = 256  # indexes of a file that are used: each test looks through them
+
 
 @dataclass(frozen=True, slots=True)
 class _Key:
@@ -129,6 +131,8 @@ def _keys(file: FileMetadata) -> list[_Key]:
             leaves = key_leaves(file, pointer)
             if leaves is not None:
                 known.append(_Key(pointer, leaves))
+            if len(known) == MOST_KEYS:
+                break
     return known
 
 
