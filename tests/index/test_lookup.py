@@ -19,7 +19,7 @@ import pytest
 import pageseek as ps
 from pageseek.format import lookup_form
 from pageseek.format.embedded import InvalidIndexError, directory, framed
-from pageseek.index import lookup_builder, payloads, spilled, stored_indexes
+from pageseek.index import bitmap_builder, lookup_builder, payloads, spilled, stored_indexes
 from pageseek.prune.kind import IndexedColumn
 from support import writer
 from support.opened import open_metadata
@@ -244,6 +244,24 @@ def test_what_lies_on_disk_meanwhile_gives_the_same_bytes(
         ps.index.attach(path, lookup=["s"], output=str(tmp_path / "b.parquet"), overwrite=True)
         made.append((tmp_path / "b.parquet").read_bytes())
     assert made[0] == made[1]
+
+
+def test_what_is_given_up_reads_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, to = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"same": [7] * 9_000, "id": range(9_000)}), path, row_group_size=1_000)
+    collected = {"lookup": 0, "bitmap": 0}
+    for kind, builder in (("lookup", lookup_builder.LookupBuilder), ("bitmap", bitmap_builder.BitmapBuilder)):  # fmt: skip
+
+        def counted(self: Any, kind: str = kind, plain: Any = builder.collect) -> Any:
+            collected[kind] += 1
+            return plain(self)
+
+        monkeypatch.setattr(builder, "collect", counted)
+    monkeypatch.setattr(lookup_builder, "MAX_ENTRIES", 2_500)
+    monkeypatch.setattr(bitmap_builder, "MAX_VALUES", 1_500)
+    done = ps.index.attach(path, lookup=["same"], bitmap=["id"], page_index=False, output=to, threads=1)  # fmt: skip
+    assert len(done.skipped) == 2 and not done.added
+    assert collected == {"lookup": 3, "bitmap": 2}
 
 
 def test_many_indexes_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ class Payloads:
 
     def __init__(self, file: FileMetadata, specs: Sequence[IndexSpec]) -> None:
         self._file = file
+        self._specs = {spec.leaf: spec for spec in specs}
         self._builders = {
             (name, spec.leaf): builder for spec in specs for name, builder in spec.builders.items()
         }
@@ -77,11 +78,13 @@ class Payloads:
             self._give_up(key, why)
 
     def _give_up(self, key: tuple[str, Leaf], why: str) -> None:
-        """Drop a builder, and those of the other columns of its index."""
+        """Drop a builder, and those of the other columns of its index: no more pages are put to them."""
         for part in next(one.parts for one in self._outputs if key in one.parts):
             self._given_up[part] = why
             self._sizes.pop(part, None)
             self._builders.pop(part, None)
+            name, leaf = part
+            self._specs[leaf].builders.pop(name, None)
 
     def write(self, target: Target, result: Attached) -> list[Pointer]:
         """Write each payload as soon as its builder has made it, and count it in the result. Returns the directory's entries."""
