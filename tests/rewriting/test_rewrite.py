@@ -447,6 +447,18 @@ def test_wrong_arguments_are_named_before_anything_is_written(path: Path, tmp_pa
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
+@pytest.mark.parametrize("how", [{"sort_by": "a"}, {"cluster_by": ["b", "a"]}, {"indexes": {"lookup": ["a"]}}, {"indexes": {"bitmap": ["none"]}}])  # fmt: skip
+def test_errors_name_the_source_and_the_column(how: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet"
+    columns = [pa.array([1, 2]), pa.array([3, 4]), pa.array([5, 6])]
+    pq.write_table(pa.Table.from_arrays(columns, names=["a", "a", "b"]), path)
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.rewrite(path, tmp_path / "out.parquet", **how)
+    said = str(caught.value)
+    assert said.startswith(str(path)) and "did you mean 'a'" not in said
+    assert ("'none'" if "bitmap" in str(how) else "'a'") in said
+
+
 def test_rows_without_columns_are_refused(path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}).select([]), path)
     with pytest.raises(ps.UnsupportedError, match="no columns"):

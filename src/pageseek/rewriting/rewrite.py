@@ -186,7 +186,7 @@ def rewrite(
         work.schema, "sort_by" if by else "cluster_by", [n for n, _ in by] or clustered, work.name
     )
     if indexes:
-        asked.try_indexes(work.schema, work.layout, indexes)
+        asked.try_indexes(work.schema, work.layout, indexes, work.name)
     with closing(
         destination(
             list(found.files), output, in_place, overwrite, file_rows is not None, storage_options
