@@ -39,22 +39,26 @@ def _ends(values: pa.Array) -> Int64s:
         return _ends(values.indices)
     if t.is_struct(kind):
         return sum([_ends(values.field(i)) for i in range(kind.num_fields)], 0 * every)
+    made: Int64s
     if t.is_fixed_size_list(kind):
-        first, size = values.offset * kind.list_size, n * kind.list_size
-        return _ends(values.values[first : first + size])[every * kind.list_size]
-    if t.is_map(kind):
-        places = values.offsets.to_numpy().astype(np.int64)
+        size = int(kind.list_size)
+        first = int(values.offset) * size
+        made = _ends(values.values[first : first + n * size])[every * size]
+        return made
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_map(kind):
+        places: Int64s = values.offsets.to_numpy().astype(np.int64)
         start, stop = int(places[0]), int(places[-1])
-        inner = _ends(values.keys[start:stop]) + _ends(values.items[start:stop])
-        return inner[places - start] + 4 * every
-    if t.is_list(kind) or t.is_large_list(kind):
-        places = values.offsets.to_numpy().astype(np.int64)
-        start, stop = int(places[0]), int(places[-1])
-        return _ends(values.values[start:stop])[places - start] + 4 * every
+        parts = [values.keys, values.items] if t.is_map(kind) else [values.values]
+        made = 4 * every
+        for part in parts:
+            made += _ends(part[start:stop])[places - start]
+        return made
     large = t.is_large_string(kind) or t.is_large_binary(kind)
     if large or t.is_string(kind) or t.is_binary(kind):
         raw = np.frombuffer(values.buffers()[1], np.int64 if large else np.int32)
         places = raw[values.offset : values.offset + n + 1].astype(np.int64)
-        return places - places[0] + 4 * every
-    width = 1 if t.is_boolean(kind) else kind.byte_width
-    return width * every
+        made = places - places[0] + 4 * every
+        return made
+    width = 1 if t.is_boolean(kind) else int(kind.byte_width)
+    made = width * every
+    return made
