@@ -179,6 +179,20 @@ def test_of_very_many_keys_some_are_used(path: str, monkeypatch: pytest.MonkeyPa
     assert used == [3, 1]
 
 
+def test_threads_see_all_keys_or_none(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a part of the list, a thread would find one key by its columns, and then read the index of another."""
+    file, plain, seen = open_metadata(path), key_lookup.key_leaves, []
+
+    def interrupted(*given: Any) -> Any:
+        if not seen:
+            seen.append(0)
+            seen.append(len(key_lookup._keys(file)))
+        return plain(*given)
+
+    monkeypatch.setattr(key_lookup, "key_leaves", interrupted)
+    assert len(key_lookup._keys(file)) == seen[1] == 3
+
+
 def test_verify_reads_no_index_that_is_too_large(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
