@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.advice import layout
 from pageseek.cli import main
 from pageseek.storage.local import LocalStore
 from support.object_server.server import ObjectServer
@@ -347,3 +348,25 @@ def test_the_command_refuses_columns_without_a_filter(
         main(["advise", path, "--columns", "x"])
     assert "follows the --filter" in capsys.readouterr().err
     assert main(["advise", path, "--filter", "nobody = 5"]) == 1
+
+
+def test_rows_of_huge_files_are_not_held(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some row groups stand for all; one that is larger than advise can hold is refused."""
+    query = "id between 5000 and 9000"
+    before = ps.advise(path, query).queries[0]
+    monkeypatch.setattr(layout, "MOST_ROWS", 25_000)
+    after = ps.advise(path, query).queries[0]
+    assert before.rows / 4 < after.rows < 4 * before.rows
+    assert before.bytes / 4 < after.bytes < 4 * before.bytes
+    monkeypatch.setattr(layout, "MOST_GROUP_ROWS", 100)
+    with pytest.raises(ps.UnsupportedError, match=r"row group 0 has .* rows, more than the 100"):
+        ps.advise(path, query)
+
+
+def test_queries_that_are_none(path: str) -> None:
+    one = ps.advise(path, [("id", "=", 77), ("time", ">", 5)])
+    assert [len(query.columns or ()) for query in one.queries] == [0]
+    assert one.to_dict() == ps.advise(path, [[("id", "=", 77), ("time", ">", 5)]]).to_dict()
+    for wrong in (5, {"id": 1}, b"id = 1", ps):
+        with pytest.raises(TypeError, match=r"a filter, or a list of filters"):
+            ps.advise(path, wrong)

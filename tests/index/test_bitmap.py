@@ -16,6 +16,7 @@ import pytest
 import pageseek as ps
 from pageseek.format import bitmap_form
 from pageseek.format.embedded import InvalidIndexError, directory
+from pageseek.format.value_list import Distinct
 from pageseek.index import bitmap_builder
 from support.opened import open_metadata
 
@@ -150,6 +151,34 @@ def test_mutated_indexes_change_no_answer(
             assert scan.to_table().equals(wanted.to_table())
             ignored += any("ignored" in note for note in scan.explain().notes)
     assert ignored > 100
+
+
+def test_sets_that_share_rows_are_refused(paths: tuple[str, str], tmp_path: Path) -> None:
+    """Checksums are right, and so are the numbers of rows: the index is wrong all the same."""
+    plain = bitmap_builder.set_bytes
+    at = tmp_path / "a.parquet"
+
+    def first(found: Any, num_rows: int) -> tuple[int, bytes]:
+        return plain(np.arange(len(found)), num_rows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bitmap_builder, "set_bytes", first)
+        ps.index.attach(paths[0], bitmap=["i8"], output=at)
+    for condition in (ps.col("i8") > 0, ps.col("i8") <= 2, ps.col("i8").isin([1, 4])):
+        wanted = ps.read_table(paths[0], columns=["row"], filter=condition, prune=False)
+        scan = ps.scan(at, columns=["row"], filter=condition, prune=["bitmap"])
+        assert scan.to_table().equals(wanted)
+        assert any("share rows" in note for note in scan.explain().notes)
+
+
+def test_directories_of_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = Distinct(3, 1, b"abc", None, np.zeros(1, np.uint8), None)
+    sets = [[(1, *bitmap_form.set_bytes(np.array([i]), 4)) for i in range(4)]]
+    body = memoryview(bitmap_form.body(values, sets))
+    assert bitmap_form.BitmapDirectory(body, [4], len(body)).values.n == 3
+    monkeypatch.setattr(bitmap_form, "MAX_VALUES", 2)
+    with pytest.raises(InvalidIndexError, match="3 values"):
+        bitmap_form.BitmapDirectory(body, [4], len(body))
 
 
 def test_verify_list_and_detach(paths: tuple[str, str], tmp_path: Path) -> None:

@@ -111,6 +111,15 @@ def test_verify_finds_missing_values(
     assert "are not in it" in found.findings[0].what
 
 
+def test_pages_without_values_are_right(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"i": pa.nulls(300, pa.int32()), "f": [float("nan")] * 300, "n": pa.nulls(300)})  # fmt: skip
+    pq.write_table(table, path, row_group_size=100, data_page_size=100, write_batch_size=10)
+    ps.index.attach(path, file_bloom=["i", "f"], in_place=True)
+    assert ps.index.verify(path).ok
+    assert _is_ruled_out(path, ps.col("i") == 1)
+
+
 def test_what_waits_on_disk_gives_the_same_filter(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.format.embedded import directory
-from pageseek.index import key_builder, lookup_builder, spilled
+from pageseek.index import index_specs, key_builder, lookup_builder, spilled
+from pageseek.index.kinds import key_lookup
 from support.opened import open_metadata
 
 N = 8_000
@@ -163,6 +164,44 @@ def test_verify_finds_an_index_of_other_data(
     (found,) = ps.index.verify(tmp_path / "a.parquet").findings
     assert (found.kind, found.column) == ("key_lookup", "id, s")
     assert "which was built again" in found.what
+
+
+def test_of_very_many_keys_some_are_used(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    condition = "tenant = 3 and id = 7 and f = 2.5 and nest.x = 5"
+    wanted = ps.read_table(path, filter=condition, prune=False)
+    used = []
+    for most in (256, 1):
+        monkeypatch.setattr(key_lookup, "MOST_KEYS", most)
+        ps.clear_cache()
+        scan = ps.scan(path, filter=condition, prune=["key_lookup"])
+        assert scan.to_table().equals(wanted)
+        used.append(len(key_lookup._keys(open_metadata(path))))
+    assert used == [3, 1]
+
+
+def test_threads_see_all_keys_or_none(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a part of the list, a thread would find one key by its columns, and then read the index of another."""
+    file, plain, seen = open_metadata(path), key_lookup.key_leaves, []
+
+    def interrupted(*given: Any) -> Any:
+        if not seen:
+            seen.append(0)
+            seen.append(len(key_lookup._keys(file)))
+        return plain(*given)
+
+    monkeypatch.setattr(key_lookup, "key_leaves", interrupted)
+    assert len(key_lookup._keys(file)) == seen[1] == 3
+
+
+def test_verify_reads_no_index_that_is_too_large(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_specs, "MAX_PAYLOAD_BYTES", 1000)
+    found = ps.index.verify(path).findings
+    assert {(one.kind, one.column) for one in found} == {("key_lookup", ", ".join(key)) for key in KEYS} | {("lookup", "id")}  # fmt: skip
+    assert all("more than the 1,000" in one.what for one in found)
+    built = ps.index.attach(path, lookup=KEYS[:1], output=tmp_path / "a.parquet", page_index=False)
+    assert list(built.added) == [("key_lookup", "tenant, id")]
 
 
 def test_an_index_of_other_columns_is_ignored(path: str, table: pa.Table, tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,10 @@ import pytest
 
 import pageseek as ps
 from pageseek.format import lookup_form
-from pageseek.format.embedded import directory
-from pageseek.index import lookup_builder, spilled
+from pageseek.format.embedded import InvalidIndexError, directory, framed
+from pageseek.index import bitmap_builder, lookup_builder, payloads, spilled, stored_indexes
+from pageseek.prune.kind import IndexedColumn
+from support import writer
 from support.opened import open_metadata
 
 N, GROUP = 9_000, 2_500
@@ -120,6 +123,22 @@ def test_other_types_of_output(path: str, table: pa.Table, options: dict[str, An
                 pc.fill_null(pc.equal(table["s"], value), False).to_numpy()
             ).tolist()  # fmt: skip
             assert found.explain().rows.pruned_by.get("lookup", 0) > 0
+
+
+@pytest.mark.parametrize("lookup", [["i64"], [("i64", "flag2")]])
+def test_tests_of_columns_without_hashes(tmp_path: Path, lookup: Any) -> None:
+    path = tmp_path / "a.parquet"
+    n = 3_000
+    table = pa.table({"i64": range(n), "flag2": [i % 7 for i in range(n)], "flag": [i % 2 == 0 for i in range(n)], "null": pa.nulls(n), "list": [[i] for i in range(n)], "row": [{"a": i} for i in range(n)]})  # fmt: skip
+    pq.write_table(table, path, row_group_size=1_000)
+    ps.index.attach(path, lookup=lookup, in_place=True)
+    flag, key, other = ps.col("flag") == True, ps.col("i64") == 8, ps.col("flag2") == 1  # noqa: E712
+    conditions = [flag, flag & key, flag & key & other, ps.col("flag").isin([False]) | key, ~flag & other]  # fmt: skip
+    conditions += [ps.col("null").is_null() & key, ps.col("list").any() == 8, ps.col("row").is_null() | key]  # fmt: skip
+    for condition in conditions:
+        wanted = ps.read_table(path, filter=condition, prune=False)
+        for prune in (True, ["lookup", "key_lookup"]):
+            assert ps.read_table(path, filter=condition, prune=prune).equals(wanted), condition
 
 
 def test_one_block_is_read(tmp_path: Path) -> None:
@@ -227,6 +246,86 @@ def test_what_lies_on_disk_meanwhile_gives_the_same_bytes(
     assert made[0] == made[1]
 
 
+def test_what_is_given_up_reads_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, to = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"same": [7] * 9_000, "id": range(9_000)}), path, row_group_size=1_000)
+    collected = {"lookup": 0, "bitmap": 0}
+    for kind, builder in (("lookup", lookup_builder.LookupBuilder), ("bitmap", bitmap_builder.BitmapBuilder)):  # fmt: skip
+
+        def counted(self: Any, kind: str = kind, plain: Any = builder.collect) -> Any:
+            collected[kind] += 1
+            return plain(self)
+
+        monkeypatch.setattr(builder, "collect", counted)
+    monkeypatch.setattr(lookup_builder, "MAX_ENTRIES", 2_500)
+    monkeypatch.setattr(bitmap_builder, "MAX_VALUES", 1_500)
+    done = ps.index.attach(path, lookup=["same"], bitmap=["id"], page_index=False, output=to, threads=1)  # fmt: skip
+    assert len(done.skipped) == 2 and not done.added
+    assert collected == {"lookup": 3, "bitmap": 2}
+
+
+def test_many_indexes_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all of them hold is limited: then their entries wait in files, and no index is given up."""
+    path, to = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    rng = np.random.default_rng(2)
+    table = pa.table({f"c{i}": rng.integers(0, 1000, 3_000) for i in range(6)})
+    table = table.append_column("s", pa.array([f"text {i}" for i in range(3_000)]))
+    pq.write_table(table, path, row_group_size=500)
+    wanted: dict[str, Any] = {"lookup": [*table.column_names, ("c0", "c1"), ("c1", "s")], "trigram": ["s"], "file_bloom": ["c3"]}  # fmt: skip
+    ps.index.attach(path, output=to, **wanted)
+    before, spills = to.read_bytes(), 0
+    spill = spilled.SpilledEntries.spill
+
+    def counted(self: spilled.SpilledEntries) -> None:
+        nonlocal spills
+        spills += 1
+        spill(self)
+
+    monkeypatch.setattr(spilled.SpilledEntries, "spill", counted)
+    monkeypatch.setattr(payloads, "LISTED", 40_000)
+    done = ps.index.attach(path, output=to, overwrite=True, **wanted)
+    assert not done.skipped
+    assert to.read_bytes() == before
+    assert spills > 20
+    spills = 0
+    monkeypatch.setattr(stored_indexes, "MAX_BUILDING_BYTES", 40_000)
+    assert ps.index.verify(to).ok
+    assert spills > 20
+
+
+def test_an_index_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilled, "HELD", 1000)
+    monkeypatch.setattr(lookup_builder, "PART_BLOCKS", 4)
+    n = 600_000
+    column = IndexedColumn(cast("Any", None), cast("Any", None), [n])
+    builder = lookup_builder.LookupBuilder(column)
+    hashes = np.random.default_rng(1).integers(0, 1 << 63, n, dtype=np.uint64) << np.uint64(1)
+    builder.add(0, builder.entries(hashes, np.arange(n)))
+    del hashes
+    tracemalloc.start()
+    body = framed(builder.finish(), 5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(body) > 3 * n
+    assert peak < 1.6 * len(body)
+
+
+@pytest.mark.parametrize(("most", "n", "right"), [(40, 40, True), (39, 40, False), (40, 41, False)])  # fmt: skip
+def test_directories_of_too_many_entries_are_refused(
+    monkeypatch: pytest.MonkeyPatch, most: int, n: int, right: bool
+) -> None:
+    hashes = np.random.default_rng(1).integers(0, 1 << 63, n, dtype=np.uint64)
+    block = lookup_form.block_bytes(hashes, np.arange(n) % 40, 6)
+    start = lookup_form.directory_of([(len(block), n, 5)], n, 40)
+    monkeypatch.setattr(lookup_form, "MAX_ENTRIES", most)
+    made = start, 40, len(start) + len(block)
+    if right:
+        assert lookup_form.LookupDirectory(memoryview(start), *made[1:]).num_blocks == 1
+    else:
+        with pytest.raises(InvalidIndexError, match=f"{n} in one block, of 40 rows"):
+            lookup_form.LookupDirectory(memoryview(start), *made[1:])
+
+
 def test_verify_list_and_detach(path: str, tmp_path: Path, table: pa.Table) -> None:
     assert ps.index.verify(path).ok
     plain, indexed = str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")
@@ -252,6 +351,24 @@ def test_what_gets_no_index(tmp_path: Path) -> None:
             ps.index.attach(path, lookup=[name], output=to, overwrite=True)
     with pytest.raises(TypeError, match="a list of names"):
         ps.index.attach(path, lookup="same", output=to, overwrite=True)
+
+
+@pytest.mark.parametrize("lookup", ["a", ("a", "s")])
+@pytest.mark.parametrize("rows", [1 << 33, 1 << 44, (1 << 63) - 1])
+def test_a_footer_that_claims_very_many_rows(tmp_path: Path, rows: int, lookup: Any) -> None:
+    """The blocks of the index are counted before a page is read."""
+    claimed = {"edit_chunk": lambda chunk: chunk.update({5: writer.I64(rows)})}
+    columns = [writer.Column("a", 2, [1, 2], **claimed), writer.Column("s", 6, [b"a", b"b"], **claimed)]  # fmt: skip
+    path = tmp_path / "a.parquet"
+    path.write_bytes(
+        writer.write(
+            columns,
+            edit_footer=lambda footer: footer.update({3: writer.I64(rows)}),
+            edit_group=lambda i, group: group.update({3: writer.I64(rows)}),
+        )
+    )
+    with pytest.raises(ps.CorruptFileError, match="rows"):
+        ps.index.attach(path, lookup=[lookup], output=tmp_path / "b.parquet")
 
 
 def test_types_that_the_writer_gave_the_columns(tmp_path: Path) -> None:

@@ -193,6 +193,15 @@ def test_what_gets_no_index(path: str, tmp_path: Path, monkeypatch: pytest.Monke
     made = ps.index.attach(path, trigram=["s"], output=tmp_path / "b.parquet", replace=True)
     assert any("trigram" in one and "more than" in one for one in made.skipped)
     assert not any(kind == "trigram" for kind, _ in made.added)
+    monkeypatch.undo()
+    ps.index.attach(path, trigram=["s"], output=tmp_path / "b.parquet", replace=True, overwrite=True)  # fmt: skip
+    listed = directory(open_metadata(str(tmp_path / "b.parquet")))
+    assert listed is not None
+    (size,) = [one.length - 16 for one in listed.pointers if one.leaf == ("s",)]
+    for most, skipped in ((size, False), (size - 1, True)):  # all of it counts
+        monkeypatch.setattr(trigram_builder, "MAX_BODY_BYTES", most)
+        made = ps.index.attach(path, trigram=["s"], output=tmp_path / "b.parquet", replace=True, overwrite=True)  # fmt: skip
+        assert any("trigram" in one for one in made.skipped) == skipped
 
 
 def test_verify_list_and_detach(path: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import importlib
 import random
 import uuid
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import pytest
 import pageseek as ps
 from pageseek.rewriting import sorting
 from pageseek.rewriting.encoding import Encoder
+from pageseek.rewriting.row_sizes import row_ends
 
 N = 5_000
 KEYS = ["i", "small", "u", "f", "f16", "s", "b", "fixed", "flag", "day", "at", "zoned", "time", "dec", "wide", "word", "span", "uid"]  # fmt: skip
@@ -153,6 +155,49 @@ def test_spilled_rows_make_the_same_file(
     assert out.read_bytes() == other.read_bytes()
 
 
+def test_sizes_of_rows_do_not_depend_on_batches(table: pa.Table) -> None:
+    part = table.slice(100, 300)
+    ends = row_ends(part)
+    assert ends[0] == 0 and ends.size == 301 and (np.diff(ends) > 60).all()
+    for cuts in ([1] * 300, [7] * 42 + [6], [0, 299, 0, 1]):
+        at, pieces = 0, []
+        for n in cuts:
+            pieces.append(part.slice(at, n))
+            at += n
+        assert (row_ends(pa.concat_tables(pieces)) == ends).all()
+        alone = [row_ends(one.combine_chunks())[-1] for one in pieces]
+        assert (np.cumsum(alone) == ends[np.cumsum(cuts)]).all()
+    size = pa.table({"i": pa.array([1, None], pa.int32()), "s": ["abc", ""], "l": [[1, 2], []]})
+    assert row_ends(size).tolist() == [0, 4 + 4 + 3 + 4 + 16, 4 + 4 + 3 + 4 + 16 + 4 + 4 + 4]
+
+
+@pytest.mark.parametrize("how", [{}, {"sort_by": "k"}])
+def test_row_groups_of_large_rows_end_before_they_have_their_rows(
+    how: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first rows are small, and tell nothing of the others: all texts of a row group have to fit into offsets of 32 bits."""
+    path, made = tmp_path / "in.parquet", []
+    texts = ["a"] * 600 + ["b" * 2_000] * 400 + ["c" * 200_000] + ["d"] * 100
+    pq.write_table(pa.table({"k": range(len(texts)), "s": texts}), path, row_group_size=300)
+    module = importlib.import_module("pageseek.rewriting.rewrite")
+    monkeypatch.setattr(module, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(module, "MOST_TOLD_BYTES", 50_000)
+    for memory, batch, told in ((None, 1 << 17, None), (32 << 20, 77, None), (None, 1 << 17, 500)):
+        monkeypatch.setattr(module, "BATCH_ROWS", batch)
+        out = tmp_path / "out.parquet"
+        ps.rewrite(path, out, overwrite=True, memory_limit=memory, row_group_rows=told, **how)
+        assert ps.read_table(out).equals(ps.read_table(path))
+        groups = [pq.read_metadata(out).row_group(i) for i in range(pq.read_metadata(out).num_row_groups)]  # fmt: skip
+        rows = [group.num_rows for group in groups]
+        for i, n in enumerate(rows):
+            first = sum(rows[:i])
+            size = sum(len(text) + 12 for text in texts[first : first + n])
+            assert size <= (50_000 if told else 100_000) or (n == 1 and size == 200_012)
+        assert len(rows) < 40
+        made.append(out.read_bytes())
+    assert made[0] == made[1] != made[2]
+
+
 def test_without_an_order_rows_stay_as_they_lie(path: Path) -> None:
     out = path.with_name("out.parquet")
     ps.rewrite(path, out, page_rows=10)
@@ -201,6 +246,47 @@ def test_types_of_files_without_an_arrow_schema_stay(table: pa.Table, tmp_path: 
     ps.rewrite(path, out, sort_by="at")
     same(by_row(ps.read_table(out)), ps.read_table(path))
     assert pq.ParquetFile(out).schema.column(4).physical_type == "INT64"
+
+
+def test_views_at_any_depth_are_sorted(tmp_path: Path) -> None:
+    """Arrow takes no rows of views. Polars writes files of them."""
+    path, view = tmp_path / "in.parquet", pa.string_view()
+    texts = ["b", None, "a" * 40, "", "ü" * 9, "b"]
+    pair = pa.struct([("x", view), ("y", pa.list_(pa.binary_view()))])
+    table = pa.table({
+        "row": range(6),
+        "s": pa.array(texts, view),
+        "b": pa.array([None if one is None else one.encode() for one in texts], pa.binary_view()),
+        "pair": pa.array([None, *[{"x": one, "y": [None, b"q"]} for one in texts[1:]]], pair),
+        "large": pa.array([[one] for one in texts], pa.large_list(view)),
+        "two": pa.array([[one, None] for one in texts], pa.list_(view, 2)),
+        "map": pa.array([[(str(i), one)] for i, one in enumerate(texts)], pa.map_(view, view)),
+        "json": pa.ExtensionArray.from_storage(pa.json_(view), pa.array(["{}"] * 6, view)),
+    })  # fmt: skip
+    pq.write_table(table, path)
+    before = ps.read_table(path)
+    assert before.schema.field("s").type == view
+    for how in ({}, {"sort_by": "s"}, {"sort_by": [("b", "descending")]}, {"cluster_by": ["s", "b"]}):  # fmt: skip
+        ps.rewrite(path, tmp_path / "out.parquet", overwrite=True, **how)
+        found = ps.read_table(tmp_path / "out.parquet")
+        rows = found["row"].to_pylist()
+        assert found.schema.equals(before.schema)
+        for name in before.column_names:
+            values = before[name].to_pylist()
+            assert found[name].to_pylist() == [values[row] for row in rows]
+        if how == {"sort_by": "s"}:
+            assert rows == [3, 2, 0, 5, 4, 1]
+
+
+@pytest.mark.parametrize("compliant", [True, False])
+def test_names_of_nested_leaves_stay(compliant: bool, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    table = pa.table({"a": [[1]], "b": pa.array([[("k", [2])]], pa.map_(pa.string(), pa.large_list(pa.int8())))})  # fmt: skip
+    pq.write_table(table, path, use_compliant_nested_type=compliant)
+    ps.rewrite(path, out)
+    before, after = (pq.read_metadata(one).row_group(0) for one in (path, out))
+    for i in range(before.num_columns):
+        assert after.column(i).path_in_schema == before.column(i).path_in_schema
 
 
 def test_many_files_become_one_or_a_folder(tmp_path: Path) -> None:
@@ -359,6 +445,18 @@ def test_wrong_arguments_are_named_before_anything_is_written(path: Path, tmp_pa
     ps.rewrite(path, out, overwrite=True)
     assert ps.scan(out).count_rows() == N
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+@pytest.mark.parametrize("how", [{"sort_by": "a"}, {"cluster_by": ["b", "a"]}, {"indexes": {"lookup": ["a"]}}, {"indexes": {"bitmap": ["none"]}}])  # fmt: skip
+def test_errors_name_the_source_and_the_column(how: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet"
+    columns = [pa.array([1, 2]), pa.array([3, 4]), pa.array([5, 6])]
+    pq.write_table(pa.Table.from_arrays(columns, names=["a", "a", "b"]), path)
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.rewrite(path, tmp_path / "out.parquet", **how)
+    said = str(caught.value)
+    assert said.startswith(str(path)) and "did you mean 'a'" not in said
+    assert ("'none'" if "bitmap" in str(how) else "'a'") in said
 
 
 def test_rows_without_columns_are_refused(path: Path) -> None:

@@ -8,6 +8,7 @@ import stat
 import struct
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,30 @@ def test_a_draft_that_does_not_appear_leaves_nothing(
 
 
 @linux
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("link", [False, True])
+def test_what_is_no_file_is_never_replaced(tmp_path: Path, link: bool) -> None:
+    """A device or a pipe would be gone for everybody, even where overwrite=True."""
+    pipe, source = tmp_path / "pipe", tmp_path / "a.parquet"
+    os.mkfifo(pipe)
+    pq.write_table(pa.table({"k": [2, 1]}), source)
+    output = pipe
+    if link:
+        output = tmp_path / "link"
+        output.symlink_to(pipe)
+    for write in (ps.rewrite, ps.index.attach):
+        with pytest.raises(FileExistsError, match="a device, a pipe or a socket"):
+            write(source, output=output, overwrite=True)
+    draft = Draft(str(tmp_path / "late"))
+    draft.write(b"x")
+    os.mkfifo(tmp_path / "late")
+    with closing(draft), pytest.raises(FileExistsError, match="a pipe"):
+        draft.appear(True)
+    for one in (pipe, tmp_path / "late"):
+        assert stat.S_ISFIFO(one.stat().st_mode)
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_a_file_has_no_name_while_it_is_written(tmp_path: Path, monkeypatch: Any) -> None:
     """A reader of the folder sees the complete file, or no file."""
     path = tmp_path / "x.parquet"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pageseek._core import rows
-from pageseek.base.errors import PageseekError
+from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.report import Report
 from pageseek.dataset.file_cache import cache
 from pageseek.format.chunks import declared_pages, may_have_dictionary
@@ -28,6 +28,9 @@ from pageseek.storage.store import request_bytes, wait_bytes
 I64 = npt.NDArray[np.int64]
 MOST_FILES = 64  # files whose pages are looked at; of more, some that lie far apart stand for all
 MOST_GROUPS = 1024  # row groups, in the same way
+MOST_ROWS = 1 << 25  # rows of these together
+MOST_GROUP_ROWS = 1 << 28  # rows of one of them
+PAGE_BYTES = 8  # the least that a page takes with its header
 
 
 @dataclass(slots=True)
@@ -223,6 +226,11 @@ def layout_of(plan: ScanPlan, conditions: Sequence[Expression], report: Report) 
         for i in spread(len(one.groups), most):
             plan_of_group = one.groups[i]
             group = plan_of_group.row_group
+            if file.group_rows[group] > MOST_GROUP_ROWS:
+                raise UnsupportedError(
+                    f"{file.name}: row group {group} has {file.group_rows[group]:,} rows, more than the {MOST_GROUP_ROWS:,} "
+                    "that advise estimates with; rewrite the file with smaller ones (row_group_rows=...)"
+                )
             needed = [leaves(group) for leaves in tested]
             given = wanted(group)
             every = {
@@ -236,6 +244,10 @@ def layout_of(plan: ScanPlan, conditions: Sequence[Expression], report: Report) 
                     [[leaf.index for leaf in some] for some in needed], [leaf.index for leaf in given],
                 )
             )  # fmt: skip
+    rows_of_all = sum(group.num_rows for group in made.groups)
+    if rows_of_all > MOST_ROWS:
+        fewer = spread(len(made.groups), len(made.groups) * MOST_ROWS // rows_of_all or 1)
+        made.groups = [made.groups[i] for i in fewer]
     made.share = len(made.groups) / total if total else 1.0
     return made
 
@@ -282,7 +294,8 @@ def _pages(file: FileMetadata, group: int, leaf: Leaf) -> ChunkPages:
         starts, offsets, sizes = found.first_row, found.offset, found.compressed_size
         dictionary, pages = max(found.start - start, 0), found.num_pages
     else:
-        pages = declared_pages(chunk) or max(round(likely_pages(chunk)), 1)
+        most = max((stop - start) // PAGE_BYTES, 1)
+        pages = min(declared_pages(chunk) or max(round(likely_pages(chunk)), 1), most)
         dictionary = max(chunk.data_page_offset - start, 0)
         starts = np.linspace(0, num_rows, pages + 1).astype(np.int64)
         ends = np.linspace(start + dictionary, stop, pages + 1).astype(np.int64)

@@ -183,9 +183,11 @@ class Matches:
         total = sum(one.num_rows for one in some)
         runs, length = max(round(n / run), 1), max(round(run), 1)
         starts = random.integers(0, max(total, 1), min(runs, 1 << 22))
-        change = np.bincount(starts, minlength=total + 1)
-        change -= np.bincount(np.minimum(starts + length, total), minlength=total + 1)
-        return self._in_groups(some, np.cumsum(change[:total]) > 0)
+        change = np.zeros(total + 1, np.int32)
+        np.add.at(change, starts, 1)
+        np.subtract.at(change, np.minimum(starts + length, total), 1)
+        np.cumsum(change, out=change)
+        return self._in_groups(some, change[:total] > 0)
 
     def _in_groups(self, blocks: Sequence[Block], mask: Mask) -> Places:
         """The rows of blocks that a mask has, by group."""

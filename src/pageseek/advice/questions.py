@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -67,9 +67,26 @@ def questions_of(queries: Any, schema: pa.Schema) -> list[Question]:
     PredicateError
         One is no filter, or has parameters.
     """
-    if isinstance(queries, (str, Expression, pc.Expression)) or _is_pair(queries):
+    alone = isinstance(queries, (str, Expression, pc.Expression))
+    if alone or _is_pair(queries) or _is_conjunction(queries):
         queries = [queries]
+    if isinstance(queries, (bytes, Mapping)) or not isinstance(queries, Iterable):
+        raise TypeError(
+            f"queries={queries!r}: a filter, or a list of filters and of (filter, columns) pairs"
+        )
     return [_question(one, schema) for one in queries]
+
+
+def _is_conjunction(value: Any) -> bool:
+    """[(column, operator, value), ...], which is one filter."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(one, tuple) and [*map(type, one[:2])] == [str, str] and len(one) == 3
+            for one in value
+        )
+    )
 
 
 def _is_pair(value: Any) -> bool:

@@ -93,6 +93,8 @@ class BitmapDirectory:
         if xxh64(data[: HEAD.size - 8]) != of_head:
             raise InvalidIndexError("the checksum of its head differs")
         self.nbytes = directory_bytes(groups, n, listed)
+        if n > MAX_VALUES:
+            raise InvalidIndexError(f"{n:,} values, where {MAX_VALUES:,} are the most")
         if groups != len(group_rows) or self.nbytes > length:
             raise InvalidIndexError(f"it is of {groups} row groups, the file has {len(group_rows)}")
         if data.nbytes < self.nbytes:

@@ -364,9 +364,11 @@ def figures(counts: Sequence[int], table: npt.NDArray[np.int64]) -> bytes:
     return np.concatenate([rows, table[:, _CHUNK]], axis=1).astype("<i8").tobytes()
 
 
-def framed(payload: bytes, chunks: int) -> bytes:
-    """The bytes of an index in the file."""
-    return b"".join((MAGIC, bytes(4), chunks.to_bytes(8, "little"), payload))
+def framed(payload: bytes | bytearray, chunks: int) -> bytearray:
+    """The bytes of an index in the file. A bytearray is extended, since it may be large."""
+    made = payload if isinstance(payload, bytearray) else bytearray(payload)
+    made[:0] = MAGIC + bytes(4) + chunks.to_bytes(8, "little")
+    return made
 
 
 def opened(pointer: Pointer, data: memoryview, chunks: int) -> memoryview:

@@ -94,6 +94,8 @@ def place(sector: int, blocks: int) -> tuple[int, int]:
 
 def by_sector(hashes: U64, blocks: int) -> Iterator[tuple[int, U64]]:
     """The sectors of hashes that are in order, with their hashes."""
+    if not len(hashes):
+        return iter(())
     numbers, firsts = np.unique(block_of(hashes, blocks) // SECTOR_BLOCKS, return_index=True)
     return zip(numbers.tolist(), np.split(hashes, firsts[1:]), strict=True)
 

@@ -19,7 +19,9 @@ from pageseek.format.embedded import InvalidIndexError
 KIND, VERSION = "lookup", 1
 SLOTS = 2_048  # of a block, a power of two
 ENTRIES = SLOTS  # of a block, if its column has no nulls and hashes spread evenly
-MAX_ENTRIES = 1 << 19  # of a block: a value with very many rows makes it large
+MAX_ENTRIES = (
+    1 << 19
+)  # of a block: a value with very many rows makes it large, and a lookup reads all of it
 # entries, rows, blocks, bits of a row, checksums of the directory and of this
 HEAD = struct.Struct("<QQIIQQ")
 BLOCK = np.dtype([("end", "<u8"), ("entries", "<u4"), ("checksum", "<u4")])
@@ -154,6 +156,10 @@ class LookupDirectory:
             or counts.sum() != n
         ):
             raise InvalidIndexError("its blocks do not lie one behind the other")
+        if n > num_rows or counts.max() > MAX_ENTRIES:
+            raise InvalidIndexError(
+                f"{n:,} entries, {counts.max():,} in one block, of {num_rows:,} rows"
+            )
         self._starts, self._size = starts + size, size
 
     @property

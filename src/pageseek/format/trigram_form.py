@@ -60,15 +60,16 @@ def part_bytes(sets: Sequence[I64], blocks: int) -> bytes:
     return b"".join([table.tobytes(), *made])
 
 
-def body(bits: int, blocks: int, parts: Iterable[tuple[int, bytes]]) -> bytes:
+def body(bits: int, blocks: int, parts: Iterable[tuple[int, bytes]]) -> bytearray:
     """The body. `parts`: how many slots each has, and its bytes."""
-    listed = list(parts)
-    table = np.array([(n, len(data), xxh64(data) & 0xFFFFFFFF) for n, data in listed], PART)
-    directory = table.tobytes()
+    made, listed = bytearray(), []  # in place: it may be large
+    for n, data in parts:
+        listed.append((n, len(data), xxh64(data) & 0xFFFFFFFF))
+        made += data
+    directory = np.array(listed, PART).tobytes()
     head = HEAD.pack(bits, len(listed), blocks, xxh64(directory), 0)[:-8]
-    return b"".join(
-        [head, xxh64(head).to_bytes(8, "little"), directory, *[data for _, data in listed]]
-    )
+    made[:0] = head + xxh64(head).to_bytes(8, "little") + directory
+    return made
 
 
 def head_length(data: memoryview) -> int:

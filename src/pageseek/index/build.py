@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,7 +77,7 @@ class IndexSpec:
     rate
         False positives of the Bloom filters.
     builders
-        The builders of embedded kinds, by name. They take all row groups.
+        The builders of embedded kinds, by name. They take all row groups; one that gives up is taken out meanwhile.
     """
 
     leaf: Leaf
@@ -85,7 +85,7 @@ class IndexSpec:
     page_index: frozenset[int] = frozenset()
     bloom: frozenset[int] = frozenset()
     rate: float = 0.0
-    builders: Mapping[str, Builder] = field(default_factory=dict)
+    builders: dict[str, Builder] = field(default_factory=dict)
 
     def asks(self, row_group: int) -> bool:
         """Whether anything is built for this chunk."""
@@ -154,12 +154,14 @@ def _build(file: FileMetadata, chunk: Chunk, spec: IndexSpec, order_given: bool)
     indexer = PageIndexer(file, chunk, order_given) if row_group in spec.page_index else None
     bloom = BloomBuilder(chunk, spec.rate) if row_group in spec.bloom else None
     collecting: dict[str, Collecting] = {}
-    for name, builder in spec.builders.items():
+    for name, builder in list(spec.builders.items()):
         assert spec.column is not None
         collecting[name] = Collecting(name, chunk.where, spec.column, builder.collect())
     takers: list[PageIndexer | BloomBuilder | Collecting] = [*collecting.values()]
     if bloom is not None:
         takers.append(bloom)
+    if not takers and indexer is None:
+        return made
     values = bool(takers) or (indexer is not None and indexer.wants_values)
     if indexer is not None:
         takers.append(indexer)
@@ -170,7 +172,7 @@ def _build(file: FileMetadata, chunk: Chunk, spec: IndexSpec, order_given: bool)
                     taker.take(page)
                 del page  # before the next one is read
     except SpansError:
-        if bloom is not None or spec.builders:
+        if bloom is not None or spec.column is not None:
             raise UnsupportedError(
                 f"{chunk.where}: its rows go on from one page to the next, which only page_index passes over; "
                 "leave the column out"

@@ -19,7 +19,7 @@ from pageseek.format.file_bloom_form import (
     body_bytes,
 )
 from pageseek.index.lookup_builder import known_hashes
-from pageseek.index.spilled import SpilledEntries
+from pageseek.index.spilled import SpilledEntries, SpillingBuilder
 from pageseek.prune.kind import NotBuiltError, PageValues
 
 PARTS = 64  # of the hashes, in their order
@@ -27,7 +27,7 @@ MAX_BODY_BYTES = 128 << 20
 SPARE = 1.1  # some blocks are fuller than others
 
 
-class FileBloomBuilder:
+class FileBloomBuilder(SpillingBuilder):
     """Builds the index of one column. `rate`: how often it may be wrong about a value that is absent."""
 
     def __init__(self, rate: float) -> None:
@@ -38,6 +38,10 @@ class FileBloomBuilder:
     def nbytes(self) -> int:
         """The bytes of hashes in memory."""
         return self._spilled.nbytes
+
+    def spill(self) -> None:
+        """Let go of what is held in memory: it waits in a file."""
+        self._spilled.spill()
 
     def collect(self) -> Generator[None, PageValues | None, U64]:
         """The different hashes of a row group."""

@@ -11,6 +11,7 @@ from pageseek.format.embedded import (
     BLOOM,
     KEY_LOOKUP,
     PAGE_INDEX,
+    PAYLOAD_HEAD_BYTES,
     Directory,
     InvalidIndexError,
     Pointer,
@@ -30,6 +31,7 @@ from pageseek.prune.kind import Builder, IndexedColumn
 from pageseek.prune.registry import kind_named, kind_names
 
 Names = Sequence[str]
+MAX_PAYLOAD_BYTES = (1 << 30) + PAYLOAD_HEAD_BYTES  # of an index with its head
 
 
 class IndexRequest(NamedTuple):
@@ -231,7 +233,11 @@ def _has_key(
 
 
 def opened_payload(file: FileMetadata, pointer: Pointer, chunks: int) -> memoryview:
-    """The body of an index, read whole. InvalidIndexError: it is none of these chunks."""
+    """The body of an index, read whole. InvalidIndexError: it is none of these chunks, or larger than any that `attach` writes."""
+    if pointer.length > MAX_PAYLOAD_BYTES:
+        raise InvalidIndexError(
+            f"its {pointer.length:,} bytes are more than the {MAX_PAYLOAD_BYTES:,} that an index may have"
+        )
     (data,) = file.store.read([(pointer.offset, pointer.length)])
     return opened(pointer, memoryview(data), chunks)
 

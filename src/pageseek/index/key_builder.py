@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pageseek.format.lookup_form import U64
 from pageseek.format.value_hashes import hashes_of_key
 from pageseek.index.lookup_builder import LookupBuilder, known_hashes
+from pageseek.index.spilled import SpillingBuilder
 from pageseek.prune.kind import IndexedColumn, NotBuiltError, PageValues
 
 
@@ -37,6 +38,10 @@ class KeyBuilder:
         waiting = [one.hashes.nbytes for some in self._waiting.values() for one in some.values()]
         return self._lookup.nbytes + sum(waiting)
 
+    def spill(self) -> None:
+        """Let go of the entries that are held in memory: they wait in a file."""
+        self._lookup.spill()
+
     def take(self, position: int, row_group: int, part: RowHashes) -> None:
         """Take a column of a row group. NotBuiltError: a key has very many rows."""
         waiting = self._waiting.setdefault(row_group, {})
@@ -50,14 +55,14 @@ class KeyBuilder:
         self._lookup.add(row_group, self._lookup.entries(hashes, rows))
         self._done += 1
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytearray:
         """The body of the index. NotBuiltError: there are too many rows, or a column has no hashes."""
         if self._done < self._num_groups:
             raise NotBuiltError("one of its columns cannot be indexed")
         return self._lookup.finish()
 
 
-class KeyMember:
+class KeyMember(SpillingBuilder):
     """The builder of one column of a key."""
 
     def __init__(self, owner: KeyBuilder, position: int, column: IndexedColumn) -> None:
@@ -68,6 +73,11 @@ class KeyMember:
     def nbytes(self) -> int:
         """The bytes of the whole index in memory, which the first column counts."""
         return 0 if self._position else self.owner.nbytes
+
+    def spill(self) -> None:
+        """Let go of the entries of the index that are held in memory."""
+        if not self._position:
+            self.owner.spill()
 
     def collect(self) -> Generator[None, PageValues | None, RowHashes]:
         """The hashes of a row group."""
@@ -84,6 +94,6 @@ class KeyMember:
         """Hand the hashes of a row group to the index. NotBuiltError: a key has very many rows."""
         self.owner.take(self._position, row_group, part)
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytearray:
         """The body of the whole index. NotBuiltError: there is none."""
         return self.owner.finish()

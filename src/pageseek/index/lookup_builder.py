@@ -25,15 +25,16 @@ from pageseek.format.lookup_form import (
     row_bits_of,
 )
 from pageseek.format.value_hashes import hashes_of
-from pageseek.index.spilled import SpilledEntries
+from pageseek.index.spilled import SpilledEntries, SpillingBuilder
 from pageseek.prune.kind import IndexedColumn, NotBuiltError, PageValues
 
 PART_BLOCKS = 256  # blocks that are made at a time
 MAX_BODY_BYTES = 1 << 30
+_TOO_LARGE = f"it would have more than {format_size(MAX_BODY_BYTES)}"
 ENTRY = np.dtype([("hash", "<u8"), ("row", "<u8")])
 
 
-class LookupBuilder:
+class LookupBuilder(SpillingBuilder):
     """Builds the index of one column."""
 
     def __init__(self, column: IndexedColumn) -> None:
@@ -41,13 +42,20 @@ class LookupBuilder:
         self._num_rows = int(self._first_rows[-1])
         self._blocks = num_blocks(self._num_rows)
         self._parts = -(-self._blocks // PART_BLOCKS)
-        self._entries = np.zeros(self._blocks, np.int64)  # of each block
+        least = directory_bytes(self._num_rows) + self._blocks * int(block_size(0, 1))
+        self._is_too_large = least > MAX_BODY_BYTES  # whatever the rows are
+        # of each block
+        self._entries = np.zeros(0 if self._is_too_large else self._blocks, np.int64)
         self._spilled = SpilledEntries(ENTRY)
 
     @property
     def nbytes(self) -> int:
         """The bytes of entries in memory."""
         return self._spilled.nbytes
+
+    def spill(self) -> None:
+        """Let go of what is held in memory: it waits in a file."""
+        self._spilled.spill()
 
     def collect(self) -> Generator[None, PageValues | None, npt.NDArray[np.void]]:
         """The hashes and the rows of a row group, sorted by part."""
@@ -68,7 +76,9 @@ class LookupBuilder:
         return block_of(hashes, self._blocks) // PART_BLOCKS
 
     def add(self, row_group: int, part: npt.NDArray[np.void]) -> None:
-        """Take the entries of a row group. NotBuiltError: a value has very many rows."""
+        """Take the entries of a row group. NotBuiltError: a value has very many rows, or the file has."""
+        if self._is_too_large:
+            raise NotBuiltError(_TOO_LARGE)
         blocks = block_of(part["hash"], self._blocks)
         self._entries += np.bincount(blocks, minlength=self._blocks)
         if self._entries.max() > MAX_ENTRIES:
@@ -76,21 +86,27 @@ class LookupBuilder:
         part["row"] += np.uint64(self._first_rows[row_group])
         self._spilled.add(part, np.bincount(blocks // PART_BLOCKS, minlength=self._parts))
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytearray:
         """The body of the index. NotBuiltError: there are too many rows."""
+        if self._is_too_large:
+            raise NotBuiltError(_TOO_LARGE)
         row_bits = row_bits_of(self._num_rows)
-        size = directory_bytes(self._num_rows) + int(block_size(self._entries, row_bits).sum())
+        at = directory_bytes(self._num_rows)
+        size = at + int(block_size(self._entries, row_bits).sum())
         if size > MAX_BODY_BYTES:
             raise NotBuiltError(f"it would have {format_size(size)}")
+        made = bytearray(size)  # put together in place: it may be large
         blocks: list[tuple[int, int, int]] = []
-        made: list[bytes] = []
         with closing(self._spilled):
             for hashes, rows in self._each_block():
                 data = block_bytes(hashes, rows, row_bits)
                 blocks.append((len(data), len(hashes), xxh64(data) & 0xFFFFFFFF))
-                made.append(data)
+                made[at : at + len(data)] = data
+                at += len(data)
         total = int(self._entries.sum())
-        return b"".join([directory_of(blocks, total, self._num_rows), *made])
+        start = directory_of(blocks, total, self._num_rows)
+        made[: len(start)] = start
+        return made
 
     def _each_block(self) -> Iterator[tuple[U64, npt.NDArray[np.int64]]]:
         """The hashes and rows of each block."""

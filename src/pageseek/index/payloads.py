@@ -22,6 +22,7 @@ from pageseek.index.attached import Attached
 from pageseek.index.build import IndexSpec
 from pageseek.index.key_builder import KeyMember
 from pageseek.index.local_target import Target
+from pageseek.index.spilled import SpillingBuilder
 from pageseek.prune.kind import NotBuiltError
 from pageseek.prune.registry import kind_named
 
@@ -39,6 +40,7 @@ class Payloads:
 
     def __init__(self, file: FileMetadata, specs: Sequence[IndexSpec]) -> None:
         self._file = file
+        self._specs = {spec.leaf: spec for spec in specs}
         self._builders = {
             (name, spec.leaf): builder for spec in specs for name, builder in spec.builders.items()
         }
@@ -62,6 +64,12 @@ class Payloads:
             self._give_up(key, str(error))
             return
         self._sizes[key] = getattr(builder, "nbytes", 0)
+        if sum(self._sizes.values()) <= LISTED:
+            return
+        for one, other in self._builders.items():
+            if isinstance(other, SpillingBuilder):
+                other.spill()
+                self._sizes[one] = other.nbytes
         if sum(self._sizes.values()) > LISTED:
             why = (
                 f"the values of all columns take more than {format_size(LISTED)} together; "
@@ -70,18 +78,20 @@ class Payloads:
             self._give_up(key, why)
 
     def _give_up(self, key: tuple[str, Leaf], why: str) -> None:
-        """Drop a builder, and those of the other columns of its index."""
+        """Drop a builder, and those of the other columns of its index: no more pages are put to them."""
         for part in next(one.parts for one in self._outputs if key in one.parts):
             self._given_up[part] = why
             self._sizes.pop(part, None)
             self._builders.pop(part, None)
+            name, leaf = part
+            self._specs[leaf].builders.pop(name, None)
 
     def write(self, target: Target, result: Attached) -> list[Pointer]:
         """Write each payload as soon as its builder has made it, and count it in the result. Returns the directory's entries."""
         pointers = []
         for one in self._outputs:
             why = next((self._given_up[part] for part in one.parts if part in self._given_up), None)
-            payload = b""
+            payload: bytes | bytearray = b""
             if why is None:
                 try:
                     payload = self._builders[one.parts[0]].finish()

@@ -20,6 +20,19 @@ class _Segment(NamedTuple):
     starts: npt.NDArray[np.int64]
 
 
+class SpillingBuilder:
+    """A builder whose entries can wait in a file. Builders of users are none, whatever their methods are called."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that are held in memory."""
+        raise NotImplementedError
+
+    def spill(self) -> None:
+        """Let go of entries that are held in memory: they wait in a file."""
+        raise NotImplementedError
+
+
 class SpilledEntries:
     """Entries that are added row group by row group, and taken part by part.
 
@@ -41,9 +54,9 @@ class SpilledEntries:
         self._segments.append(_Segment(entries, 0, starts))
         self.nbytes += entries.nbytes
         if self.nbytes > HELD:
-            self._spill()
+            self.spill()
 
-    def _spill(self) -> None:
+    def spill(self) -> None:
         """Write what is in memory into the file."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="pageseek-")  # noqa: SIM115 (it lives as long as this does)

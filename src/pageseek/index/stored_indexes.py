@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.format.embedded import (
     KEY_LOOKUP,
@@ -23,16 +25,18 @@ from pageseek.index.index_specs import opened_payload
 from pageseek.index.kinds.key_lookup import key_leaves
 from pageseek.index.page_reader import Chunk
 from pageseek.index.page_values import indexed_column
+from pageseek.index.spilled import SpillingBuilder
 from pageseek.prune.kind import Builder, IndexedColumn, NotBuiltError
 from pageseek.prune.registry import kind_named, kind_names
 
 MAX_KEPT_BYTES = 128 << 20  # bytes of payloads that are kept
 MAX_PAYLOAD_BYTES = 32 << 20  # bytes of one payload
+MAX_BUILDING_BYTES = 256 << 20  # bytes that the builders of indexes which are built again hold
 Wrong = Callable[[str, str, str], None]  # (kind, column, what)
 
 
 class StoredIndexes:
-    """The indexes of a file that registered kinds can verify. Beyond KEPT bytes, payloads are read again for each chunk."""
+    """The indexes of a file that registered kinds can verify. Beyond MAX_KEPT_BYTES, payloads are read again for each chunk."""
 
     def __init__(
         self, file: FileMetadata, found: Directory | None, named: str | None, wrong: Wrong
@@ -67,17 +71,18 @@ class StoredIndexes:
             return
         try:
             column = indexed_column(self._file, leaf, name)
-            made = self._read(kind, column, pointer)
+            compares = callable(getattr(kind, "verify", None))
+            made = self._read(kind, column, pointer, compares)
         except Exception as error:  # noqa: BLE001 (whatever a payload makes `load` do)
             self._wrong(name, leaf.name, str(error))
             return
         key = name, leaf.index
         self._columns[key] = column, pointer
-        if self._held + pointer.length <= MAX_KEPT_BYTES:
+        if not compares:
+            self._rebuilt[key] = kind.build(column)
+        elif self._held + pointer.length <= MAX_KEPT_BYTES:
             self._held += pointer.length
             self._kept[key] = made
-        if not callable(getattr(kind, "verify", None)):
-            self._rebuilt[key] = kind.build(column)
 
     def _find_key(self, pointer: Pointer) -> None:
         """An index of several columns, which is built again."""
@@ -108,14 +113,19 @@ class StoredIndexes:
         except InvalidIndexError as error:
             self._wrong(name, named or ("" if leaf is None else leaf.name), str(error))
 
-    def _read(self, kind: Any, column: IndexedColumn, pointer: Pointer) -> Any:
+    def _read(
+        self, kind: Any, column: IndexedColumn, pointer: Pointer, compares: bool = True
+    ) -> Any:
+        """The index as its kind takes it; None of one that the kind does not compare with data, and has no form for."""
         most = getattr(kind, "largest", MAX_PAYLOAD_BYTES)
         if pointer.length > most:
             raise InvalidIndexError(
                 f"its {pointer.length:,} bytes are more than the {most:,} that are held against data"
             )
         payload = self._payload(column, pointer)
-        load = getattr(kind, "parse", None) or getattr(kind, "load", None) or bytes_of
+        load = getattr(kind, "parse", None) or getattr(kind, "load", None)
+        if load is None:
+            return bytes(payload) if compares else None
         return load(column, payload)
 
     def _payload(self, column: IndexedColumn, pointer: Pointer) -> memoryview:
@@ -154,7 +164,16 @@ class StoredIndexes:
                 builder.add(row_group, made)
             except NotBuiltError:
                 self._rebuilt[key] = None
+            self._make_room()
         return []
+
+    def _make_room(self) -> None:
+        """Let builders put what they hold into files, where it is much."""
+        builders = [one for one in self._rebuilt.values() if one is not None]
+        if sum(getattr(one, "nbytes", 0) for one in builders) > MAX_BUILDING_BYTES:
+            for one in builders:
+                if isinstance(one, SpillingBuilder):
+                    one.spill()
 
     def finish(self) -> None:
         """Compare the indexes that were built again with the payloads of the file."""
@@ -174,7 +193,7 @@ class StoredIndexes:
                 if builder is None:
                     raise NotBuiltError("it would not be built of this data")
                 chunks = fingerprint_of_key(self._file, leaves)
-                if builder.finish() == bytes(opened_payload(self._file, pointer, chunks)):
+                if _equal(builder.finish(), opened_payload(self._file, pointer, chunks)):
                     continue
                 what = "it is not the index of this data, which was built again"
             except (NotBuiltError, InvalidIndexError, PageseekError) as error:
@@ -182,9 +201,9 @@ class StoredIndexes:
             self._wrong(kind, label, what)
 
 
-def bytes_of(column: IndexedColumn, payload: memoryview) -> bytes:
-    """The payload as it is, for kinds without `load`."""
-    return bytes(payload)
+def _equal(one: bytes | bytearray, other: memoryview) -> bool:
+    """Whether bytes are equal; they may be many, and are not copied."""
+    return np.array_equal(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8))
 
 
 def _is_left_out(leaf: Leaf, found: Directory | None) -> bool:

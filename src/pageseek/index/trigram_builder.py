@@ -15,8 +15,10 @@ from pageseek.base.report import format_size
 from pageseek.format.trigram_form import (
     BLOCK_ROWS,
     GRAM,
+    HEAD,
     I64,
     MAX_SLOT_BITS,
+    PART,
     PART_BYTES,
     U8,
     body,
@@ -25,7 +27,7 @@ from pageseek.format.trigram_form import (
     slots_of,
 )
 from pageseek.index.distinct_builder import stored, type_of
-from pageseek.index.spilled import SpilledEntries
+from pageseek.index.spilled import SpilledEntries, SpillingBuilder
 from pageseek.prune.kind import IndexedColumn, NotBuiltError
 
 MAX_BODY_BYTES = 1 << 30
@@ -37,7 +39,7 @@ MIN_SLOT_BITS = 8
 SPARE = 2  # slots for each that is used, where there are fewer than MAX_SLOT_BITS allow
 
 
-class TrigramBuilder:
+class TrigramBuilder(SpillingBuilder):
     """Builds the index of one column."""
 
     def __init__(self, column: IndexedColumn) -> None:
@@ -52,6 +54,10 @@ class TrigramBuilder:
     def nbytes(self) -> int:
         """The bytes of entries in memory."""
         return self._spilled.nbytes
+
+    def spill(self) -> None:
+        """Let go of what is held in memory: it waits in a file."""
+        self._spilled.spill()
 
     def collect(self) -> Generator[None, Any, I64]:
         """The slots of a row group with their blocks, in order."""
@@ -78,7 +84,7 @@ class TrigramBuilder:
         counts = np.bincount(slots // PART_SLOTS, minlength=SLOTS // PART_SLOTS)
         self._spilled.add(part + self._first_blocks[row_group], counts)
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytearray:
         """The body of the index. NotBuiltError: it would be too large."""
         used = int(np.count_nonzero(self._used))
         bits = max(MIN_SLOT_BITS, min(MAX_SLOT_BITS, (SPARE * used).bit_length()))
@@ -88,19 +94,18 @@ class TrigramBuilder:
     def _parts(self, bits: int) -> Iterator[tuple[int, bytes]]:
         """How many slots each part has, and its bytes."""
         sets: list[I64] = []
-        size = total = 0
-        for found in self._each_slot(bits):
+        size, total = 0, HEAD.size
+        last = (1 << bits) - 1
+        for slot, found in enumerate(self._each_slot(bits)):
             sets.append(found)
             size += min(2 * len(found) + 4, self._blocks // 8 + 1)
-            if size >= PART_BYTES:
+            if size >= PART_BYTES or slot == last:
                 data = part_bytes(sets, self._blocks)
-                total += len(data)
+                total += len(data) + PART.itemsize
                 if total > MAX_BODY_BYTES:
                     raise NotBuiltError(f"it would have more than {format_size(MAX_BODY_BYTES)}")
                 yield len(sets), data
                 sets, size = [], 0
-        if sets:
-            yield len(sets), part_bytes(sets, self._blocks)
 
     def _each_slot(self, bits: int) -> Iterator[I64]:
         """The blocks of each slot; slots of fewer bits are several of the others together."""

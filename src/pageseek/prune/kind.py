@@ -91,7 +91,7 @@ class Builder(Protocol):
         """
         ...
 
-    def finish(self) -> bytes:
+    def finish(self) -> bytes | bytearray:
         """The payload; called after the last row group. NotBuiltError: the column gets no index."""
         ...
 

@@ -59,7 +59,7 @@ class PartialIndexKind:
     title: str
     cheap = True
     whole = coarse = patterns = False
-    largest = 1 << 30  # bytes of a payload that `verify` holds
+    largest = (1 << 30) + PAYLOAD_HEAD_BYTES  # bytes of a payload that `verify` holds
 
     def __init__(self) -> None:
         self._embedded = EmbeddedPruner(self.name, self.version, self.title, None)

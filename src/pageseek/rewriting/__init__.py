@@ -11,7 +11,7 @@
 | `sort_keys` | rows compared by key columns: sorted, cut at bounds, checked |
 | `sorting` | rows in an order, in bounded memory |
 | `spill` | rows that wait on disk |
-| `layout`, `encoding`, `sink` | rows as a Parquet file |
+| `layout`, `encoding`, `row_sizes`, `sink` | rows as a Parquet file |
 | `places` | where files go |
 | `output` | the files that are written: encoded, checked, given indexes, named |
 | `tables`, `table_rewrite` | a table whose files are exchanged by one commit |

@@ -7,14 +7,19 @@ import inspect
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pageseek.base.arrays import first_leaves
 from pageseek.rewriting.layout import Layout
+from pageseek.rewriting.row_sizes import row_ends
 from pageseek.rewriting.sink import Sink
 
 GROUP_ROWS, GROUP_BYTES = 1_000_000, 128 << 20  # of a row group in Arrow, unless it is told
+MOST_BYTES = 2 * GROUP_BYTES  # at which a row group ends whose rows are larger than the first ones
+# the same where the rows of a row group are told: columns with offsets of 32 bits hold no more than twice that
+MOST_TOLD_BYTES = 1 << 30
 PAGE_BYTES = 1 << 20  # encoded, at which a page ends before it has its rows
 # a lookup reads the dictionary with its page. By less, columns of a few thousand values would be ten times as large
 DICTIONARY_BYTES = 128 << 10
@@ -33,22 +38,62 @@ def group_rows_of(sample: pa.Table) -> int:
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The schema with the values of top-level dictionaries in their place: the writer makes a dictionary for each row group, of its own
-    values only.
+    values only. Views are arrays with offsets: Arrow does not take rows of views.
     """
     fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        field.with_type(
+            _plain_type(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+        )
         for field in schema
     ]
     return pa.schema(fields, metadata=schema.metadata)
 
 
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type without views, at any depth."""
+    t = pa.types
+    if t.is_string_view(kind) or t.is_binary_view(kind):
+        return pa.large_string() if t.is_string_view(kind) else pa.large_binary()
+    if isinstance(kind, pa.JsonType):
+        return pa.json_(_plain_type(kind.storage_type))
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = _plain_type(kind.storage_type)
+        return kind if storage == kind.storage_type else storage
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(_plain_type(field.type))
+
+    if t.is_struct(kind):
+        return pa.struct([inner(field) for field in kind])
+    if t.is_map(kind):
+        return pa.map_(inner(kind.key_field), inner(kind.item_field), kind.keys_sorted)
+    if t.is_fixed_size_list(kind):
+        return pa.list_(inner(kind.value_field), kind.list_size)
+    if t.is_list(kind) or t.is_large_list(kind):
+        make = pa.list_ if t.is_list(kind) else pa.large_list
+        return make(inner(kind.value_field))
+    return kind
+
+
 def plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows in a schema of `plain_schema`."""
     columns = [
-        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-        for column in batch.columns
+        _plain_values(column, field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _plain_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    if values.type == kind:
+        return values
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, values.cast(kind.storage_type))
+    return values.cast(kind)
 
 
 class Encoder:
@@ -65,7 +110,7 @@ class Encoder:
         self.rows = self.groups = 0
         self._layout = layout
         self._held: list[pa.Table] = []
-        self._held_rows = 0
+        self._held_rows = self._held_bytes = 0
         self._schema = plain_schema(schema)
         pages: dict[str, Any] = {"data_page_size": PAGE_BYTES}
         batch = min(layout.page_rows, MOST_BATCH)
@@ -87,21 +132,30 @@ class Encoder:
         self._stream = pa.BufferedOutputStream(pa.PythonFile(sink, "w"), sink.BUFFER)
         self._writer = pq.ParquetWriter(
             self._stream, self._schema, compression=layout.codec, write_page_index=True,
-            store_schema=False, store_decimal_as_integer=True, sorting_columns=sorting or None,
+            store_schema=False, store_decimal_as_integer=True, use_compliant_nested_type=False, sorting_columns=sorting or None,
             dictionary_pagesize_limit=DICTIONARY_BYTES, **pages,
         )  # fmt: skip
         self._writer.add_key_value_metadata(metadata | {STORED: stored})
 
     def add(self, rows: pa.Table) -> None:
-        """Write rows. They wait until a row group is full."""
-        while rows.num_rows:
-            part = rows[: self._layout.group_rows - self._held_rows]
-            self._held.append(part)
-            self._held_rows += part.num_rows
-            self.rows += part.num_rows
+        """Write rows. They wait until a row group is full. Where it ends depends on the rows only, not on how they come."""
+        sizes = row_ends(rows)
+        done = 0
+        while done < rows.num_rows:
+            room = self._layout.group_bytes - self._held_bytes
+            fitting = int(np.searchsorted(sizes, sizes[done] + room, "right")) - 1 - done
+            n = min(self._layout.group_rows - self._held_rows, fitting, rows.num_rows - done)
+            if n <= 0 and self._held_rows:
+                self._flush()
+                continue
+            n = max(n, 1)  # of a row that does not fit
+            self._held.append(rows[done : done + n])
+            self._held_rows += n
+            self._held_bytes += int(sizes[done + n] - sizes[done])
+            self.rows += n
+            done += n
             if self._held_rows == self._layout.group_rows:
                 self._flush()
-            rows = rows[part.num_rows :]
 
     @property
     def room(self) -> int:
@@ -120,7 +174,7 @@ class Encoder:
             return
         # in one piece: where pages end does not depend on how the rows came
         columns = [[t.column(i) for t in self._held] for i in range(len(self._schema))]
-        self._held, self._held_rows = [], 0
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
         table = pa.Table.from_arrays([_joined(c) for c in columns], schema=self._schema)
         self._writer.write_table(table, row_group_size=table.num_rows)
         self.groups += 1

@@ -17,6 +17,8 @@ class Layout:
     page_rows, group_rows : int
         Rows of a page and of a row group, at most.
     codec : str
+    group_bytes : int
+        Bytes of a row group in memory, at which it ends before it has its rows.
     sorted_by : tuple of (str, bool)
         What the footer says of the order: columns, and whether descending.
     """
@@ -24,4 +26,5 @@ class Layout:
     page_rows: int
     group_rows: int
     codec: str
+    group_bytes: int
     sorted_by: tuple[tuple[str, bool], ...] = ()

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.base.arguments import whole
-from pageseek.base.errors import NoColumnError
+from pageseek.base.errors import NoColumnError, PageseekError
 from pageseek.base.suggest import offered
 from pageseek.index.attaching import attach
 from pageseek.index.local_target import LocalTarget
-from pageseek.rewriting.encoding import Encoder
-from pageseek.rewriting.layout import CODECS, Layout
+from pageseek.rewriting.encoding import MOST_BYTES, MOST_TOLD_BYTES, Encoder
+from pageseek.rewriting.layout import CODECS, PAGE_ROWS, Layout
 from pageseek.rewriting.sink import Sink
 from pageseek.rewriting.sort_keys import sortable_type
 
@@ -91,6 +91,14 @@ def codec_named(codec: Any) -> str:
     return str(name)
 
 
+def layout_of(
+    page_rows: int | None, group_rows: int | None, codec: Any, by: Sequence[tuple[str, bool]]
+) -> Layout:
+    """The layout of numbers that were checked; None stands for the usual one."""
+    most = MOST_BYTES if group_rows is None else MOST_TOLD_BYTES
+    return Layout(page_rows or PAGE_ROWS, group_rows or 0, codec_named(codec), most, tuple(by))
+
+
 def check_names(options: Mapping[str, Any], indexes: Mapping[str, Any]) -> None:
     """Raise TypeError for an option, or a kind of index, that does not exist."""
     for what, given, known in (("", options, OPTIONS), ("indexes: ", indexes, INDEXES)):
@@ -105,16 +113,26 @@ def check_columns(schema: pa.Schema, what: str, names: Sequence[str], source: st
     """Raise where the source lacks a column, or a column has no order."""
     for name in names:
         if schema.names.count(name) != 1:
-            how = "no column" if name not in schema.names else "several columns"
-            raise NoColumnError(f"{source}: {what}: {how} {name!r}; {offered(name, schema.names)}")
+            if name in schema.names:
+                raise NoColumnError(
+                    f"{source}: {what}: several columns have the name {name!r}, and it does not say which is meant"
+                )
+            raise NoColumnError(
+                f"{source}: {what}: no column {name!r}; {offered(name, schema.names)}"
+            )
         sortable_type(schema.field(name).type, name)
 
 
-def try_indexes(schema: pa.Schema, layout: Layout, indexes: Mapping[str, Any]) -> None:
-    """Raise where a column cannot have an index: what would fail at the end fails here, with a file without rows."""
+def try_indexes(schema: pa.Schema, layout: Layout, indexes: Mapping[str, Any], source: str) -> None:
+    """Raise where a column cannot have an index: what would fail at the end fails here, with a file without rows. `source`: what errors
+    name in its place.
+    """
     with tempfile.TemporaryDirectory(prefix="pageseek-") as folder:
         path = os.path.join(folder, "empty.parquet")
         with closing(LocalTarget(path, None)) as target:
             Encoder(Sink(target), schema, layout).close()
             target.commit(lambda: None)
-        attach(path, output=os.path.join(folder, "out.parquet"), **indexes)
+        try:
+            attach(path, output=os.path.join(folder, "out.parquet"), **indexes)
+        except PageseekError as error:
+            raise type(error)(str(error).replace(path, source)) from None

@@ -174,12 +174,7 @@ def rewrite(
         ("file_bytes", file_bytes),
     ]
     given = {name: None if n is None else asked.number(name, n) for name, n in rows_of}
-    layout = Layout(
-        given["page_rows"] or PAGE_ROWS,
-        given["row_group_rows"] or 0,
-        asked.codec_named(codec),
-        tuple(by),
-    )
+    layout = asked.layout_of(given["page_rows"], given["row_group_rows"], codec, by)
     as_of = AsOf.of(options.get("version"), options.get("timestamp"), options.get("snapshot"))
     policy = retry_policy(options.get("retries"), options.get("timeout"))
     limits = given["file_rows"], given["file_bytes"]
@@ -200,7 +195,7 @@ def rewrite(
     work = _Work(found, reading, how)
     work.check_arguments()
     if indexes:
-        asked.try_indexes(work.schema, work.layout, indexes)
+        asked.try_indexes(work.schema, work.layout, indexes, work.name)
     several = next((name for name in ("file_rows", "file_bytes") if given[name]), "")
     with closing(
         destination(list(found.files), output, in_place, overwrite, several, storage_options)
@@ -314,7 +309,7 @@ class _Work:
                 )
         if self._how.indexes:
             kept = pa.schema([self.schema.field(name) for name in columns])
-            asked.try_indexes(kept, self.layout, self._how.indexes)
+            asked.try_indexes(kept, self.layout, self._how.indexes, table.name)
 
     def _stored_layout(self, table: TableRewrite) -> Layout:
         by = tuple([(table.stored_name(name), down) for name, down in self.layout.sorted_by])

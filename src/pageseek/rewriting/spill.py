@@ -11,6 +11,7 @@ import pyarrow as pa
 from pageseek.base.errors import StoreError
 
 CODEC = "lz4"
+MOST_HELD = 1 << 30  # bytes; columns with offsets of 32 bits hold no more than twice that
 
 
 class Spill:
@@ -28,7 +29,7 @@ class Spill:
 
     def __init__(self, schema: pa.Schema, parts: int, folder: str | None, held_bytes: int) -> None:
         self._schema = schema
-        self._held_bytes, self._held = held_bytes, 0
+        self._held_bytes, self._held = min(held_bytes, MOST_HELD), 0
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
         self._pieces: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
         self.bytes = [0] * parts  # in memory, of each part

@@ -39,6 +39,18 @@ def _naming(path: str) -> Iterator[None]:
         raise
 
 
+def _refuse_special(path: str) -> None:
+    """Raise FileExistsError where a name is that of a device, a pipe or a socket: a file would take its place for everybody."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # nothing is there; other faults show when the file is made
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise FileExistsError(
+            f"{path}: it is a device, a pipe or a socket, which is never replaced: name another file"
+        )
+
+
 def _unnamed(folder: str, mode: int) -> int:
     """A descriptor of an unnamed file in the filesystem of a folder; -1 where the system has none."""
     flag = getattr(os, "O_TMPFILE", 0)
@@ -102,6 +114,7 @@ class Draft:
         """`path`: its name in the end, in an existing folder. `mode`: its permissions, less the umask. `exclusive`: of several processes
         that create the file one succeeds, or it is an UnsupportedError; else a filesystem without hard links has a gap.
         """
+        _refuse_special(path)
         self.path, self._exclusive = path, exclusive
         self.size = 0  # bytes written
         folder, name = os.path.split(path)
@@ -157,7 +170,7 @@ class Draft:
         Raises
         ------
         FileExistsError
-            A file has the name, and `replace` is false.
+            A file has the name, and `replace` is false; or a device, a pipe or a socket has it.
         """
         with _naming(self.path):
             os.fsync(self.fd)
@@ -174,6 +187,7 @@ class Draft:
         self.identity = known.st_dev, known.st_ino
         if replace:
             look()
+            _refuse_special(self.path)
             os.replace(self._temporary, self.path)
             self._has_name = False
         elif self._has_name:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.format import bitmap_form as form
+from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import FLOAT_KINDS
 from pageseek.io.range_requests import Wanted
@@ -102,6 +103,9 @@ class BitmapKind(PartialIndexKind):
         found = rows.RowRanges.empty()
         for number, data in zip(places, parts, strict=True):
             found |= index.directory.rows(group, number, data, num_rows)
+        due = int(index.directory.counts[group, list(places)].sum())
+        if found.num_rows != due:
+            raise InvalidIndexError(f"sets of row group {group} share rows")
         if inverted:
             found = found.complement(0, num_rows)
         return Proof(found, found, True)

@@ -27,6 +27,8 @@ from pageseek.prune.protocol import PruneContext
 if TYPE_CHECKING:
     from pageseek.index.key_builder import KeyBuilder
 
+MOST_KEYS = 256  # indexes of a file that are used: each test looks through them
+
 
 @dataclass(frozen=True, slots=True)
 class _Key:
@@ -93,7 +95,7 @@ class KeyLookupKind(LookupKind):
 
     def chunks(self, file: FileMetadata, pointer: Pointer, test: BoundLeaf) -> int:
         """The fingerprint of all columns of the index."""
-        (key,) = (key for key in _keys(file) if key.pointer is pointer)
+        key = next(key for key in _keys(file) if key.pointer == pointer)
         return fingerprint_of_key(file, key.leaves)
 
 
@@ -119,16 +121,19 @@ def _keys(file: FileMetadata) -> list[_Key]:
     """The usable indexes of a file."""
     known: list[_Key] | None = file.indexes.get(KEY_LOOKUP)
     if known is None:
-        known = file.indexes[KEY_LOOKUP] = []
+        known = []  # kept when it is whole: other threads would take the one key for the other
         try:
             found = directory(file)
         except InvalidIndexError:  # noted where indexes of single columns are looked for
-            return known
+            found = None
         latest = {} if found is None else {(one.kind, one.leaf): one for one in found.pointers}
         for pointer in latest.values():
             leaves = key_leaves(file, pointer)
             if leaves is not None:
                 known.append(_Key(pointer, leaves))
+            if len(known) == MOST_KEYS:
+                break
+        file.indexes[KEY_LOOKUP] = known
     return known
 
 

@@ -70,7 +70,12 @@ class LookupKind(PartialIndexKind):
 
     def hashes(self, context: PruneContext, test: BoundLeaf) -> form.U64 | None:
         """The hashes of the values of which a row needs one, in order; None if it needs none, or of another type than was built."""
-        return needed_hashes(test) if has_built_form(context.file.schema_tree, test) else None
+        hashes = needed_hashes(test)
+        return (
+            hashes
+            if hashes is not None and has_built_form(context.file.schema_tree, test)
+            else None
+        )
 
     def takes(self, context: PruneContext, test: BoundLeaf) -> bool:
         """Whether rows need one of some values."""

@@ -161,9 +161,7 @@ def optimize(
     given = {name: asked.number(name, n) for name, n in given.items()}
     if memory_limit is not None:
         asked.number("memory_limit", memory_limit, asked.LEAST_MEMORY)
-    layout = Layout(
-        given["page_rows"], given.get("row_group_rows", 0), asked.codec_named(codec), tuple(by)
-    )
+    layout = asked.layout_of(given["page_rows"], given.get("row_group_rows"), codec, by)
     wanted = _indexes(indexes or {})
     refuse_table(path)
     path, storage_options = reached(spark, path, storage_options)
@@ -322,7 +320,7 @@ class _Kinds:
             theirs = wanted.of_file(one.source, fold)
             given = {} if theirs.is_empty else theirs.arguments()
             if given:
-                asked.try_indexes(schema, made, given)
+                asked.try_indexes(schema, made, given, str(one.source.name))
             self._how[kind] = made, along, given
 
     def _own(self, name: str, schema: pa.Schema) -> str:
