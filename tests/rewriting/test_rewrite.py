@@ -180,8 +180,8 @@ def test_row_groups_of_large_rows_end_before_they_have_their_rows(
     texts = ["a"] * 600 + ["b" * 2_000] * 400 + ["c" * 200_000] + ["d"] * 100
     pq.write_table(pa.table({"k": range(len(texts)), "s": texts}), path, row_group_size=300)
     module = importlib.import_module("pageseek.rewriting.rewrite")
-    monkeypatch.setattr(module, "MOST_BYTES", 100_000)
-    monkeypatch.setattr(module, "MOST_TOLD_BYTES", 50_000)
+    monkeypatch.setattr("pageseek.rewriting.request.MOST_BYTES", 100_000)
+    monkeypatch.setattr("pageseek.rewriting.request.MOST_TOLD_BYTES", 50_000)
     for memory, batch, told in ((None, 1 << 17, None), (32 << 20, 77, None), (None, 1 << 17, 500)):
         monkeypatch.setattr(module, "BATCH_ROWS", batch)
         out = tmp_path / "out.parquet"
