@@ -6,7 +6,6 @@ Sources: parquet.thrift (FileMetaData, RowGroup, ColumnChunk, Statistics).
 from __future__ import annotations
 
 import itertools
-import struct
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -30,6 +29,7 @@ from pageseek.format.chunks import (
     sound_chunks,
 )
 from pageseek.format.footer import read_footer
+from pageseek.format.footer_form import key_values
 from pageseek.format.nesting import Node, build
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf, Schema, lazy
@@ -39,15 +39,6 @@ from pageseek.storage import RemoteStore, Source, Store
 
 MANY_GROUPS = 8  # row groups from which the chunks of a leaf are parsed together
 OBJECTS = 8 << 10  # bytes, about, of the Python objects of an open file
-
-
-def key_values(footer: memoryview, pairs: bytes) -> dict[bytes, bytes | None]:
-    """The key-value pairs of a footer; of equal keys the first. `pairs`: their places, as the core gives them."""
-    found: dict[bytes, bytes | None] = {}
-    for key, key_length, value, length in struct.iter_unpack("<4q", pairs):
-        text = None if value == ABSENT else bytes(footer[value : value + length])
-        found.setdefault(bytes(footer[key : key + key_length]), text)
-    return found
 
 
 class FooterFile:
@@ -119,7 +110,7 @@ class FooterFile:
         # row group by row group
         self._chunk_at = opened.sparse.at.reshape(-1).data if opened else memoryview(at).cast("Q")
         self._sparse = opened.sparse if opened else None
-        self.key_value_metadata = key_values(self._footer, pairs)
+        self.key_value_metadata = opened.pairs if opened else key_values(self._footer, pairs)
         self._orders = memoryview(self._stated_orders).cast("q")
         if len(self._orders) != self.num_leaves:  # it cannot be told which leaves they are of
             self._orders = self._orders[:0]

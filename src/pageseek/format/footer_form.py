@@ -25,7 +25,8 @@ _MAGIC = b"PSF1"
 GROUP_BYTES = 8 * len(core.ROW_GROUP_FIELDS)
 SUM_BYTES = 8
 ENTRY_BYTES = 8
-_NO_STRUCTS = b"\x0c"  # an empty list of structs, in Thrift's compact protocol
+_ABSENT = core.ABSENT
+NO_STRUCTS = b"\x0c"  # an empty list of structs, in Thrift's compact protocol
 _entry = re.compile(rb'\{"kind":"footer","version":1,"offset":(\d{1,18}),"length":(\d{1,18})\}')
 Entries = npt.NDArray[np.uint32]
 
@@ -62,9 +63,18 @@ def body_bytes(num_leaves: int, num_groups: int) -> int:
     return (num_leaves + 1) * num_groups * ENTRY_BYTES + end_bytes(num_groups)
 
 
+def key_values(footer: memoryview, pairs: bytes) -> dict[bytes, bytes | None]:
+    """The key-value pairs of a footer; of equal keys the first. `pairs`: their places, as the core gives them."""
+    found: dict[bytes, bytes | None] = {}
+    for key, key_length, value, length in struct.iter_unpack("<4q", pairs):
+        text = None if value == _ABSENT else bytes(footer[value : value + length])
+        found.setdefault(bytes(footer[key : key + key_length]), text)
+    return found
+
+
 def without_groups(footer: memoryview, before: int, after: int) -> bytes:
     """The footer with an empty list of row groups."""
-    return b"".join((footer[:before], _NO_STRUCTS, footer[after:]))
+    return b"".join((footer[:before], NO_STRUCTS, footer[after:]))
 
 
 def body(footer: bytes) -> bytes:
@@ -88,7 +98,7 @@ def body(footer: bytes) -> bytes:
         raise InvalidIndexError(
             "the footer has its fields in another order than writers put them"
         ) from error
-    moved = after - before - len(_NO_STRUCTS)
+    moved = after - before - len(NO_STRUCTS)
     if (
         (num_rows, elements, leaves, orders) != (rest[1], rest[4], rest[5], rest[9])
         or (encryption, shifted(rest[2], before, moved)) != (rest[3], created_by)

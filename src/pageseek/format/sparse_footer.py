@@ -18,34 +18,30 @@ from pageseek.base.errors import CoreError, CorruptFileError, InvalidIndexError,
 from pageseek.base.report import Report
 from pageseek.format.footer_form import (
     ENTRY_BYTES,
+    NO_STRUCTS,
     FooterEnd,
     end_bytes,
     find_entry,
     groups_of,
+    key_values,
     parse_end,
     path_text,
     shifted,
-    without_groups,
 )
 from pageseek.format.schema import Leaf
 from pageseek.io.fetch import Fetcher
 from pageseek.storage import RemoteStore, Store
 
-LARGE, LARGE_FAR = (
-    512 << 10,
-    4 << 20,
-)  # bytes of a footer from which parts are read, here and in remote stores
+# bytes of a footer from which parts are read, here and in remote stores
+LARGE, LARGE_FAR = 512 << 10, 4 << 20
 TAIL_SHARE = 64  # of a large footer one part in so many is read first
-SCHEMA_SHARE = (
-    48  # of one in a remote store as many of its first bytes are read with the end of the index
-)
+# of one in a remote store as many of its first bytes are read with the end of the index
+SCHEMA_SHARE = 48
 FEW_GROUPS = 64  # row groups of which the end of the index is read at once
 PART = 64  # if a call asks for more than one chunk in this many, the rest of the footer is read
 SHARE = 8  # and if one in this many was loaded
-FEW_REQUESTS, NEAR = (
-    32,
-    16 << 10,
-)  # so few chunks are requested by themselves, unless they are so near
+# so few chunks are requested by themselves, unless so few bytes lie between them
+FEW_REQUESTS, NEAR = 32, 16 << 10
 PAGE = 4096
 NAMED_IN = b"pageseek.indexes"  # the key of the pair that names the index (embedded.py)
 
@@ -59,10 +55,11 @@ Parsed = tuple[int, int, tuple[int, int] | None, int | None, bytes, int, bytes, 
 
 
 class Opened(NamedTuple):
-    """A footer of which parts were read. `parsed`: as `core.footer` gives it, with no places of chunks."""
+    """A footer of which parts were read. `parsed`: as `core.footer` gives it, without places of chunks and of `pairs`."""
 
     sparse: SparseFooter
     parsed: Parsed
+    pairs: dict[bytes, bytes | None]
 
 
 class SparseFooter:
@@ -87,12 +84,13 @@ class SparseFooter:
         self._store, self._head, self._entries = store, head, entries
         self._start = store.size - 8 - head.footer_bytes
         self.data = memoryview(mmap.mmap(-1, head.footer_bytes))
-        self.at = np.zeros((head.num_groups, head.num_leaves), np.uint64)
-        self._ends: dict[
-            int, npt.NDArray[np.uint32]
-        ] = {}  # of leaves: starts and hashes, then starts of the next one
+        # maps have zeros, and take no memory until they are written
+        places = mmap.mmap(-1, 8 * head.num_groups * head.num_leaves)
+        self.at = np.frombuffer(places, np.uint64).reshape(head.num_groups, head.num_leaves)
+        # of leaves: starts and hashes, then starts of the next one
+        self._ends: dict[int, npt.NDArray[np.uint32]] = {}
         self._loaded: set[tuple[int, int]] = set()
-        self.nbytes, self.is_whole, self.why = self.at.nbytes, False, ""
+        self.nbytes, self.is_whole, self.why = PAGE, False, ""
 
     def put(self, at: int, part: memoryview) -> None:
         """Keep bytes of the footer."""
@@ -158,6 +156,7 @@ class SparseFooter:
         for (group, leaf), (start, _), part in zip(wanted, spans, parts, strict=True):
             self.put(start, part)
             self.at[group, leaf.index] = start
+            self.nbytes += PAGE
             self._loaded.add((group, leaf.index))
 
     def complete(self, report: Report) -> None:
@@ -165,10 +164,8 @@ class SparseFooter:
         if self.is_whole:
             return
         head = self._head
-        (rest,) = Fetcher(self._store, report).read(
-            [(self._start + head.before, head.after - head.before)], "metadata"
-        )
-        self.data[head.before : head.after] = rest
+        place = self._start, head.footer_bytes
+        (self.data[:],) = Fetcher(self._store, report).read([place], "metadata")
         where = f"{self._store.name}: footer"
         try:
             found = core.footer(self.data)
@@ -230,21 +227,17 @@ def _opened(
     end = parse_end(told, length, footer_bytes)
     sparse = SparseFooter(store, end, offset)
     sparse.put(0, data[ends:][: end.before])
-    missing = [(begins, end.before)] if begins < end.before else []
     behind = max(end.after, footer_bytes - (tail.nbytes - 8))  # what the tail has of the footer
-    if end.after < behind:
-        missing.append((end.after, behind))
-    for (at, _), part in zip(
-        missing,
-        fetcher.read([(start + at, stop - at) for at, stop in missing], "metadata"),
-        strict=True,
-    ):
-        sparse.put(at, part)
-    sparse.put(behind, tail[tail.nbytes - 8 - (footer_bytes - behind) : tail.nbytes - 8])
-    if xxh64(sparse.data[: end.before]) != end.schema_hash:
+    missing = [(min(begins, end.before), end.before), (end.after, behind)]
+    places = [(start + at, stop - at) for at, stop in missing]
+    first, last = fetcher.read(places, "metadata")
+    last_bytes = tail[tail.nbytes - 8 - (footer_bytes - behind) : tail.nbytes - 8]
+    schema = b"".join((data[ends:][: end.before], first))
+    if xxh64(schema) != end.schema_hash:
         raise InvalidIndexError("it is of another schema")
+    short = b"".join((schema, NO_STRUCTS, last, last_bytes))  # the footer without row groups
     try:
-        found = core.footer(without_groups(sparse.data, end.before, end.after), max_arena=max_bytes)
+        found = core.footer(short, max_arena=max_bytes)
     except CoreError as error:
         raise InvalidIndexError(f"the footer is not as it says: {error.message}") from error
     version, num_rows, created_by, encryption, elements, leaves, _, _, pairs, orders = found
@@ -252,13 +245,26 @@ def _opened(
     counts = table[:, core.ROW_GROUP_FIELDS.index("num_rows")].tolist()
     if leaves != end.num_leaves or sum(counts) != num_rows or min(counts) < 0:
         raise InvalidIndexError("the footer has other leaves or rows than it says")
-    moved = end.after - end.before - 1
-    places = np.frombuffer(pairs, np.int64).reshape(-1, 2).copy()
-    places[:, 0] += moved * (places[:, 0] >= end.before)
-    if not any(sparse.data[at : at + size] == NAMED_IN for at, size in places[::2].tolist()):
+    known = key_values(memoryview(short), pairs)
+    if NAMED_IN not in known:
         raise InvalidIndexError("the footer does not name it where it says that pairs stand")
-    parsed: Parsed = (
-        version, num_rows, shifted(created_by, end.before, moved), encryption, elements, leaves, end.groups, b"",
-        places.tobytes(), orders,
-    )  # fmt: skip
-    return Opened(sparse, parsed)
+    sparse = SparseFooter(store, end, offset)
+    sparse.put(0, memoryview(schema))
+    if created_by is not None:
+        at, length = created_by
+        created_by = shifted(created_by, end.before, end.after - end.before - len(NO_STRUCTS))
+        assert created_by is not None
+        sparse.put(created_by[0], memoryview(short)[at : at + length])
+    parsed = (
+        version,
+        num_rows,
+        created_by,
+        encryption,
+        elements,
+        leaves,
+        end.groups,
+        b"",
+        b"",
+        orders,
+    )
+    return Opened(sparse, parsed, known)
