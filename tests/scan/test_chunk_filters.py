@@ -129,7 +129,7 @@ def test_large_filters_and_many_values_are_left_to_their_files(
     many = list(range(2411, 2411 + N * 17, N))
     check_rows(ps.scan(str(kept), filter=ps.col("number").isin(many)))
     check_rows(ps.scan(str(kept), filter=ps.col("number").isin(many[:16])))
-    for name, most in (("LONGEST_END", 6_000), ("FILTERS", 9_000), ("FILTERS", 60_000)):
+    for name, most in (("LONGEST_END", 6_000), ("ENDS", 9_000), ("ENDS", 60_000)):
         monkeypatch.setattr(chunk_filters, name, most)
         for condition in CONDITIONS[:4]:
             check_rows(ps.scan(str(kept), filter=condition))

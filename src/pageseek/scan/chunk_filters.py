@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pageseek._core import bloom as core
+from pageseek._core import lists
 from pageseek.base.errors import CoreError
 from pageseek.format.checksums import filter_key, of_pieces, piece_of, sums_size
 from pageseek.format.chunks import sound_chunks
@@ -21,15 +22,14 @@ from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import filter_hashes
 from pageseek.scan.batched_lists import ColumnLists, ListAnswer, ListReader
-from pageseek.scan.file_filters import FILTERS
 from pageseek.scan.footer_table import AT, Flags, FooterTable, entries_of
 from pageseek.scan.schema_group import SchemaGroup
 
-LONGEST_END = (
-    128 << 10
-)  # bytes of a file, from its first filter on, that are read to probe one of its filters
+# bytes of a file, from its first filter on, that are read to probe one of its filters
+LONGEST_END = 128 << 10
 MOST_VALUES = 16  # of an IN: a filter may well find one of more by mistake
 HEADER_BYTES = 64
+ENDS = 96 << 20  # bytes of the ends of all files, of which the bitsets are kept
 _ENTRIES = entries_of([BLOOM])
 Int64s = npt.NDArray[np.int64]
 
@@ -49,7 +49,7 @@ class ChunkFilters(ColumnLists):
         least = np.where(has, chunks[:, AT["bloom_filter_offset"]], np.iinfo(np.int64).max)
         lengths = table.sizes[files] - np.minimum.reduceat(least, table.first)[files]
         short = (lengths > 0) & (lengths <= LONGEST_END)
-        short &= np.cumsum(lengths * short) <= FILTERS
+        short &= np.cumsum(lengths * short) <= ENDS
         if reader.schema_group.writer.omits_from_filters:
             short[:] = False
         self.unusable[files[~short]] = True
@@ -80,9 +80,11 @@ class ChunkFilters(ColumnLists):
             except (CoreError, InvalidIndexError):
                 self.unusable[k] = True
         if found:
-            self._data = np.frombuffer(tails, np.uint8)
-            self._groups, self._starts, self._blocks = np.array(found, np.int64).T
-            table.hold(tails.nbytes // 4)
+            self._groups, begins, self._blocks = np.array(found, np.int64).T
+            sizes = core.BLOCK * self._blocks
+            bits = lists.cut(tails, np.stack([begins, sizes], axis=1))
+            self._data, self._starts = np.frombuffer(bits, np.uint8), np.cumsum(sizes) - sizes
+            table.hold(len(bits) // 4)
 
     @classmethod
     def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
