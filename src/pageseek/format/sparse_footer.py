@@ -79,9 +79,9 @@ class SparseFooter:
         Why all had to be read; empty as long as the index fits.
     """
 
-    def __init__(self, store: Store, head: FooterEnd, entries: int) -> None:
-        """`entries`: where in the file the entries of the index begin."""
-        self._store, self._head, self._entries = store, head, entries
+    def __init__(self, store: Store, head: FooterEnd, entries: int, max_bytes: int) -> None:
+        """`entries`: where in the file the entries of the index begin. `max_bytes`: that the metadata may take."""
+        self._store, self._head, self._entries, self._max_bytes = store, head, entries, max_bytes
         self._start = store.size - 8 - head.footer_bytes
         self.data = memoryview(mmap.mmap(-1, head.footer_bytes))
         # maps have zeros, and take no memory until they are written
@@ -168,7 +168,7 @@ class SparseFooter:
         (self.data[:],) = Fetcher(self._store, report).read([place], "metadata")
         where = f"{self._store.name}: footer"
         try:
-            found = core.footer(self.data)
+            found = core.footer(self.data, max_arena=self._max_bytes)
         except CoreError as error:
             raise from_core(error, where, self._start) from error
         if bytes(found[6]) != head.groups or found[5] != head.num_leaves:
@@ -225,8 +225,6 @@ def _opened(
     else:
         told = data[:ends]
     end = parse_end(told, length, footer_bytes)
-    sparse = SparseFooter(store, end, offset)
-    sparse.put(0, data[ends:][: end.before])
     behind = max(end.after, footer_bytes - (tail.nbytes - 8))  # what the tail has of the footer
     missing = [(min(begins, end.before), end.before), (end.after, behind)]
     places = [(start + at, stop - at) for at, stop in missing]
@@ -248,23 +246,12 @@ def _opened(
     known = key_values(memoryview(short), pairs)
     if NAMED_IN not in known:
         raise InvalidIndexError("the footer does not name it where it says that pairs stand")
-    sparse = SparseFooter(store, end, offset)
+    sparse = SparseFooter(store, end, offset, max_bytes)
     sparse.put(0, memoryview(schema))
     if created_by is not None:
         at, length = created_by
         created_by = shifted(created_by, end.before, end.after - end.before - len(NO_STRUCTS))
         assert created_by is not None
         sparse.put(created_by[0], memoryview(short)[at : at + length])
-    parsed = (
-        version,
-        num_rows,
-        created_by,
-        encryption,
-        elements,
-        leaves,
-        end.groups,
-        b"",
-        b"",
-        orders,
-    )
-    return Opened(sparse, parsed, known)
+    said = version, num_rows, created_by, encryption, elements, leaves
+    return Opened(sparse, (*said, end.groups, b"", b"", orders), known)
