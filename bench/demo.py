@@ -24,7 +24,7 @@ from pageseek.bench import generate
 
 import pageseek as ps
 from pageseek.base.report import format_size
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.format.file_metadata import FileMetadata
 
 ROWS = 3_000_000

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pageseek.bench.peers import arrow_expression
 
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.format.chunks import CODECS, chunk_range, page_header
 
 if TYPE_CHECKING:

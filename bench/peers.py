@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 import pageseek as ps
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.predicate.operators import OPERATORS
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from pageseek.bench.floor import Decompress, decompressor
 from pageseek.bench.run import machine
 
 import pageseek as ps
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.format.chunks import chunk_range, page_header
 
 CODECS = "zstd", "snappy"

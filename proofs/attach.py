@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 
 import pageseek as ps
 from oracle import ROOT
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.format.embedded import KEY, directory
 from pageseek.index import bloom_builder as bloom
 from pageseek.index.page_values import check_column

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pageseek as ps
-from pageseek.scan.execution import Execution
+from pageseek.scanning.execution import Execution
 from pageseek.storage import endpoint as endpoints
 from pageseek.storage.local import LocalStore
 from support.object_server.server import ObjectServer

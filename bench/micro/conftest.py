@@ -15,12 +15,12 @@ from pageseek._core import rows
 
 import pageseek as ps
 from pageseek.base.report import Report
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.io.fetch import Fetcher
-from pageseek.scan.bound_request import BoundRequest
-from pageseek.scan.lane import Lane
-from pageseek.scan.row_group import scan_group
-from pageseek.scan.steps import ScanContext
+from pageseek.scanning.bound_request import BoundRequest
+from pageseek.scanning.lane import Lane
+from pageseek.scanning.row_group import scan_group
+from pageseek.scanning.steps import ScanContext
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
 Compare = Callable[[Callable[[], Any], Callable[[], Any], int], Any]

@@ -10,7 +10,7 @@ import pytest
 from pageseek._core import metadata as core
 from pageseek.bench import generate
 
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.format.chunks import chunk_range, page_header
 
 __all__ = ["PageMap"]

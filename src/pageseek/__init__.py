@@ -37,8 +37,8 @@ from pageseek.predicate.expression import Column, Expression, col
 from pageseek.predicate.parameters import param
 from pageseek.predicate.search import lower_bound, upper_bound
 from pageseek.prune import register_pruner, unregister_pruner
-from pageseek.scan.prepared import PreparedQuery
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.prepared import PreparedQuery
+from pageseek.scanning.scan_plan import ScanPlan
 
 if TYPE_CHECKING:
     from pageseek import index as index

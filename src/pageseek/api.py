@@ -13,15 +13,15 @@ import pyarrow as pa
 from pageseek.base.arguments import whole
 from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
-from pageseek.dataset.file_cache import CacheInfo as CacheInfo
-from pageseek.dataset.file_cache import cache
-from pageseek.dataset.partitions import Inference
-from pageseek.dataset.sources import files_of, open_metadata, with_schema
-from pageseek.dataset.table_versions import AsOf
+from pageseek.datasets.file_cache import CacheInfo as CacheInfo
+from pageseek.datasets.file_cache import cache
+from pageseek.datasets.partitions import Inference
+from pageseek.datasets.sources import files_of, open_metadata, with_schema
+from pageseek.datasets.table_versions import AsOf
 from pageseek.format.parquet_file import ParquetFile as ParquetFile
 from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
-from pageseek.scan.request import AHEAD, BATCH_SIZE, Request
-from pageseek.scan.scan import Scan as Scan
+from pageseek.scanning.request import AHEAD, BATCH_SIZE, Request
+from pageseek.scanning.scan import Scan as Scan
 from pageseek.storage import RetryPolicy, Sources, Types
 
 DEFAULT_RETRIES = RetryPolicy()
@@ -232,7 +232,7 @@ def open_file(
 
 def clear_cache() -> None:
     """Forget the footers and page indexes of files opened before, and the deleted rows of tables."""
-    from pageseek.scan import deleted_rows  # late: few scans need it
+    from pageseek.scanning import deleted_rows  # late: few scans need it
 
     cache.clear()
     deleted_rows.forget()
@@ -253,7 +253,7 @@ def save_cache(path: str | os.PathLike[str]) -> int:
 
     Written are the name of each file, its version and its tail with footer and page index: no data, no credentials.
     """
-    from pageseek.dataset import saved_cache  # late: few need it
+    from pageseek.datasets import saved_cache  # late: few need it
 
     ends = cache.ends()
     saved_cache.save(ends, os.fspath(path))
@@ -266,7 +266,7 @@ def load_cache(path: str | os.PathLike[str]) -> int:
     An entry is used if the store confirms the version of the file. Load only what you trust: nothing is executed, but a
     forged footer with the right version is believed.
     """
-    from pageseek.dataset import saved_cache
+    from pageseek.datasets import saved_cache
 
     ends = saved_cache.load(os.fspath(path))
     cache.adopt(ends)

@@ -15,7 +15,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base import progress
-from pageseek.scan import joined_groups, tables
+from pageseek.scanning import joined_groups, tables
 
 FILES, GROUPS, ROWS = 3, 4, 500
 

@@ -16,11 +16,11 @@ from pageseek._core import convert, lists, metadata
 
 import pageseek as ps
 from pageseek.base.errors import CoreError
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import chunk_range
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scan import footer_table
-from pageseek.scan.footer_table import FooterTable
+from pageseek.scanning import footer_table
+from pageseek.scanning.footer_table import FooterTable
 from support.opened import open_metadata
 from support.writer import I32, I64, Struct, thrift
 

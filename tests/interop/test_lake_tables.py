@@ -457,7 +457,7 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     """pyiceberg does not read such metadata yet."""
     from types import SimpleNamespace as Made
 
-    from pageseek.dataset.iceberg_tables import _fields
+    from pageseek.datasets.iceberg_tables import _fields
 
     kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
     inside = [

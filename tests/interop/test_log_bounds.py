@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import pageseek as ps
 from pageseek.base.errors import NoColumnError
 from pageseek.base.report import Report
-from pageseek.dataset.file_bounds import ColumnBounds, FileBounds
+from pageseek.datasets.file_bounds import ColumnBounds, FileBounds
 from pageseek.format.types import Options
 from pageseek.predicate.bind import bind
 from pageseek.predicate.filters import to_expression
@@ -67,7 +67,7 @@ def said(low: Any, high: Any, nulls: int = 0, n: int = 10) -> dict[str, Any]:
 
 def left(root: str, condition: Any, **options: Any) -> list[int]:
     """The numbers of the files that the log leaves."""
-    from pageseek.scan.log_answers import LogAnswers
+    from pageseek.scanning.log_answers import LogAnswers
 
     scan = ps.scan(root, filter=condition, **options)
     log = LogAnswers.of(scan._sources, scan._request, Report())
@@ -299,8 +299,8 @@ def test_verify_finds_what_a_log_says_wrong(
 def test_bounds_of_manifests_that_are_no_values() -> None:
     from types import SimpleNamespace
 
-    from pageseek.dataset.iceberg_bounds import iceberg_bounds
-    from pageseek.dataset.table_fields import TableField
+    from pageseek.datasets.iceberg_bounds import iceberg_bounds
+    from pageseek.datasets.table_fields import TableField
 
     def file(name: str, low: bytes, high: bytes, text: bytes = b"a") -> Any:
         return SimpleNamespace(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
-from pageseek.dataset.lake_places import Places, delta_options, iceberg_options
+from pageseek.datasets.lake_places import Places, delta_options, iceberg_options
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.retry import RetryPolicy
 from support.moto_s3 import Bucket, moto

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.dataset.delta_log import chosen_log
-from pageseek.dataset.lake_folders import current_metadata
+from pageseek.datasets.delta_log import chosen_log
+from pageseek.datasets.lake_folders import current_metadata
 from pageseek.storage.table_folders import kind_here
 from support.opened import open_metadata
 

@@ -232,7 +232,7 @@ def test_what_tasks_get_is_unpickled_where_pageseek_is_not_to_be_seen(spark: Any
     import subprocess
     import sys
 
-    from pageseek.dataset.confirmed import Confirmed
+    from pageseek.datasets.confirmed import Confirmed
     from pageseek.spark.sources.opening import opened
     from pageseek.spark.table.planned_scan import PlannedScan
     from pageseek.spark.table.table import Choices, SourceTable

@@ -353,7 +353,7 @@ def test_a_function_of_megabytes_travels(spark: Any, lake: Path):
 
 def test_workers_keep_footers_between_tasks(spark: Any, lake: Path):
     def opened(batches: Any) -> Any:
-        from pageseek.dataset.file_cache import cache
+        from pageseek.datasets.file_cache import cache
 
         for _ in batches:
             yield pa.RecordBatch.from_pydict({"files": [len(cache._files)]})

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.file_cache import cache
 from pageseek.storage import Source, resolve
 from pageseek.storage.redact import shown
 from support.object_server.server import ObjectServer

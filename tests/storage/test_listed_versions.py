@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pageseek as ps
-from pageseek.dataset.confirmed import asked_once
+from pageseek.datasets.confirmed import asked_once
 from pageseek.storage import listed_versions
 from pageseek.storage.listed_versions import FEWEST, OTHERS, is_same
 from pageseek.storage.store import Version

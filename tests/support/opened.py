@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pageseek.dataset.sources import open_metadata
+from pageseek.datasets.sources import open_metadata
 from pageseek.format.file_metadata import FileMetadata
 
 __all__ = ["FileMetadata", "open_metadata"]

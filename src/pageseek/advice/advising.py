@@ -19,7 +19,7 @@ from pageseek.advice.sampling import Sample, masks_of, sample_of
 from pageseek.api import scan
 from pageseek.base.arguments import whole
 from pageseek.base.report import Report
-from pageseek.scan.scan import Scan
+from pageseek.scanning.scan import Scan
 from pageseek.storage import Sources
 
 SAMPLE = 32 << 20  # bytes that are sampled for all queries together

@@ -17,7 +17,7 @@ from pageseek.advice.estimates import (
     SORT,
     Change,
 )
-from pageseek.scan.scan import Scan
+from pageseek.scanning.scan import Scan
 
 
 class Target:

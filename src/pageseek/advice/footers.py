@@ -16,7 +16,7 @@ from pageseek.advice.present import Present
 from pageseek.advice.results import Recommendation
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report, format_size
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import declared_pages
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import likely_pages

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pageseek._core import rows
 from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.report import Report
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import declared_pages, may_have_dictionary
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import WINDOW, likely_pages, walk, walking_bytes
@@ -20,9 +20,9 @@ from pageseek.format.schema import Leaf
 from pageseek.io.fetch import Fetcher
 from pageseek.io.range_requests import answered
 from pageseek.predicate.expression import Expression
-from pageseek.scan.binding import BoundRequests
-from pageseek.scan.plan import FilePlan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.binding import BoundRequests
+from pageseek.scanning.plan import FilePlan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.storage.store import request_bytes, wait_bytes
 
 I64 = npt.NDArray[np.int64]

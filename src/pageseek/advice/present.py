@@ -18,7 +18,7 @@ from pageseek.advice.estimates import (
 )
 from pageseek.advice.layout import Layout, likely_index_bytes, spread
 from pageseek.base.report import Report
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.file_cache import cache
 from pageseek.format import lookup_form
 from pageseek.format.chunks import declared_pages
 from pageseek.format.embedded import InvalidIndexError, directory

@@ -17,9 +17,9 @@ from pageseek.advice.layout import Group, Layout, find_pages
 from pageseek.advice.questions import Question
 from pageseek.base.report import Report
 from pageseek.predicate.expression import Expression
-from pageseek.scan.request import Request
-from pageseek.scan.scan import Scan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.request import Request
+from pageseek.scanning.scan import Scan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.storage import Sources
 
 I64 = npt.NDArray[np.int64]
@@ -136,7 +136,7 @@ def _plain(request: Request, columns: Sequence[str]) -> Request:
 
 
 def _first_row(layout: Layout, group: Group) -> int:
-    from pageseek.dataset.file_cache import cache
+    from pageseek.datasets.file_cache import cache
 
     source = layout.files[group.file].source
     return cache.open(source, Report()).first_row(group.row_group)

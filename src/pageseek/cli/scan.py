@@ -15,7 +15,7 @@ from pageseek.base.progress import interactive
 from pageseek.cli import text
 from pageseek.predicate.expression import And, Expression
 from pageseek.predicate.filters import to_expression
-from pageseek.scan.scan import Scan
+from pageseek.scanning.scan import Scan
 
 SHOWN = 20  # rows that are printed without --limit
 

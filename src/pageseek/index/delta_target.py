@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
-from pageseek.dataset.lake_tables import table_of_lake
+from pageseek.datasets.lake_tables import table_of_lake
 from pageseek.index.table_target import OvertakenError, TableEnd, same_file
 from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of

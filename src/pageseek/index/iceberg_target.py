@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
-from pageseek.dataset.lake_places import iceberg_places
+from pageseek.datasets.lake_places import iceberg_places
 from pageseek.index.iceberg_commits import (
     OTHER,
     IcebergCommits,

@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
-from pageseek.dataset.dataset_schema import DatasetSchema
-from pageseek.dataset.file_bounds import ColumnBounds, FileBounds, Path
+from pageseek.datasets.dataset_schema import DatasetSchema
+from pageseek.datasets.file_bounds import ColumnBounds, FileBounds, Path
 from pageseek.index.findings import Finding
 from pageseek.prune.registry import LOG
-from pageseek.scan.delete_files import OPTIONS, opened
-from pageseek.scan.deleted_rows import deleted_rows
-from pageseek.scan.execution import Execution
-from pageseek.scan.request import BATCH_SIZE, Request
+from pageseek.scanning.delete_files import OPTIONS, opened
+from pageseek.scanning.deleted_rows import deleted_rows
+from pageseek.scanning.execution import Execution
+from pageseek.scanning.request import BATCH_SIZE, Request
 from pageseek.storage import Source, Sources
 
 DELETES = "deleted rows"

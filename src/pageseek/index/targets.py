@@ -8,7 +8,7 @@ from typing import Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
-from pageseek.dataset.sources import Found, files_of
+from pageseek.datasets.sources import Found, files_of
 from pageseek.index import delta_target as delta
 from pageseek.index import iceberg_target as iceberg
 from pageseek.index.local_target import LocalTarget, Target

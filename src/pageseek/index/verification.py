@@ -13,7 +13,7 @@ from typing import Any
 from pageseek.base.errors import PageseekError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
-from pageseek.dataset.sources import files_of, with_schema
+from pageseek.datasets.sources import files_of, with_schema
 from pageseek.format.embedded import (
     KEY_LOOKUP,
     Directory,

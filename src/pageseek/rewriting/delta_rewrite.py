@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from pageseek.base.errors import CorruptFileError, FileChangedError, StoreError, UnsupportedError
 from pageseek.base.version import __version__
-from pageseek.dataset.delta_log import DeltaLog, canonical, is_absolute
-from pageseek.dataset.table_files import Table
+from pageseek.datasets.delta_log import DeltaLog, canonical, is_absolute
+from pageseek.datasets.table_files import Table
 from pageseek.index.delta_statistics import stated
 from pageseek.index.delta_target import FEATURES
 from pageseek.index.table_target import TRIES

@@ -16,8 +16,8 @@ from pageseek.base.errors import (
     StoreError,
     UnsupportedError,
 )
-from pageseek.dataset.lake_places import iceberg_places
-from pageseek.dataset.table_files import Table
+from pageseek.datasets.lake_places import iceberg_places
+from pageseek.datasets.table_files import Table
 from pageseek.index.iceberg_commits import (
     OTHER,
     IcebergCommits,

@@ -19,8 +19,8 @@ from pageseek.base.errors import RewriteError, UnsupportedError
 from pageseek.base.memory import machine_bytes
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
-from pageseek.dataset.sources import Found, files_of
-from pageseek.dataset.table_versions import AsOf
+from pageseek.datasets.sources import Found, files_of
+from pageseek.datasets.table_versions import AsOf
 from pageseek.format.embedded import KEY
 from pageseek.index.payloads import footer_key
 from pageseek.prune.registry import kind_names
@@ -39,7 +39,7 @@ from pageseek.rewriting.spill import check_folder
 from pageseek.rewriting.table_output import TableOutput, removed
 from pageseek.rewriting.table_rewrite import Group, NewFile, TableRewrite
 from pageseek.rewriting.tables import rewrite_of
-from pageseek.scan.scan import Scan
+from pageseek.scanning.scan import Scan
 from pageseek.storage import Origin, Source
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pageseek.dataset.table_files import Table
+from pageseek.datasets.table_files import Table
 from pageseek.storage import Source
 
 BEGUN_ANEW = "nothing was changed; begin anew"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.dataset.sources import files_of
-from pageseek.dataset.table_versions import AsOf
+from pageseek.datasets.sources import files_of
+from pageseek.datasets.table_versions import AsOf
 from pageseek.rewriting.table_rewrite import TableRewrite
 from pageseek.storage import RetryPolicy
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pageseek.base.errors import PredicateError
-from pageseek.scan.aggregate_columns import parse
+from pageseek.scanning.aggregate_columns import parse
 from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import quoted
 from pageseek.spark.columns.types import to_wire

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.dataset.confirmed import asked_once
-from pageseek.scan.scan import Scan
+from pageseek.datasets.confirmed import asked_once
+from pageseek.scanning.scan import Scan
 from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
 from pageseek.spark.sources.asked import Asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pageseek.dataset.confirmed import asked_once
+from pageseek.datasets.confirmed import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import as_sent, as_wanted
 from pageseek.spark.filters.binding import Binding
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.scanning.scan_plan import ScanPlan
     from pageseek.spark.session.names import Columns
 
 

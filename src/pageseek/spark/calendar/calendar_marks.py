@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
-from pageseek.dataset.dataset_schema import tested_paths
-from pageseek.dataset.legacy_calendar import legacy_values, zone_of
+from pageseek.datasets.dataset_schema import tested_paths
+from pageseek.datasets.legacy_calendar import legacy_values, zone_of
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96
@@ -33,7 +33,7 @@ from pageseek.spark.session.names import Columns, Kind
 from pageseek.spark.session.settings import Settings
 
 if TYPE_CHECKING:
-    from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.scanning.scan_plan import ScanPlan
 
 FIRST_DAY = dt.date(1582, 10, 15).toordinal() - dt.date(1970, 1, 1).toordinal()
 FIRST_SECOND = -2_208_988_800  # 1900-01-01

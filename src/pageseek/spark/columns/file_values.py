@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from pageseek.dataset.dataset_schema import DatasetSchema
-from pageseek.scan.plan import FilePlan
-from pageseek.scan.scan import Scan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.datasets.dataset_schema import DatasetSchema
+from pageseek.scanning.plan import FilePlan
+from pageseek.scanning.scan import Scan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.storage import Source, Sources
 
 if TYPE_CHECKING:

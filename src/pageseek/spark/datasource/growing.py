@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
-from pageseek.dataset.sources import files_of
+from pageseek.datasets.sources import files_of
 from pageseek.storage import Source
 
 OPTIONS = ("maxfilespertrigger", "maxfileage")

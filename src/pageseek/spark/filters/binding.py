@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError, UnsupportedError
-from pageseek.dataset.dataset_schema import tested_paths
+from pageseek.datasets.dataset_schema import tested_paths
 from pageseek.predicate.expression import (
     ArrowFilter,
     Column,
@@ -22,8 +22,8 @@ from pageseek.predicate.expression import (
     StartsWith,
     walk,
 )
-from pageseek.scan.bound_request import BoundRequest
-from pageseek.scan.scan import Scan
+from pageseek.scanning.bound_request import BoundRequest
+from pageseek.scanning.scan import Scan
 from pageseek.spark.calendar.calendar_marks import rebased_filter
 from pageseek.spark.columns.file_values import on_values
 from pageseek.spark.columns.row_metadata import has_collation, spark_fields

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError, UnsupportedError
-from pageseek.dataset.confirmed import asked_once
+from pageseek.datasets.confirmed import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame
 from pageseek.spark.columns.types import OF_SPARK, spark_schema, wire_field, wire_type
 from pageseek.spark.lookups.listed_keys import Wanted, is_number, misfit, table_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
     from pyspark.sql.types import StructType
 
-    from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.scanning.scan_plan import ScanPlan
 
 How = Literal["inner", "left", "semi"]
 BROADCAST_LIMIT = 1_000_000

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from pageseek.scan.scan import Scan
+    from pageseek.scanning.scan import Scan
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.format.bounds import ChunkValues
 from pageseek.predicate.text import bare
-from pageseek.scan.aggregate_bounds import declared
-from pageseek.scan.plan import FilePlan, GroupPlan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.aggregate_bounds import declared
+from pageseek.scanning.plan import FilePlan, GroupPlan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import has_calendar
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.lookups.lookup_keys import first_plain, ordered

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from pageseek.base.errors import FileChangedError
 from pageseek.base.report import Report
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.file_cache import cache
 from pageseek.predicate.expression import And, Expression, flatten
-from pageseek.scan.prepare import make_plan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.prepare import make_plan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import Calendars
 from pageseek.spark.lookups.key_index import KeyIndex
 from pageseek.spark.lookups.lookup_keys import (

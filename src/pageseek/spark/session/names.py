@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from pageseek.base.errors import PageseekError, PredicateError
 from pageseek.base.report import Report
-from pageseek.dataset.evolution import SchemaMapping
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.evolution import SchemaMapping
+from pageseek.datasets.file_cache import cache
 from pageseek.format.columns import Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96, LeafType
 from pageseek.predicate.constant_column import ConstantColumn
-from pageseek.scan.scan import Scan
+from pageseek.scanning.scan import Scan
 from pageseek.spark.session.one_spelling import names_of_first, unified_scan
 from pageseek.spark.session.settings import Settings
 from pageseek.storage import Source

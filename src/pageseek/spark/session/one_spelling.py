@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
-from pageseek.dataset.dataset_schema import DatasetSchema
-from pageseek.dataset.file_cache import cache
-from pageseek.dataset.spelling import has_structs, respelled, unified
+from pageseek.datasets.dataset_schema import DatasetSchema
+from pageseek.datasets.file_cache import cache
+from pageseek.datasets.spelling import has_structs, respelled, unified
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import Options
-from pageseek.scan.scan import Scan
-from pageseek.scan.scan_plan import AllColumns, ScanPlan
+from pageseek.scanning.scan import Scan
+from pageseek.scanning.scan_plan import AllColumns, ScanPlan
 from pageseek.spark.session.settings import Settings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pageseek.scan.scan import Scan
+from pageseek.scanning.scan import Scan
 from pageseek.spark.columns.narrowing import narrowed_column
 from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.row_metadata import quoted

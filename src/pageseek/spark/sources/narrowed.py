@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pageseek.dataset.dataset_schema import DatasetSchema
+from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.format.types import Options
-from pageseek.scan.request import Request
-from pageseek.scan.scan import Scan
+from pageseek.scanning.request import Request
+from pageseek.scanning.scan import Scan
 from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.types import stored_type
 from pageseek.spark.filters.binding import Binding

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from pageseek.base.errors import PageseekError
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scan.scan import Scan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.scan import Scan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import may_be_old
 from pageseek.spark.session.names import Columns
 from pageseek.spark.table.local import BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pageseek.dataset.confirmed import Confirmed, asked_once
+from pageseek.datasets.confirmed import Confirmed, asked_once
 from pageseek.spark.columns.file_values import COLUMN
 from pageseek.spark.table.driver import rows_of
 from pageseek.spark.table.local import is_small

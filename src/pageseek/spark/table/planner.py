@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pageseek.dataset.confirmed import Confirmed, asked_once
+from pageseek.datasets.confirmed import Confirmed, asked_once
 from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups, is_of_today
 from pageseek.spark.table.native import is_native, may_be_native
 from pageseek.spark.table.planned_scan import PlannedScan

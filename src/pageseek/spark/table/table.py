@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError
-from pageseek.dataset.folder_columns import Folders
-from pageseek.scan.scan import Scan
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.datasets.folder_columns import Folders
+from pageseek.scanning.scan import Scan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import schema_of, types_of
 from pageseek.spark.filters.binding import Binding

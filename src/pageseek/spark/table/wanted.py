@@ -7,7 +7,7 @@ import pickle
 from functools import partial
 from typing import Any
 
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import paths_of, schema_of
 from pageseek.spark.filters.catalyst import has_float

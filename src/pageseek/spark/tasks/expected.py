@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pageseek.base.errors import PageseekError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.predicate import expression as ex
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.session.names import Columns
 
 _SAMPLE = 4  # files whose statistics are looked at

@@ -15,8 +15,8 @@ from pageseek.base.report import MECHANISMS, Report
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pageseek.scan.plan import FilePlan
-    from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.scanning.plan import FilePlan
+    from pageseek.scanning.scan_plan import ScanPlan
     from pageseek.spark.tasks.shipping import Task
 
 _NUMBERS = itertools.count(1)

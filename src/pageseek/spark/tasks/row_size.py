@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
-from pageseek.dataset.file_cache import cache
-from pageseek.scan.bound_request import BoundRequest
-from pageseek.scan.division import decoded_bytes
-from pageseek.scan.scan_plan import ScanPlan
+from pageseek.datasets.file_cache import cache
+from pageseek.scanning.bound_request import BoundRequest
+from pageseek.scanning.division import decoded_bytes
+from pageseek.scanning.scan_plan import ScanPlan
 
 T = TypeVar("T")
 _SAMPLE = 4  # files whose footers are looked at, and row groups of each

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pageseek.base.report import Report
-from pageseek.dataset.file_cache import cache
+from pageseek.datasets.file_cache import cache
 from pageseek.spark.calendar.calendar_marks import Calendars, holds_old
 from pageseek.spark.columns.file_values import COLUMN, with_struct
 from pageseek.spark.columns.types import to_wire
@@ -23,8 +23,8 @@ from pageseek.spark.tasks.metrics import key_of
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
 
 if TYPE_CHECKING:
-    from pageseek.scan.plan import FilePlan
-    from pageseek.scan.scan_plan import ScanPlan
+    from pageseek.scanning.plan import FilePlan
+    from pageseek.scanning.scan_plan import ScanPlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 

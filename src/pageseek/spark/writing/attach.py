@@ -15,7 +15,7 @@ import pyarrow as pa
 from pageseek.base.errors import FileChangedError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
-from pageseek.dataset.sources import files_of
+from pageseek.datasets.sources import files_of
 from pageseek.index import Attached, attach
 from pageseek.index import verify as verified
 from pageseek.spark.session.progress import progress_of

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
-from pageseek.dataset.lake_places import delta_options
-from pageseek.dataset.lake_tables import table_of_lake
+from pageseek.datasets.lake_places import delta_options
+from pageseek.datasets.lake_tables import table_of_lake
 from pageseek.index.table_target import TRIES
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.writing.commit import Staging

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
-from pageseek.dataset.legacy_calendar import legacy_values
-from pageseek.dataset.sources import files_of
+from pageseek.datasets.legacy_calendar import legacy_values
+from pageseek.datasets.sources import files_of
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import INT96
 from pageseek.index.table_target import refuse_inside

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
-from pageseek.dataset.lake_places import iceberg_places
+from pageseek.datasets.lake_places import iceberg_places
 from pageseek.index.iceberg_commits import OTHER, REFUSALS, VERSIONS, reads_doubles, tried_once
 from pageseek.index.table_target import TRIES
 from pageseek.spark.session.settings import Settings

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from pageseek.api import scan
 from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
-from pageseek.dataset.dataset_schema import DatasetSchema
-from pageseek.dataset.widening import joined_fields
+from pageseek.datasets.dataset_schema import DatasetSchema
+from pageseek.datasets.widening import joined_fields
 from pageseek.index import attach
-from pageseek.scan.scan import Scan
+from pageseek.scanning.scan import Scan
 from pageseek.spark.sources.opening import OPTIONS
 from pageseek.spark.writing.write_task import StagedFile, WriteSpec
 from pageseek.storage.hive import partitions_of

@@ -1,0 +1,322 @@
+"""The log of a Delta Lake table, as far as `deltalake` does not tell what is in it: the deletion vectors of its files, which
+files of other folders were removed, and for who commits to it the actions as they are spelt.
+
+Delta protocol, sections "Delta Log Entries", "Checkpoints" and "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.datasets.deletes import DeletionVector
+from pageseek.datasets.lake_places import Places
+from pageseek.storage.remote import RemoteStore
+from pageseek.storage.resolve import Source
+from pageseek.storage.table_folders import LOG
+
+_checkpoint = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[\w-]+)?\.(?:parquet|json)"
+)
+_entry = re.compile(rf"\d{{20}}\.json|{_checkpoint.pattern}")
+_commit = re.compile(r"\d{20}\.json")
+_sidecar = re.compile(r"_sidecars/[\w.-]+\.parquet")
+# the alphabet of Z85 (rfc.zeromq.org/spec/32), and that of Python's base85
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_to_b85 = str.maketrans(_Z85, _B85)
+_OF_TABLES = "protocol", "metaData"
+_UUID_LENGTH = 20  # characters of an encoded UUID
+
+
+def is_commit(name: str) -> bool:
+    """Whether a name in `_delta_log/` is that of a commit."""
+    return _commit.fullmatch(name) is not None
+
+
+def chosen_log(names: Iterable[str], version: int | None = None) -> list[str]:
+    """Those of the names below `_delta_log/` that a version needs, the newest one if none is given: the newest checkpoint that
+    is whole, and all that came after it.
+    """
+    found = [
+        name for name in names
+        if version is None or not _entry.fullmatch(name) or int(name[:20]) <= version
+    ]  # fmt: skip
+    newest = -1
+    parts: dict[tuple[int, int], int] = {}
+    for name in found:
+        if (one := _checkpoint.fullmatch(name)) is None:
+            continue
+        number, of = int(one[1]), int(one[3] or 1)
+        parts[number, of] = parts.get((number, of), 0) + 1
+        if one[3] is None or parts[number, of] == of:
+            newest = max(newest, number)
+    return [
+        name
+        for name in found
+        if (_entry.fullmatch(name) and int(name[:20]) >= newest)
+        or (newest >= 0 and _sidecar.fullmatch(name))
+    ]
+
+
+def whole_file(source: Source) -> bytes:
+    """All bytes of a file. Those of a small remote file came as it was opened."""
+    with closing(source.open()) as store:
+        tail = store.tail if isinstance(store, RemoteStore) else None
+        came = 0 if tail is None else len(tail)
+        first = store.read([(0, store.size - came)])[0] if store.size > came else b""
+        return bytes(first) + bytes(tail or b"")
+
+
+def names_here(log: str) -> Iterator[str]:
+    """The names below a local log."""
+    yield from os.listdir(log)
+    sidecars = os.path.join(log, "_sidecars")
+    if os.path.isdir(sidecars):
+        yield from (f"_sidecars/{name}" for name in os.listdir(sidecars))
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What a version of a table has.
+
+    `vectors`: the descriptors of deletion vectors by the paths of their files. `removed`: the canonical paths of files outside of
+    the table's folder that were removed. `actions`: the last `protocol` and `metaData`; and `added`: the actions of files, by path. Both
+    only where they are wanted.
+    """
+
+    vectors: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    actions: dict[str, Mapping[str, Any]] | None = None
+    added: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def _keep(
+    table: pa.Table, actions: dict[str, Mapping[str, Any]], added: dict[str, Mapping[str, Any]]
+) -> None:
+    """Take in the actions of a checkpoint, whose maps are lists of pairs."""
+    for name in _OF_TABLES:
+        if name in table.column_names:
+            kept = table[name].filter(table[name].is_valid())
+            for one in kept.to_pylist():
+                actions[name] = _plain(one)
+    if "add" in table.column_names:
+        for one in table["add"].filter(table["add"].is_valid()).to_pylist():
+            if one["path"] is not None:
+                added[unquote(one["path"])] = _plain(one)
+
+
+def _plain(found: Any) -> Any:
+    """A struct or a map of Arrow as JSON has it: without fields that are null."""
+    if isinstance(found, dict):
+        return {name: _plain(one) for name, one in found.items() if one is not None}
+    if isinstance(found, list) and found and all(isinstance(one, tuple) for one in found):
+        return dict(found)
+    return found
+
+
+def _is_action(found: Any) -> bool:
+    """Whether a line of a log is an action whose files have paths, as far as it is looked at."""
+    if not isinstance(found, dict):
+        return False
+    for kind in ("add", "remove", "sidecar"):
+        one = found.get(kind)
+        if one is not None and not (isinstance(one, dict) and isinstance(one.get("path"), str)):
+            return False
+    vector = (found.get("add") or {}).get("deletionVector")
+    return vector is None or isinstance(vector, dict)
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path in a log is absolute: a URL, or one that begins at the root (RFC 2396)."""
+    scheme, colon, rest = path.partition(":")
+    return path.startswith("/") or (
+        bool(colon) and rest.startswith("/") and scheme.replace("+", "").isalnum()
+    )
+
+
+def canonical(path: str) -> str:
+    """One spelling of an absolute path for all that the log may have: `/a`, `file:/a` and `file:///a` are one file."""
+    parts = urlsplit(path)
+    if parts.scheme in ("", "file"):
+        return os.path.normpath(unquote(parts.path))
+    return unquote(path)
+
+
+class DeltaLog:
+    """The log of a table.
+
+    Parameters
+    ----------
+    root : Source
+        The folder of the table.
+    where : str
+        The table, in errors.
+    """
+
+    def __init__(self, root: Source, where: str) -> None:
+        self._root, self._where = root, where
+        if root.filesystem is None:
+            log = os.path.join(root.path, LOG)
+            self._paths = {name: os.path.join(log, name) for name in names_here(log)}
+        else:
+            start = f"{root.path.rstrip('/')}/{LOG}".lstrip("/")
+            found = root.filesystem.find(start, root.retry_policy)
+            self._paths = {path.lstrip("/")[len(start) + 1 :]: path for path in found}
+
+    def commits(self) -> dict[int, str]:
+        """The names of the commits that are there, by version."""
+        return {int(name[:20]): name for name in self._paths if is_commit(name)}
+
+    def newest(self) -> int:
+        """The newest version that it tells of; -1 for none."""
+        return max((int(name[:20]) for name in self._paths if _entry.fullmatch(name)), default=-1)
+
+    def actions(self, name: str) -> list[dict[str, Any]]:
+        """The actions of a commit."""
+        return list(self._lines(name))
+
+    def replay(self, version: int, actions: bool = False) -> Replayed:
+        """What the log of a version says beyond what `deltalake` tells. `actions`: whether those are wanted as they are spelt."""
+        names = chosen_log(self._paths, version)
+        found = Replayed(actions={} if actions else None)
+        for name in sorted(names, key=lambda name: name[:20]):
+            if not _sidecar.fullmatch(name) and not _commit.fullmatch(name):
+                self._checkpoint(name, found)
+        first = max((int(name[:20]) for name in names if _checkpoint.fullmatch(name)), default=-1)
+        for name in sorted(filter(_commit.fullmatch, names)):
+            if int(name[:20]) > first:
+                self._replay(self._lines(name), found)
+        return found
+
+    def _checkpoint(self, name: str, found: Replayed) -> None:
+        if name.endswith(".json"):
+            actions = list(self._lines(name))
+            self._replay(actions, found)
+            sidecars = [action["sidecar"]["path"] for action in actions if action.get("sidecar")]
+        else:
+            sidecars = self._parquet(name, found)
+        for path in sidecars:
+            inside = f"_sidecars/{path.rpartition('/')[2]}"
+            if inside not in self._paths:
+                raise CorruptFileError(
+                    f"{self._where}: {LOG}/{name} names {path!r}, which is not there"
+                )
+            self._parquet(inside, found)
+
+    def _parquet(self, name: str, found: Replayed) -> list[str]:
+        """Take in the files of a checkpoint. Returns the sidecars that it names."""
+        try:
+            file = pq.ParquetFile(io.BytesIO(self._read(name)))
+            there = file.schema_arrow
+            ours = ("add", "sidecar") if found.actions is None else ("add", "sidecar", *_OF_TABLES)
+            wanted = [column for column in ours if column in there.names]
+            table = file.read(columns=wanted)
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptFileError(f"{self._where}: {LOG}/{name}: {error}") from error
+        if "add" in wanted:
+            kind = there.field("add").type
+            if kind.get_field_index("deletionVector") >= 0:
+                for chunk in table["add"].chunks:
+                    for path, said in zip(
+                        chunk.field("path").to_pylist(), chunk.field("deletionVector").to_pylist(), strict=True
+                    ):  # fmt: skip
+                        if path is not None and said is not None and said.get("storageType"):
+                            found.vectors[unquote(path)] = said
+        if found.actions is not None:
+            _keep(table, found.actions, found.added)
+        if "sidecar" not in wanted:
+            return []
+        return [one["path"] for one in table["sidecar"].to_pylist() if one and one.get("path")]
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        # of bytes: text has more ends of lines
+        for number, line in enumerate(self._read(name).splitlines(), 1):
+            if not line.strip():
+                continue
+            where = f"{self._where}: {LOG}/{name}, line {number}"
+            try:
+                action = json.loads(line)
+            except ValueError as error:
+                raise CorruptFileError(f"{where}: is no JSON: {error}") from error
+            if not _is_action(action):
+                raise CorruptFileError(f"{where}: is no action of a log: {line[:100]!r}")
+            yield action
+
+    def _replay(self, actions: Iterable[dict[str, Any]], found: Replayed) -> None:
+        """Take in the actions of a commit. A file whose vector changes is removed and added by the same one."""
+        actions = list(actions)
+        for action in actions:
+            if (removed := action.get("remove")) is not None and is_absolute(removed["path"]):
+                found.removed.add(canonical(removed["path"]))
+            if found.actions is not None:
+                found.actions |= {name: action[name] for name in _OF_TABLES if action.get(name)}
+        for action in actions:
+            added = action.get("add")
+            if added is None:
+                continue
+            path, said = unquote(added["path"]), added.get("deletionVector")
+            if found.actions is not None:
+                found.added[path] = added
+            found.removed.discard(canonical(added["path"]))
+            if said is None:
+                found.vectors.pop(path, None)
+            else:
+                found.vectors[path] = said
+
+    def _read(self, name: str) -> bytes:
+        root = self._root
+        return whole_file(
+            Source(self._paths[name], root.filesystem, retry_policy=root.retry_policy)
+        )
+
+
+def deletion_vector(
+    said: Mapping[str, Any], inside: str, root: Source, places: Places, where: str
+) -> DeletionVector:
+    """The vector of a descriptor. `inside`: the beginning of paths in the folder of the table, `root`."""
+    try:
+        kind, text = said["storageType"], said["pathOrInlineDv"]
+        length, num_rows = int(said["sizeInBytes"]), int(said["cardinality"])
+        offset = int(said.get("offset") or 0)
+        if kind == "i":
+            return DeletionVector(None, 0, length, _decoded(text), num_rows)
+        if kind == "u":
+            folder, name = text[:-_UUID_LENGTH], uuid.UUID(bytes=_decoded(text[-_UUID_LENGTH:]))
+            path = (
+                f"{folder}/deletion_vector_{name}.bin" if folder else f"deletion_vector_{name}.bin"
+            )
+            source = Source(inside + path, root.filesystem, retry_policy=root.retry_policy)
+        elif kind == "p":
+            source = places.source(text, ())
+            if not urlsplit(text).scheme:
+                source = Source(unquote(text), root.filesystem, retry_policy=root.retry_policy)
+        else:
+            raise UnsupportedError(f"{where}: deletion vectors of kind {kind!r} are not known here")
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise CorruptFileError(
+            f"{where}: its log describes a deletion vector by {dict(said)!r}: {error!r}"
+        ) from None
+    return DeletionVector(source, offset, length, None, num_rows)
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of a text in Z85."""
+    if set(text) - set(_Z85):
+        raise ValueError(f"{text!r} is no text in base 85")
+    return base64.b85decode(text.translate(_to_b85))

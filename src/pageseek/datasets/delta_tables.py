@@ -1,0 +1,142 @@
+"""Tables of Delta Lake, by the public methods of `deltalake`, which is not imported here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.datasets.deletes import Deletes
+from pageseek.datasets.delta_bounds import delta_bounds
+from pageseek.datasets.delta_log import DeltaLog, Replayed, canonical, deletion_vector, is_absolute
+from pageseek.datasets.lake_places import Places, delta_options
+from pageseek.datasets.table_fields import TableField
+from pageseek.datasets.table_files import Table, foreign, plain_type
+from pageseek.storage.hive import Partitions
+from pageseek.storage.redact import secrets_of, shown_path
+from pageseek.storage.resolve import Source
+from pageseek.storage.retry import RetryPolicy
+
+# features that readers must know: we do, or they change nothing in how files are read
+_DELTA_FEATURES = frozenset(
+    ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
+     "v2Checkpoint", "vacuumProtocolCheck")
+)  # fmt: skip
+
+
+_MAPPING = "delta.columnMapping"
+
+
+def delta_table(
+    table: Any,
+    options: Mapping[str, Any] | None,
+    retry_policy: RetryPolicy,
+    root: Source | None = None,
+    shown: str | None = None,
+) -> Table:
+    """What a `deltalake.DeltaTable` says.
+
+    `root`: its folder, if the table was opened for that, perhaps by a copy of the log alone; and `shown` the name of the folder.
+    """
+    shown = str(table.table_uri) if shown is None else shown
+    where = f"Delta table {shown}"
+    secrets = secrets_of(dict(getattr(table, "_storage_options", None) or options or {}))
+    with foreign(where, "deltalake", secrets):
+        _refuse_features(table, where)
+        fields = table.schema()
+        schema = pa.schema(
+            fields.to_arrow() if hasattr(fields, "to_arrow") else fields.to_pyarrow()
+        )
+        schema = pa.schema([pa.field(f.name, plain_type(f.type), f.nullable) for f in schema])
+        folders = pa.schema([schema.field(key) for key in table.metadata().partition_columns])
+        if options is None:
+            options = delta_options(getattr(table, "_storage_options", None))
+        places = Places(where, lambda _: options, retry_policy)
+        base = places.source(str(table.table_uri).rstrip("/"), ()) if root is None else root
+        folder = base.path.rstrip("/") + "/"
+        if base.filesystem is None:
+            folder = base.path.rstrip(os.sep) + os.sep
+        elif root is None or not base.path:
+            folder = folder.lstrip("/")
+        actions = pa.table(table.get_add_actions(flatten=True))
+        found = Replayed()
+        elsewhere = any(map(is_absolute, actions["path"].to_pylist()))
+        if elsewhere or "deletionVectors" in (table.protocol().reader_features or ()):
+            log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
+            found = log.replay(table.version())
+        if found.removed:  # by another spelling of the path, which deltalake does not know
+            there = [canonical(path) not in found.removed for path in actions["path"].to_pylist()]
+            actions = actions.filter(pa.array(there))
+        values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
+        shared: dict[Partitions, Partitions] = {}
+        sources = []
+        for i, spelt in enumerate(actions["path"].to_pylist()):
+            path = unquote(spelt)
+            said = tuple([(f.name, column[i]) for f, column in zip(folders, values, strict=True)])
+            said = shared.setdefault(said, said)
+            deletes: tuple[Deletes, ...] = ()
+            if path in found.vectors:
+                deletes = (deletion_vector(found.vectors[path], folder, base, places, where),)
+            if spelt.startswith("/") and base.filesystem is not None:
+                raise UnsupportedError(f"{where}: {spelt!r} does not say which store it lies in")
+            if spelt.startswith("/"):
+                sources.append(Source(os.path.normpath(path), partitions=said, deletes=deletes))
+            elif is_absolute(spelt):
+                sources.append(replace(places.source(spelt, said), deletes=deletes))
+            else:
+                files = base.filesystem
+                sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
+        what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
+        mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
+        told = json.loads(fields.to_json())
+        mapped = () if mode == "none" else _mapped(told, mode == "id")
+        bounds = delta_bounds(actions, schema, told["fields"])
+        paths = tuple(actions["path"].to_pylist())
+    return Table(
+        tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(),
+    )  # fmt: skip
+
+
+def _mapped(kind: Any, by_ids: bool) -> tuple[TableField, ...]:
+    """The fields of a type of the log's schema (Delta protocol, Schema Serialization Format and Column Mapping): by their ids, or
+    by the names that they have in files.
+    """
+    if not isinstance(kind, Mapping):
+        return ()
+    if kind["type"] == "array":
+        return (TableField("element", -1, (), _mapped(kind["elementType"], by_ids)),)
+    if kind["type"] == "map":
+        key, value = (_mapped(kind[name], by_ids) for name in ("keyType", "valueType"))
+        return TableField("key", -1, (), key), TableField("value", -1, (), value)
+    made = []
+    for field in kind["fields"]:
+        told, name = field.get("metadata", {}), field["name"]
+        inside = _mapped(field["type"], by_ids)
+        if by_ids:
+            made.append(TableField(name, int(told[f"{_MAPPING}.id"]), (), inside))
+        else:
+            own = told.get(f"{_MAPPING}.physicalName", name)
+            made.append(TableField(name, -1, (own,), inside))
+    return tuple(made)
+
+
+def _refuse_features(table: Any, where: str) -> None:
+    features = set(table.protocol().reader_features or ())
+    unknown = sorted(features - _DELTA_FEATURES)
+    if unknown:
+        raise UnsupportedError(f"{where}: its readers have to know {', '.join(unknown)}")
+
+
+def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:
+    if name not in actions.column_names:  # every file has null there
+        return [pa.scalar(None, kind)] * len(actions)
+    column = actions[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return list(column.cast(kind))

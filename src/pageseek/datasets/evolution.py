@@ -1,0 +1,421 @@
+"""What one file has of the columns of its dataset: for filters, and to be read.
+
+Filters are bound to what the file has, and answer as they do for the columns of the dataset. Nothing is read for a column
+that the file lacks, or that its folders have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+
+import pyarrow as pa
+
+from pageseek.base.errors import NoColumnError, UnsupportedError
+from pageseek.base.suggest import Offer
+from pageseek.datasets.dataset_schema import (
+    DatasetSchema,
+    Path,
+    SchemaAdapter,
+    has_path,
+    too_narrow,
+    top_of,
+)
+from pageseek.datasets.field_ids import (
+    Mapped,
+    by_ids,
+    columns_in_partitions,
+    names_by_case,
+    names_by_ids,
+    nested,
+)
+from pageseek.datasets.folder_columns import Fill, FolderNames
+from pageseek.datasets.nested_defaults import NestedDefaults
+from pageseek.datasets.spelling import (
+    ByCase,
+    FieldNames,
+    ambiguous,
+    own_path,
+    respelled_node,
+    undecided,
+    undecided_fields,
+)
+from pageseek.datasets.widening import holds, widened
+from pageseek.format.columns import Column, Names, output
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.nesting import Node
+from pageseek.format.schema import Leaf
+from pageseek.format.types import FLOAT_KINDS, LeafType, Options
+from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
+from pageseek.storage.hive import Partitions
+
+
+class SchemaMapping:
+    """What one file has of the columns of its dataset: names for filters, and columns to read.
+
+    `absent`: paths that were looked up, and that the file lacks. Those that are `strict` are an error.
+    """
+
+    def __init__(
+        self,
+        file: FileMetadata,
+        dataset_schema: DatasetSchema,
+        options: Options,
+        partitions: Partitions,
+        strict: Collection[Path] = (),
+    ) -> None:
+        self.absent: dict[Path, None] = {}
+        self._file, self._dataset_schema = file, dataset_schema
+        self._options, self._strict = options, strict
+        self._names = Names(file, options)
+        self.defaults: dict[str, pa.Scalar] = {}  # of columns that the file lacks
+        self._own, self._undecided = None, dict[str, list[str]]()
+        spelled: dict[str, FieldNames] = {
+            name: ByCase(kind) for name, kind in dataset_schema.spelled_types
+        }
+        if dataset_schema.fields:
+            self._own = names_by_ids(file, dataset_schema)
+            ids, said = by_ids(file, dataset_schema), dict(partitions)
+            for field in dataset_schema.fields:
+                lacks = not self._own[field.name] and field.name not in said
+                if lacks and field.default is not None:
+                    self.defaults[field.name] = field.default
+            spelled = {field.name: Mapped(field, ids) for field in nested(dataset_schema.fields)}
+        elif dataset_schema.spelling:
+            self._own = names_by_case(file, dataset_schema.spelling)
+            self._undecided = undecided(_names(file), dataset_schema.spelling)
+        self._folders = FolderNames(dataset_schema, (*partitions, *self.defaults.items()))
+        self._kinds = self._spelled_here(spelled)
+        self._in_partitions = columns_in_partitions(file, dataset_schema)
+        self._nested = NestedDefaults(dataset_schema.fields, self._has)
+
+    # -- names of filters ------------------------------------------------------------------------
+
+    def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
+        """The leaf that is tested for a path."""
+        return self._find(path, self._names)
+
+    def element(self, path: Path) -> tuple[Leaf, LeafType]:
+        """The leaf of the elements at a path through lists."""
+        return self._find(path, self._names.element)
+
+    def _find(
+        self, path: Path, look: Callable[[Path], tuple[Leaf, LeafType]]
+    ) -> tuple[Leaf, LeafType]:
+        found = self._folders.of(path)
+        if found is not None:
+            return found
+        given = self._given(path)
+        try:
+            leaf, leaf_type = look(self._own_path(path))
+        except NoColumnError:
+            if path in self._strict or (given is not None and not has_path(given, path)):
+                raise
+            if given is None:
+                self.absent[path] = None
+            self._refuse_default(path)
+            return ConstantColumn(path, None), NULL_LEAF_TYPE
+        if leaf_type.is_null:  # null in all rows, like a column that is missing
+            return ConstantColumn(path, None), NULL_LEAF_TYPE
+        if (
+            given is not None
+            and leaf.flat
+            and not leaf.group
+            and not holds(given.type, leaf_type.type)
+        ):
+            raise too_narrow(self._file.name, given, leaf_type.type)
+        return leaf, leaf_type
+
+    def _refuse_default(self, path: Path) -> None:
+        if self._nested.may_have(path):
+            raise UnsupportedError(
+                f"{self._file.name}: {'.'.join(path)!r} is not in the file and has a default, which no such condition takes inside "
+                "of a struct: filter the rows that are read, or rewrite the file (rewrite_data_files)"
+            )
+
+    def _has(self, path: Path) -> bool:
+        try:
+            self._names(self._own_path(path))
+        except NoColumnError:
+            return False
+        return True
+
+    def in_struct(self, path: Path) -> tuple[Leaf, LeafType] | None:
+        """A field that this file lacks, with its default; None where the file has it, or null for it."""
+        if not self._dataset_schema.fields or (found := self._nested.of(path)) is None:
+            return None
+        struct, default = found
+        leaf_type = constant_leaf_type(default.type)
+        if leaf_type is None:
+            return None
+        values = widened(pa.array([default.as_py()], default.type), leaf_type.storage)
+        around = self._names(self._own_path(struct))
+        return ConstantColumn((*struct, path[-1]), values, around), leaf_type
+
+    def _given(self, path: Path) -> pa.Field | None:
+        """The column that a path leads into, among those that were given; NoColumnError where it is none of them."""
+        given = self._dataset_schema.given
+        if given is None:
+            return None
+        top = top_of(path, given.names)
+        if top is None:
+            wanted = ".".join(path)
+            raise NoColumnError(
+                f"no column {wanted!r} in the schema", Offer(wanted, lambda: given.names)
+            )
+        return given.field(top)
+
+    def _spelled_here(self, spelled: dict[str, FieldNames]) -> dict[str, tuple[Node, FieldNames]]:
+        """The columns in which this file calls fields of structs in another way, by their names in the dataset."""
+        if not spelled:
+            return {}
+        file, tree, found = self._file, self._file.schema_tree, {}
+        counts = Counter(_names(file))
+        for name, inside in spelled.items():
+            own = name if self._own is None else self._own.get(name)
+            if own is None or counts[own] != 1:
+                continue
+            index = tree.field_index(own)
+            if tree.flat_leaf(index) is not None:
+                continue
+            node = file.node(index, self._options)
+            if any(undecided_fields(node, inside)) or respelled_node(node, inside) is not node:
+                found[name] = node, inside
+        return found
+
+    def _where(self, name: str) -> str:
+        """What errors call a column of the dataset."""
+        return f"{self._file.name}: column {name!r}"
+
+    def _own_path(self, path: Path) -> Path:
+        """A path as this file spells it."""
+        top = top_of(path, self._kinds)
+        if top is not None:
+            node, spelled = self._kinds[top]
+            if path[0] == top:
+                path = (top, *own_path(node, spelled, path[1:], self._where(top)))
+            else:
+                inside = path[0][len(top) + 1 :].split(".")
+                own = own_path(node, spelled, inside, self._where(top))
+                path = (".".join((top, *own)), *path[1:])
+        return self._own_top(path)
+
+    def _own_top(self, path: Path) -> Path:
+        """A path whose first name is as this file spells it."""
+        if self._undecided and (top := top_of(path, self._undecided)) is not None:
+            raise ambiguous(self._where(top), self._undecided[top])
+        if self._own is None:
+            return path
+        top = top_of(path, self._own)
+        if top in self._in_partitions:
+            raise UnsupportedError(
+                f"{self._file.name}: the values of {self._in_partitions[top]!r} are not in the file but in the partitions of "
+                "the table, which is not supported inside of a struct: read other columns, or rewrite the file "
+                "(rewrite_data_files)"
+            )
+        own = None if top is None else self._own[top]
+        if top is None or own is None:
+            raise self._no_column(".".join(path))
+        if path[0] == top:
+            return (own, *path[1:])
+        return (own + path[0][len(top) :], *path[1:])
+
+    def target(self, path: Path) -> LeafType | None:
+        """How values of a column are compared once they have the type of all files."""
+        kind = None if any("." in name for name in path) else _type_at(self._dataset_schema, path)
+        if kind is not None:
+            return constant_leaf_type(kind)
+        leaf, leaf_type = self(path)
+        return None if leaf.group or isinstance(leaf, ConstantColumn) else leaf_type
+
+    def as_float(self, path: Path) -> bool:
+        """Whether a column of integers in this file is one of floats in all files."""
+        kind = _type_at(self._dataset_schema, path)
+        if kind is None or not pa.types.is_floating(kind):
+            return False
+        return self(path)[1].kind not in FLOAT_KINDS
+
+    def whole(
+        self, paths: list[Path] | None
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema]:
+        """Whole columns, their leaves, and their schema."""
+        names = None
+        if paths is not None:
+            inside = [path for path in paths if self._folders.of(path) is None]
+            names = tuple(dict.fromkeys(map(self._column, inside)))
+        columns, schema = self.output(names)
+        return columns, [(p.leaf, p.leaf_type) for c in columns for p in c.parts], schema
+
+    def _column(self, path: Path) -> str:
+        """A path as a dotted name, where that means the same; else the field that it begins with."""
+        if (
+            self._dataset_schema.given is not None
+            or any("." in part for part in path)
+            or len(path) == 1
+        ):
+            return path[0]
+        try:
+            own = self._own_path(path)
+        except NoColumnError:
+            return path[0]
+        index = self._file.schema_tree.path_index(".".join(own))
+        return path[0] if index is None else ".".join(path)
+
+    def complete(
+        self, paths: list[Path] | None
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema, Fill]:
+        """As `whole`, with the schema of all files, and a function that makes columns of it from those of this file."""
+        columns, leaves, own = self.whole(paths)
+        target = self._dataset_schema.tested
+        assert target is not None
+        fill = SchemaAdapter(list(target), list(own), self._folders.values, self._file.name)
+        return columns, leaves, target, fill.chunked
+
+    def check_dictionaries(self) -> None:
+        """Refuse dictionary columns of another kind than text or binary, as far as this file has them."""
+        tree, options = self._file.schema_tree, self._options
+        for name in options.dictionary_columns:
+            if self._folders.of((name,)) is None:
+                try:
+                    tree.check(options._replace(dictionary_columns=(name,)))
+                except NoColumnError:
+                    self._lacks(name)
+
+    # -- columns to read ---------------------------------------------------------------------------
+
+    def output(self, names: tuple[str, ...] | None) -> tuple[tuple[Column, ...], pa.Schema]:
+        """The columns of these names (None: all) that are in this file, and their schema by the names of the dataset."""
+        dataset_schema, file, options = self._dataset_schema, self._file, self._options
+        if names is None and dataset_schema.given is None:
+            return self._but_folders(*self._renamed(*output(file, None, options), strict=False))
+        if names is None:
+            assert dataset_schema.given is not None
+            names = tuple(dict.fromkeys(dataset_schema.given.names))
+        asked = [name for name in names if self._folders.of((name,)) is None]
+        own: list[tuple[str, str]] = []  # names in the file, and in the request
+        for name in asked:
+            self._given((name,))
+            try:
+                own.append((".".join(self._own_path((name,))), name))
+            except NoColumnError:
+                self._lacks(name)
+        try:
+            columns, schema = output(file, tuple([name for name, _ in own]), options)
+            shares: dict[str, pa.DataType] = {}
+        except NoColumnError:
+            columns, schema, shares = self._those_there(own)
+        if not shares and self._own is None and not self._kinds:
+            return columns, schema
+        fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
+        return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
+
+    def _renamed(
+        self,
+        columns: tuple[Column, ...],
+        schema: pa.Schema,
+        shares: Collection[str] = (),
+        strict: bool = True,
+    ) -> tuple[tuple[Column, ...], pa.Schema]:
+        """Columns and their schema by the names of the dataset. `shares`: columns whose types in the schema are not their own.
+        `strict`: whether a field that may be one of several is an error; else they keep their names.
+        """
+        if self._own is None and not self._kinds:
+            return columns, schema
+        back = {} if self._own is None else {own: name for name, own in self._own.items()}
+        made, fields = [], []
+        for column, field in zip(columns, schema, strict=True):
+            name = back.get(field.name) or field.name
+            spelled = self._kinds.get(name)
+            if spelled is not None and column.node is not None and field.name not in shares:
+                for inner, several in undecided_fields(column.node, spelled[1]) if strict else ():
+                    raise ambiguous(f"{self._where(name)}, field {inner!r}", several)
+                node = respelled_node(column.node, spelled[1])
+                column, field = Column(column.name, column.parts, node), node.field
+            made.append(column)
+            fields.append(field.with_name(name))
+        return tuple(made), pa.schema(fields, schema.metadata)
+
+    def _lacks(self, name: str, error: NoColumnError | None = None) -> None:
+        strict = (name,) in self._strict
+        given = None if strict else self._given((name,))
+        if strict or (given is not None and not has_path(given, (name,))):
+            raise error or self._no_column(name)
+        if given is None:
+            self.absent[name,] = None
+
+    def _no_column(self, name: str) -> NoColumnError:
+        offer = self._file.schema_tree.offer(name)
+        return NoColumnError(f"{self._file.name}: no column {name!r}", offer)
+
+    def _but_folders(
+        self, columns: tuple[Column, ...], schema: pa.Schema
+    ) -> tuple[tuple[Column, ...], pa.Schema]:
+        """The columns without those of partitions, which take the place of columns of the file."""
+        folders = self._folders.values
+        if not any(name in folders for name in schema.names):
+            return columns, schema
+        kept = [i for i, name in enumerate(schema.names) if name not in folders]
+        fields = [schema.field(i) for i in kept]
+        return tuple([columns[i] for i in kept]), pa.schema(fields, schema.metadata)
+
+    def _those_there(
+        self, own: Sequence[tuple[str, str]]
+    ) -> tuple[tuple[Column, ...], pa.Schema, dict[str, pa.DataType]]:
+        """The columns of those names that the file has, their schema, and types that replace some of its.
+
+        Where a field has nothing at a path, as much of it is read as tells its nulls, and a type without fields stands for it.
+        """
+        file, options, tree = self._file, self._options, self._file.schema_tree
+        there: list[str] = []
+        empty: dict[str, str] = {}  # field -> what is read of it
+        for name, asked in own:
+            try:
+                output(file, (name,), options)
+            except NoColumnError as error:
+                self._lacks(asked, error)
+                index = tree.path_index(name)
+                if index is not None:
+                    root = file.node(index, options)
+                    plain = root.kind == "struct" and root.children
+                    empty[root.name] = (
+                        f"{root.name}.{root.children[0].name}" if plain else root.name
+                    )
+                continue
+            there.append(name)
+        for top in list(empty):
+            if any(name == top or name.startswith(f"{top}.") for name in there):
+                del empty[top]
+        columns, schema = output(file, (*there, *empty.values()), options)
+        shares = {f.name: _emptied(f.type) for f in schema if f.name in empty}
+        return columns, schema, shares
+
+
+def _names(file: FileMetadata) -> list[str]:
+    """The names of the columns of a file."""
+    tree = file.schema_tree
+    return [tree.field(i).name for i in range(tree.num_fields)]
+
+
+def _emptied(kind: pa.DataType) -> pa.DataType:
+    """A type without the fields of its structs."""
+    t = pa.types
+    if t.is_struct(kind):
+        return pa.struct([])
+    if t.is_list(kind) or t.is_large_list(kind):
+        item = kind.value_field.with_type(_emptied(kind.value_type))
+        return pa.list_(item) if t.is_list(kind) else pa.large_list(item)
+    return kind
+
+
+def _type_at(dataset_schema: DatasetSchema, path: Path) -> pa.DataType | None:
+    """The type of a path through structs among all files, where it is known."""
+    for schema in (dataset_schema.tested, dataset_schema.given, dataset_schema.folders):
+        if schema is None or path[0] not in schema.names:
+            continue
+        kind = schema.field(path[0]).type
+        for name in path[1:]:
+            if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+                return None
+            kind = kind.field(name).type
+        return kind
+    return None

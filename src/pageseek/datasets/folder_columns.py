@@ -1,0 +1,103 @@
+"""The columns of partitions, whose values folders or a table have: known before a file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import PredicateError, UnsupportedError
+from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter
+from pageseek.datasets.widening import widened
+from pageseek.format.columns import Column
+from pageseek.format.schema import Leaf
+from pageseek.format.types import LeafType
+from pageseek.predicate.bind import bind
+from pageseek.predicate.bound import BoundConst
+from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
+from pageseek.predicate.expression import Expression
+from pageseek.predicate.schema_names import UnknownColumnError
+from pageseek.storage.hive import Partitions
+
+Fill = Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]]
+
+
+class FolderNames:
+    """The columns of partitions of a file, for filters that are bound before it is opened."""
+
+    def __init__(self, dataset_schema: DatasetSchema, partitions: Partitions) -> None:
+        self._dataset_schema = dataset_schema
+        self.values: dict[str, pa.Scalar] = dict(partitions)
+
+    def of(self, path: Path) -> tuple[ConstantColumn, LeafType] | None:
+        """The column at a path, where that is one of a partition."""
+        if path[0] not in self.values:
+            return None
+        kind = self._kind(path[0])
+        if len(path) > 1:
+            raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
+        if pa.types.is_null(kind):
+            return ConstantColumn(path, None), NULL_LEAF_TYPE
+        leaf_type = constant_leaf_type(kind)
+        if leaf_type is None:
+            raise UnsupportedError(
+                f"column {path[0]!r} of partitions is {kind}, which no filter takes"
+            )
+        values = pa.array([self.values[path[0]]], kind)
+        return ConstantColumn(path, widened(values, leaf_type.storage)), leaf_type
+
+    def _kind(self, name: str) -> pa.DataType:
+        folders = self._dataset_schema.folders
+        at = folders.get_field_index(name)
+        return self.values[name].type if at < 0 else folders.field(at).type
+
+    def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
+        """The column at a path; UnknownColumnError where that is in the files."""
+        found = self.of(path)
+        if found is None:
+            raise UnknownColumnError(path)
+        return found
+
+    element = __call__
+
+    def in_struct(self, _path: Path) -> None:
+        """Never: partitions have no structs."""
+
+    def target(self, path: Path) -> LeafType | None:
+        """How values of a column are compared."""
+        return self(path)[1]
+
+    def as_float(self, path: Path) -> bool:
+        """Never: a column of partitions has one type."""
+        return False
+
+    def complete(
+        self, paths: list[Path] | None
+    ) -> tuple[tuple[Column, ...], list[Any], pa.Schema, Fill]:
+        """The columns of partitions, and no columns to read."""
+        if paths is None or any(path[0] not in self.values for path in paths):
+            raise UnknownColumnError(paths)
+        fields = [self._dataset_schema.folders.field(path[0]) for path in dict.fromkeys(paths)]
+        fill = SchemaAdapter(fields, [], self.values, "")
+        return (), [], pa.schema(fields), fill.chunked
+
+
+class Folders:
+    """Whether files may have rows that pass, by their folders alone."""
+
+    def __init__(
+        self, dataset_schema: DatasetSchema, condition: Expression | None, nan: str
+    ) -> None:
+        self._dataset_schema, self._condition, self._nan = dataset_schema, condition, nan
+        self._known: dict[Partitions, bool] = {}
+
+    def may(self, partitions: Partitions) -> bool:
+        """Whether some row of a file of these partitions may pass."""
+        if not partitions or self._condition is None:
+            return True
+        found = self._known.get(partitions)
+        if found is None:
+            bound = bind(self._condition, FolderNames(self._dataset_schema, partitions), self._nan)
+            found = self._known[partitions] = bound != BoundConst(False)
+        return found

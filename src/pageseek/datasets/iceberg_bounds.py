@@ -1,0 +1,117 @@
+"""The statistics in the manifests of an Iceberg table as bounds (Iceberg specification, Manifests and Appendix D)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek.datasets.file_bounds import ColumnBounds, FileBounds, Path
+from pageseek.datasets.table_fields import TableField
+
+# numbers of fixed size, as they lie in bounds; a shorter one is of a narrower type of before
+_NUMBERS: Mapping[pa.DataType, tuple[str, ...]] = {
+    pa.int32(): ("<i4",),
+    pa.int64(): ("<i8", "<i4"),
+    pa.float32(): ("<f4",),
+    pa.float64(): ("<f8", "<f4"),
+    pa.date32(): ("<i4",),
+}
+
+
+def iceberg_bounds(
+    files: Sequence[Any], schema: pa.Schema, fields: Sequence[TableField]
+) -> FileBounds | None:
+    """The bounds of data files of `pyiceberg`; None without files."""
+    if not files:
+        return None
+    num_rows = np.array([file.record_count for file in files], np.int64)
+
+    def column(path: Path) -> ColumnBounds | None:
+        number = _id(fields, path)
+        kind = _type(schema, path)
+        if number is None or kind is None:
+            return None
+        ends = []
+        malformed: set[int] = set()
+        for told in ("lower_bounds", "upper_bounds"):
+            texts = [(getattr(file, told) or {}).get(number) for file in files]
+            values = _values(texts, kind)
+            if values is None:
+                return None
+            ends.append(values)
+            lost = np.asarray(values.is_null()) & np.array([text is not None for text in texts])
+            malformed.update(np.flatnonzero(lost).tolist())
+        counts = [(file.null_value_counts or {}).get(number) for file in files]
+        nulls = pa.array(counts, pa.int64())
+        return ColumnBounds(ends[0], ends[1], nulls, tuple(sorted(malformed)))
+
+    names = [file.file_path for file in files]
+    return FileBounds(schema, num_rows, column, "the manifests of the table", names)
+
+
+def _values(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array | None:
+    """Bounds of a type; null where there is none, or the bytes are no value of the type."""
+    t = pa.types
+    if t.is_string(kind) or t.is_binary(kind):
+        if t.is_binary(kind):
+            return pa.array(texts, kind)
+        return pa.array([None if text is None else _text(text) for text in texts], kind)
+    if t.is_decimal128(kind):
+        return _decimals(texts, kind)
+    numbers = pa.int64() if t.is_timestamp(kind) or t.is_time64(kind) else kind
+    formats = _NUMBERS.get(numbers)
+    if formats is None:
+        return None
+    sizes = {np.dtype(one).itemsize: np.dtype(one) for one in formats}
+    found = [
+        None if text is None or len(text) not in sizes else np.frombuffer(text, sizes[len(text)])[0]
+        for text in texts
+    ]
+    made = pa.array([None if one is None else one.item() for one in found], _plain(numbers))
+    return made if made.type == kind else made.cast(kind)
+
+
+def _text(text: bytes) -> str | None:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:  # cut inside of a character
+        return None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.int32() if kind == pa.date32() else kind
+
+
+def _decimals(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Unscaled numbers, the most significant byte first, in as few bytes as they need."""
+    raw = bytearray()
+    there = []
+    for text in texts:
+        fits = text is not None and 0 < len(text) <= 16
+        there.append(fits)
+        number = int.from_bytes(text, "big", signed=True) if fits and text is not None else 0
+        raw += number.to_bytes(16, "little", signed=True)
+    validity = pa.array(there, pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(kind, len(there), [validity, pa.py_buffer(bytes(raw))])
+
+
+def _id(fields: Sequence[TableField], path: Path) -> int | None:
+    number = None
+    for name in path:
+        field = next((one for one in fields if one.name == name), None)
+        if field is None:
+            return None
+        number, fields = field.id, field.children
+    return number
+
+
+def _type(schema: pa.Schema, path: Path) -> pa.DataType | None:
+    kind = schema.field(path[0]).type
+    for name in path[1:]:
+        if not pa.types.is_struct(kind):
+            return None
+        kind = kind.field(name).type
+    return kind

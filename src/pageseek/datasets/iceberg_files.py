@@ -1,0 +1,203 @@
+"""The data files of a snapshot of an Iceberg table, each with the deletes that apply to it (Iceberg specification, Scan Planning).
+
+The manifests are read by `pyiceberg`, whose own planning knows neither equality deletes nor all deletion vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.datasets.deletes import (
+    Deletes,
+    DeletionVector,
+    EqualityDeletes,
+    KeyField,
+    PositionDeletes,
+)
+from pageseek.storage.resolve import Source
+
+SIDE_BY_SIDE = 16  # manifests that are read at a time
+FRAME = 8  # bytes of the length and the checksum around a bitmap
+_FILE_PATH = 2147483546  # the field of a position delete file that names data files
+_DELETED = 2  # status of an entry
+_POSITIONS, _EQUALITY = 1, 2  # content of a delete file
+_VECTOR_FIELDS = "referenced_data_file", "content_offset", "content_size_in_bytes"
+
+# where rows lie: the specification of a partition, and its values
+_Where = tuple[int, tuple[str, ...]]
+
+
+class DataFile(NamedTuple):
+    """A data file, as pyiceberg has it, and the deletes of its rows."""
+
+    file: Any
+    deletes: tuple[Deletes, ...]
+
+
+class _Entry(NamedTuple):
+    """A live file of a manifest. `vector`: the data file, the offset and the size of a deletion vector, if the manifest has these."""
+
+    file: Any
+    sequence: int
+    where: _Where
+    content: int
+    vector: tuple[str | None, int | None, int | None] = (None, None, None)
+
+
+def data_files(
+    snapshot: Any,
+    io: Any,
+    specs: Any,
+    fields: dict[int, KeyField],
+    place: Callable[[str], Source],
+) -> Iterator[DataFile]:
+    """The data files of a snapshot.
+
+    Parameters
+    ----------
+    specs : mapping
+        The specifications of partitions, by number.
+    fields : dict of int to KeyField
+        The fields of the table, also those of older schemas, by id.
+    place : callable
+        The file of a URL.
+    """
+    data: list[_Entry] = []
+    deletes: list[_Entry] = []
+    manifests = snapshot.manifests(io)
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for manifest, entries in zip(
+            manifests, pool.map(lambda one: list(_entries(one, io)), manifests), strict=True
+        ):
+            (deletes if int(manifest.content) else data).extend(entries)
+    paths = {entry.file.file_path for entry in data}
+    found = _Deletes(deletes, paths, specs, fields, place)
+    for entry in data:
+        yield DataFile(entry.file, found.of(entry))
+
+
+def _entries(manifest: Any, io: Any) -> Iterator[_Entry]:
+    entries = manifest.fetch_manifest_entry(io)
+    vectors: Sequence[Any] = [(None, None, None)] * len(entries)
+    if any(_format(entry.data_file) == "PUFFIN" for entry in entries):
+        vectors = list(_vectors(manifest, io))
+    for entry, vector in zip(entries, vectors, strict=True):
+        file = entry.data_file
+        values = [repr(file.partition[i]) for i in range(len(file.partition))]
+        where = file.spec_id, tuple(values)
+        yield _Entry(file, entry.sequence_number or 0, where, int(file.content), vector)
+
+
+def _format(file: Any) -> str:
+    return str(getattr(file.file_format, "name", file.file_format))
+
+
+def _vectors(manifest: Any, io: Any) -> Iterator[tuple[Any, ...]]:
+    """What a manifest says of its deletion vectors, which pyiceberg leaves out of its records."""
+    from pyiceberg.avro.file import AvroFile
+    from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS
+
+    schema: Any = MANIFEST_ENTRY_SCHEMAS[3]
+    names = [field.name for field in schema.fields]
+    inside = [field.name for field in schema.find_field(2).field_type.fields]
+    records: Any = AvroFile(io.new_input(manifest.manifest_path), schema)
+    with records as opened:
+        for record in opened:
+            entry = dict(zip(names, record, strict=True))
+            if entry["status"] != _DELETED:
+                told = dict(zip(inside, entry["data_file"], strict=True))
+                yield tuple(told[name] for name in _VECTOR_FIELDS)
+
+
+class _Deletes:
+    """The delete files of a snapshot, by what they may apply to."""
+
+    def __init__(
+        self,
+        entries: Iterable[_Entry],
+        paths: Collection[str],
+        specs: Any,
+        fields: dict[int, KeyField],
+        place: Callable[[str], Source],
+    ) -> None:
+        self._fields, self._place = fields, place
+        self._vectors: dict[str, list[_Entry]] = {}
+        self._of_files: dict[str, list[_Entry]] = {}  # deletes by position in one data file
+        self._positions: dict[_Where, list[_Entry]] = {}  # in several
+        self._equality: dict[_Where | None, list[_Entry]] = {}  # None: in the whole table
+        for entry in entries:
+            file, path = entry.file, entry.vector[0] or _only_path(entry.file)
+            kind = _format(file)
+            if entry.content == _EQUALITY:
+                unpartitioned = not specs[file.spec_id].fields if file.spec_id in specs else False
+                where = None if unpartitioned else entry.where
+                self._equality.setdefault(where, []).append(entry)
+            elif kind == "PUFFIN":
+                if path is None:
+                    raise CorruptFileError(
+                        f"{file.file_path}: the manifest does not say of which file this deletion vector is"
+                    )
+                self._vectors.setdefault(path, []).append(entry)
+            elif path is not None and path in paths:
+                self._of_files.setdefault(path, []).append(entry)
+            else:
+                self._positions.setdefault(entry.where, []).append(entry)
+            if kind not in ("PUFFIN", "PARQUET"):
+                raise UnsupportedError(
+                    f"{file.file_path}: deletes in a file of {kind} are not supported"
+                )
+
+    def of(self, data: _Entry) -> tuple[Deletes, ...]:
+        """The deletes that apply to a data file."""
+        path = data.file.file_path
+        found: list[Deletes] = []
+        vectors = [one for one in self._vectors.get(path, ()) if one.sequence >= data.sequence]
+        if vectors:  # it has the deletes by position of before, too
+            found.append(self._vector(max(vectors, key=lambda one: one.sequence)))
+        else:
+            positions = [*self._of_files.get(path, ()), *self._positions.get(data.where, ())]
+            found += [
+                PositionDeletes(self._place(one.file.file_path), path)
+                for one in positions
+                if one.sequence >= data.sequence and one.where == data.where
+            ]
+        values = [*self._equality.get(None, ()), *self._equality.get(data.where, ())]
+        found += [self._values(one) for one in values if one.sequence > data.sequence]
+        return tuple(found)
+
+    def _vector(self, entry: _Entry) -> DeletionVector:
+        file = entry.file
+        _, offset, size = entry.vector
+        if offset is None or size is None:
+            offset, size = 0, file.file_size_in_bytes
+        return DeletionVector(
+            self._place(file.file_path), offset, size - FRAME, None, file.record_count
+        )
+
+    def _values(self, entry: _Entry) -> EqualityDeletes:
+        file = entry.file
+        fields = []
+        for number in file.equality_ids or ():
+            if number not in self._fields:
+                raise CorruptFileError(
+                    f"{file.file_path}: it deletes by the field {number}, which no schema of the table has"
+                )
+            fields.append(self._fields[number])
+        if not fields:
+            raise CorruptFileError(
+                f"{file.file_path}: the manifest does not say by which fields it deletes"
+            )
+        return EqualityDeletes(self._place(file.file_path), tuple(fields))
+
+
+def _only_path(file: Any) -> str | None:
+    """The data file of deletes by position, where all are of one, as the bounds of the paths say."""
+    if int(file.content) != _POSITIONS:
+        return None
+    low, high = ((of or {}).get(_FILE_PATH) for of in (file.lower_bounds, file.upper_bounds))
+    if low is None or low != high:
+        return None
+    return bytes(low).decode(errors="replace")

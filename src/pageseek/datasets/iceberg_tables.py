@@ -1,0 +1,179 @@
+"""Tables of Iceberg, by the public methods of `pyiceberg`, which is not imported here."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.datasets.deletes import KeyField
+from pageseek.datasets.iceberg_bounds import iceberg_bounds
+from pageseek.datasets.iceberg_files import DataFile, data_files
+from pageseek.datasets.lake_places import Places
+from pageseek.datasets.table_fields import TableField
+from pageseek.datasets.table_files import Table, foreign, plain_type
+from pageseek.storage.hive import Partitions
+from pageseek.storage.redact import secrets_of
+from pageseek.storage.resolve import Source
+
+
+def iceberg_table(scan: Any, places: Places, where: str, version: str = "") -> Table:
+    """What a scan of `pyiceberg` says. `where`: the table, in errors. `version`: the file of its metadata, for `explain`."""
+    told = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
+    with foreign(where, "pyiceberg", secrets_of(told)):
+        return _iceberg(scan, places, where, version)
+
+
+def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
+    metadata = getattr(scan, "table_metadata", None)
+    if getattr(scan, "limit", None) is not None or type(scan.row_filter).__name__ != "AlwaysTrue":
+        raise UnsupportedError(
+            f"{where}: the scan has a filter or a limit of its own; give them to pageseek instead"
+        )
+    projected = scan.projection()
+    arrow = projected.as_arrow()
+    schema = pa.schema([f.with_type(plain_type(f.type)) for f in arrow])
+    mapping = metadata.name_mapping() if metadata is not None else None
+    aliases = _aliases(mapping or ())
+    fields = _fields(projected, list(arrow), aliases, where)
+    names = {field.id: field.name for field in fields}
+    specs = metadata.specs() if metadata is not None else {}
+    shared: dict[Any, Partitions] = {}
+    sources, folders = [], {}
+    inside: dict[str, tuple[tuple[str, int], ...]] = {}
+    snapshot = scan.snapshot()
+
+    def place(url: str) -> Source:
+        return places.source(url, (), encoded=False)
+
+    found: Sequence[DataFile] = ()
+    if snapshot is not None:
+        keys = _key_fields(metadata, names, aliases, where)
+        found = list(data_files(snapshot, scan.io, specs, keys, place))
+    for file, deletes in found:
+        if file.file_format.name != "PARQUET":
+            raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
+        said: Partitions = ()
+        nested: list[tuple[str, int]] = []
+        spec = specs.get(file.spec_id)
+        for at, field in enumerate(spec.fields if spec is not None else ()):
+            if str(field.transform) != "identity":
+                continue
+            name = names.get(field.source_id)
+            if name is None:
+                path = projected.find_column_name(field.source_id)
+                if path is not None and file.partition[at] is not None:
+                    nested.append((path, field.source_id))
+                continue
+            kind = schema.field(name).type
+            told = file.partition[at]
+            if kind == pa.float64() and told is not None:
+                told = _unrounded(told, file, field.source_id)
+            value = _value(told, kind, f"{file.file_path}: column {name!r}")
+            said = (*said, (name, value))
+            folders[name] = pa.field(name, kind)
+        same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
+        source = places.source(file.file_path, same, encoded=False)
+        sources.append(replace(source, deletes=deletes) if deletes else source)
+        if nested:
+            inside[sources[-1].name] = tuple(nested)
+    what = f"{where}: {version}{_snapshot(scan, metadata)}"
+    columns = pa.schema(list(folders.values()))
+    bounds = iceberg_bounds([one.file for one in found], schema, fields)
+    paths = tuple([one.file.file_path for one in found])
+    return Table(
+        tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds, paths
+    )
+
+
+def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:
+    """The names of fields in files without ids, at any depth, by id (Iceberg specification, Name Mapping Serialization)."""
+    found = {}
+    for field in mapping:
+        if field.field_id is not None:
+            found[field.field_id] = tuple(field.names)
+        found |= _aliases(field.fields)
+    return found
+
+
+def _fields(
+    kind: Any, arrow: Sequence[pa.Field], aliases: Mapping[int, tuple[str, ...]], where: str
+) -> tuple[TableField, ...]:
+    """The fields inside a schema or a type of pyiceberg. `arrow`: the same of Arrow."""
+    # a type has the field of its elements, of its keys and values, or fields
+    inside = [getattr(kind, name, None) for name in ("element_field", "key_field", "value_field")]
+    found = [field for field in inside if field is not None] or list(getattr(kind, "fields", ()))
+    made = []
+    for one, same in zip(found, arrow, strict=True):
+        below = _fields(one.field_type, _inside(same.type), aliases, where)
+        default = getattr(one, "initial_default", None)
+        if default is not None and pa.types.is_struct(same.type):  # {}: its fields have their own
+            default = {f.name: None if f.default is None else f.default.as_py() for f in below}
+        if default is not None:
+            default = _value(default, plain_type(same.type), f"{where}: default of {one.name!r}")
+        names = aliases.get(one.field_id, ())
+        made.append(TableField(one.name, one.field_id, names, below, default))
+    return tuple(made)
+
+
+def _inside(kind: pa.DataType) -> list[pa.Field]:
+    """The fields inside a type of Arrow."""
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return [kind.field(at) for at in range(kind.num_fields)]
+
+
+def _key_fields(
+    metadata: Any, names: Mapping[int, str], aliases: Mapping[int, tuple[str, ...]], where: str
+) -> dict[int, KeyField]:
+    """The fields of all schemas of a table, by which rows may be deleted."""
+    found: dict[int, KeyField] = {}
+
+    def add(fields: Iterable[TableField], top: bool) -> None:
+        for one in fields:
+            name = names.get(one.id, one.name)
+            found[one.id] = KeyField(one.id, name, one.aliases if top else (), one.default)
+            add(one.children, False)
+
+    for schema in metadata.schemas:
+        add(_fields(schema, list(schema.as_arrow()), aliases, where), True)
+    return found
+
+
+def _snapshot(scan: Any, metadata: Any) -> str:
+    number = getattr(scan, "snapshot_id", None) or getattr(metadata, "current_snapshot_id", None)
+    return "no snapshot" if number is None else f"snapshot {number}"
+
+
+def _unrounded(value: float, file: Any, field: int) -> float:
+    """A double for a partition, which pyiceberg's compiled decoder rounds to 32 bits; the bounds of the column have it whole."""
+    low, high = ((of or {}).get(field) for of in (file.lower_bounds, file.upper_bounds))
+    if low is None or low != high or len(low) != 8:
+        return value
+    whole: float = struct.unpack("<d", low)[0]
+    return value if whole == value else whole  # it has the sign of a zero
+
+
+def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
+    """The value of a partition, or a default, for Arrow. Manifests have times as numbers, in the unit of their type."""
+    t = pa.types
+    try:
+        if isinstance(value, dt.datetime | dt.time):  # of a default
+            return pa.scalar(value, kind)
+        if value is not None and (t.is_timestamp(kind) or t.is_time(kind)):
+            value = int(value)
+        elif isinstance(value, UUID):
+            value = value.bytes
+        if isinstance(kind, pa.BaseExtensionType):
+            return pa.ExtensionScalar.from_storage(kind, pa.scalar(value, kind.storage_type))
+        return pa.scalar(value, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise UnsupportedError(
+            f"{where}: the table says {value!r}, which is no {kind}: {error}"
+        ) from error

@@ -1,0 +1,150 @@
+"""Lists of the values of a column that many similar files have: read together, kept with their footers, held against tests.
+
+There are two forms: distinct_lists.py and datafusion_lists.py. A file whose list is damaged, or is not told by its footer
+alone, is opened by itself, and its pruner says what is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pageseek.base.report import Report
+from pageseek.format.embedded import FIGURES, InvalidIndexError, figures
+from pageseek.io.tails import TailBatch
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.scanning.footer_table import Flags, FooterTable
+from pageseek.scanning.schema_group import SchemaGroup
+from pageseek.storage.local import read_part
+
+LISTS = 8 << 20  # bytes of the lists of one column that lie outside of the tails
+LIST_SHARE = 4  # all lists are read if one in this many is needed
+
+
+class ListAnswer(NamedTuple):
+    """The proof of a test by lists: for each row group whether some row may pass, and whether all do. `exact`: whether the
+    list has all values of the row group and no others; None if no list tells.
+    """
+
+    may: bytes
+    must: bytes
+    exact: Flags | None
+
+
+class ListReader:
+    """Reads the lists of one column of the files of a footer table."""
+
+    def __init__(
+        self,
+        table: FooterTable,
+        schema_group: SchemaGroup,
+        test: BoundLeaf,
+        batch: TailBatch,
+        report: Report,
+    ) -> None:
+        self.table, self.schema_group, self.batch = table, schema_group, batch
+        self.leaf, self.leaf_type = test.leaf, test.leaf_type
+        self.chunks = table.chunks[:, schema_group.column[test.leaf.index]]
+        self.figures = figures(table.counts, self.chunks)
+        self._report, self._far = report, 0
+
+    def figures_of(self, k: int) -> bytes:
+        """The figures of the chunks of a file, which its fingerprint is of."""
+        first, n = self.table.first.item(k), self.table.n.item(k)
+        return self.figures[FIGURES * first : FIGURES * (first + n)]
+
+    def read(self, k: int, offset: int, length: int) -> memoryview:
+        """Bytes of a file. OSError: it was replaced. InvalidIndexError: LISTS bytes have been read."""
+        batch, place = self.batch, self.table.members.item(k)
+        found = batch.part(place, offset, length)
+        if found is not None:
+            return found
+        self._far += length
+        if self._far > LISTS:
+            raise InvalidIndexError("too many")
+        data = read_part(batch.paths[place], batch.seen(place), offset, length)
+        self._report.requests += 1
+        self._report.waves += 1
+        self._report.bytes["index"] += len(data)
+        return memoryview(data)
+
+    def read_ends(
+        self, files: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+    ) -> tuple[memoryview, npt.NDArray[np.int64]]:
+        """The last bytes of some files, more than were read with their footers, and where they lie, as `TailBatch.spans`."""
+        threads = self.schema_group.bound_request.request.num_threads
+        tails, spans = self.batch.longer(self.table.members[files], lengths, threads)
+        self._report.requests += len(files)
+        self._report.waves += 1
+        self._report.bytes["index"] += int(spans[:, 1].sum())
+        return tails, spans
+
+
+class ColumnLists:
+    """The lists of one form that the files of a footer table have of one column.
+
+    Attributes
+    ----------
+    footer_key : bytes
+        The key-value pair of a file that has such lists.
+    unusable : bool array
+        For each file whether it has a list of the column, or may have one, that has to be read from the open file.
+    """
+
+    footer_key: ClassVar[bytes]
+    unusable: Flags
+
+    def __init__(self, reader: ListReader) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
+        """The files that may have a list of the column of a test."""
+        return table.has(cls.footer_key)
+
+    @staticmethod
+    def takes(test: BoundLeaf) -> bool:
+        """Whether such lists may prove anything of a test."""
+        raise NotImplementedError
+
+    def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
+        """The proof of a test; None if the lists prove nothing."""
+        raise NotImplementedError
+
+
+def ask_lists(
+    form: type[ColumnLists],
+    table: FooterTable,
+    schema_group: SchemaGroup,
+    open_files: Flags,
+    batch: TailBatch,
+    report: Report,
+) -> tuple[Flags, dict[int, ListAnswer]]:
+    """The files whose lists cannot be used here, and what the lists of the others prove of each test, by its id.
+
+    `open_files`: files with rows in doubt. If few of them have lists, these are read as the files are opened.
+    """
+    unusable: Flags = np.zeros(len(open_files), np.bool_)
+    tests = [test for test in schema_group.tests if form.takes(test)]
+    have = unusable.copy()
+    for test in tests:
+        have |= form.present(table, schema_group, test)
+    needed = open_files & have
+    if not tests or not needed.any():
+        return unusable, {}
+    named = schema_group.bound_request.request.distinct_index
+    keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
+    if LIST_SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
+        return needed, {}
+    answers = {}
+    for test, key in zip(tests, keys, strict=True):
+        if key not in table.lists:
+            table.lists[key] = form(ListReader(table, schema_group, test, batch, report))
+        lists: ColumnLists = table.lists[key]
+        unusable |= lists.unusable
+        answer = lists.evaluate(test)
+        if answer is not None:
+            answers[id(test)] = answer
+    return unusable, answers

@@ -1,0 +1,130 @@
+"""The columns of many files as one schema, and which files their folders leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pageseek.datasets.dataset_schema import DatasetSchema, Union, depends_on_types, tested_paths
+from pageseek.datasets.evolution import SchemaMapping
+from pageseek.datasets.folder_columns import Folders
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.predicate.expression import Expression
+from pageseek.scanning.binding import BoundRequests
+from pageseek.scanning.bound_request import BoundRequest
+from pageseek.scanning.request import Request
+from pageseek.storage import Source, Sources
+
+OpenFile = Callable[[Source], FileMetadata]
+
+
+class DatasetColumns:
+    """The columns of a scan over all files that were opened.
+
+    Attributes
+    ----------
+    request : Request
+        The request, with the types of its tested columns over all files.
+    requests : BoundRequests
+        The request bound to the columns of each file.
+    opened : int
+        How many files were opened, whether or not their columns were added.
+    """
+
+    def __init__(self, sources: Sources, request: Request, open_file: OpenFile) -> None:
+        self._sources, self._open_file = sources, open_file
+        self._single: pa.Schema | None = None
+        self._union: Union | None = None
+        self._folders: Folders | None = None
+        self.opened = 0
+        if request.dataset_schema is not None:
+            if sources.in_folders:
+                self._folders = Folders(request.dataset_schema, request.filter, request.nan)
+            self._union = Union(request.dataset_schema, request.columns)
+        self.request = request
+        self.requests = BoundRequests(request)
+
+    def resolve_types(self) -> None:
+        """Find the types of tested columns over all files, if the meaning of the filter depends on them."""
+        request, dataset_schema = self.request, self.request.dataset_schema
+        if dataset_schema is None:
+            return
+        tested = dataset_schema.given
+        if tested is None and request.filter is not None and depends_on_types(request.filter):
+            tested = self._tested(request.filter, dataset_schema)
+        if tested is not None:
+            dataset_schema = replace(dataset_schema, tested=tested)
+            self.request = replace(request, dataset_schema=dataset_schema)
+            self.requests = BoundRequests(self.request)
+            self._union = Union(dataset_schema, request.columns)
+
+    def _tested(self, condition: Expression, dataset_schema: DatasetSchema) -> pa.Schema:
+        """The types of the tested columns over all files."""
+        paths, options = tested_paths(condition), self.request.options
+        union = Union(dataset_schema, None)
+        for source in self._sources:
+            if self.may_match(source):
+                file = self._open_file(source)
+                mapping = SchemaMapping(file, dataset_schema, options, source.partitions)
+                union.add(mapping.whole(paths)[2], (), file.name)
+        return union.schema()
+
+    @property
+    def known(self) -> bool:
+        """Whether the schema of the answer is known."""
+        return self.opened > 0 and not (self._union is not None and self._union.unknown)
+
+    @property
+    def one_schema(self) -> bool:
+        """Whether files are not compared: there is one file, or each must have the schema of the first."""
+        return self._union is None
+
+    @property
+    def may_match_all(self) -> bool:
+        """Whether folders rule out no file, since none has any."""
+        return self._folders is None
+
+    def may_match(self, source: Source) -> bool:
+        """Whether rows of a file may match, by its folders."""
+        return self._folders is None or self._folders.may(source.partitions)
+
+    def add(self, bound_request: BoundRequest, name: str) -> None:
+        """Add the columns of a file."""
+        if self._union is None:
+            self._single = bound_request.schema
+        else:
+            self._union.add(bound_request.schema, bound_request.absent, name)
+
+    @property
+    def _is_given(self) -> bool:
+        """Whether the columns that were asked for are among those of a table, so that no file need be opened to know them."""
+        request, dataset_schema = self.request, self.request.dataset_schema
+        if dataset_schema is None or dataset_schema.given is None:
+            return False
+        paths = [] if request.filter is None else tested_paths(request.filter)
+        return paths is not None and all(
+            dataset_schema.gives(path)
+            for path in (*paths, *((name,) for name in request.columns or ()))
+        )
+
+    def schema(self) -> pa.Schema:
+        """The schema of the answer, from the files that were opened, one at least. Further files are opened while a column of
+        the request was found in none.
+        """
+        if self._union is None:
+            assert self._single is not None
+            return self._single
+        for source in self._sources:
+            if self.known or (not self.opened and self._is_given):
+                break
+            file = self._open_file(source)
+            self.opened += 1
+            self.add(self.requests.of(file, source), file.name)
+        if self._union.unknown:  # raises the error, with the names that the first file has
+            source = self._sources[0]
+            unknown = self._union.unknown
+            BoundRequest.of(self._open_file(source), self.request, source, unknown)
+        name = self._sources[0].name if self._sources else "the table"
+        return self.request.numbered(self._union.schema(), name)

@@ -1,0 +1,36 @@
+"""Reads files of deletes, and the columns of data files that these are compared with, by scans of their own."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pageseek.base.report import Report
+from pageseek.datasets.file_cache import cache
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.types import Options
+from pageseek.predicate.expression import Expression
+from pageseek.scanning.request import BATCH_SIZE, Request
+from pageseek.storage import Source, Sources
+
+OPTIONS = Options(int96_unit="us", int96_utc=True)  # as tables are read
+
+
+def opened(source: Source, report: Report) -> FileMetadata:
+    """The footer of a file."""
+    return cache.open(source, report)
+
+
+def read(
+    source: Source,
+    report: Report,
+    columns: tuple[str, ...] | None,
+    condition: Expression | None = None,
+    row_number: str | None = None,
+) -> pa.Table:
+    """Columns of a file, of the rows that pass a condition; first their numbers, if these have a name. The report counts what
+    is read.
+    """
+    from pageseek.scanning.execution import Execution  # it leads back here
+
+    request = Request(columns, condition, None, OPTIONS, "ieee", BATCH_SIZE, row_number=row_number)
+    return Execution(Sources.of([source]), request, False).scanned(report)

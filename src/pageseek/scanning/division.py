@@ -1,0 +1,170 @@
+"""Divides large row groups of a plan into pieces, so that little of one is in memory at a time, and several tasks can share it.
+
+A piece has rows of its own, and is read by the pages that hold them, as any selection is. At a cut, a page of each column
+and its dictionary are read by both pieces. So pieces are much larger than that, and a column whose pages are not known, which
+each piece would have to read whole, keeps its row group from being divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pageseek._core import rows
+from pageseek.base.report import Report
+from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
+from pageseek.format.page_headers import walk, walking_seconds
+from pageseek.format.page_index import OffsetIndex
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BOOLEAN, BYTE_ARRAY, FIXED, FLOAT, INT32
+from pageseek.io.range_requests import together
+from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS, load_indexes
+from pageseek.scanning.file_scan import FileScan
+from pageseek.scanning.plan import GroupPlan
+from pageseek.scanning.steps import Steps
+
+PIECE_BYTES = 32 << 20  # of decoded values
+GAIN = 8  # a piece is so many times what it reads in common with the next
+WALK_SECONDS = 1 / 4e9  # that page headers may take for each decoded byte: an eighth of decoding it
+TEXT_BYTES = 24  # of a text, where its chunk has no bounds
+
+_WIDTHS = {BOOLEAN: 1, INT32: 4, FLOAT: 4}
+
+
+def for_memory(scan: FileScan) -> list[int]:
+    """For each row group of the plan of a file, how many pieces of PIECE_BYTES it has."""
+    return [_size(scan, group) // PIECE_BYTES for group in scan.plan.groups]
+
+
+def divide(scan: FileScan, wanted: Sequence[int], report: Report) -> Steps[tuple[GroupPlan, ...]]:
+    """The row groups of the plan of a file, in pieces. `wanted`: how many of each row group, at most."""
+    file, prune = scan.file, scan.request.prune
+    required = scan.bound_request.leaves.required(file)
+    large = [
+        group.row_group
+        for group, n in zip(scan.plan.groups, wanted, strict=True)
+        if n > 1 and _may_divide(file, group)
+    ]
+    if not large:
+        return scan.plan.groups
+    if COLUMN_INDEX in prune:
+        yield from load_indexes(file, large, required, (), scan.request.options, report)
+    if PAGE_HEADERS in prune:
+        yield from together(
+            [
+                walk(file, number, leaf, tested=False)
+                for number in large
+                for leaf in _walked(file, number, required(number))
+            ]
+        )
+    made: list[GroupPlan] = []
+    for group, n in zip(scan.plan.groups, wanted, strict=True):
+        made += _pieces(scan, group, n) if group.row_group in large else [group]
+    return tuple(made)
+
+
+def _walked(file: FileMetadata, number: int, leaves: Sequence[Leaf]) -> list[Leaf]:
+    """The leaves of a row group whose pages are not known, if it is worth it to find them all by their headers."""
+    unknown, seconds, size, common = [], 0.0, 0, 0
+    for leaf in leaves:
+        size += decoded_bytes(leaf, file.chunk(number, leaf), file.group_rows[number])
+        if file.offset_indexes.get((number, leaf.index)) is None:
+            spent = walking_seconds(file, number, leaf)
+            if spent is None:
+                common += _at_a_cut(file, number, leaf)
+            else:
+                unknown.append(leaf)
+                seconds += spent
+    return unknown if seconds < WALK_SECONDS * size and 2 * GAIN * common < size else []
+
+
+def _may_divide(file: FileMetadata, group: GroupPlan) -> bool:
+    """Whether the rows of a row group are known, and no index that told them has been found wrong since."""
+    dropped = file.dropped.get(group.row_group, NO_LEAVES)
+    return group.pages_pruned and not dropped - group.ignored
+
+
+def _pieces(scan: FileScan, group: GroupPlan, wanted: int) -> list[GroupPlan]:
+    """A row group in at most so many pieces of about as many rows. They end with pages of the widest column."""
+    file, number = scan.file, group.row_group
+    size = common = widest = 0
+    ends: OffsetIndex | None = None
+    for leaf in scan.bound_request.leaves.required(file)(number):
+        chunk = file.chunk(number, leaf)
+        offsets = file.offset_indexes.get((number, leaf.index))
+        own = decoded_bytes(leaf, chunk, file.group_rows[number])
+        size += own
+        common += _at_a_cut(file, number, leaf)
+        if own > widest:
+            widest, ends = own, offsets
+    size = size * group.ranges.num_rows // max(file.group_rows[number], 1)
+    n = min(wanted, size // max(GAIN * common, 1))
+    if n < 2:
+        return [group]
+    ranges = group.ranges
+    made: list[GroupPlan] = []
+    start, last = ranges.bounds
+    for i in range(1, n + 1):
+        stop = last if i == n else ranges.head(ranges.num_rows * i // n).bounds[1]
+        if ends is not None and i < n:
+            first_rows = ends.first_row
+            stop = int(first_rows[np.searchsorted(first_rows, stop)])
+        piece = ranges.slice(start, min(stop, last))
+        if piece:
+            made.append(_piece(group, piece, first=not made))
+            start = stop
+    return made
+
+
+def _piece(group: GroupPlan, ranges: rows.RowRanges, first: bool) -> GroupPlan:
+    return replace(
+        group,
+        ranges=ranges,
+        matching=group.matching & ranges,
+        cost=group.cost * ranges.num_rows // group.ranges.num_rows,
+        divided=True,
+        counted=group.counted and first,
+    )
+
+
+def _size(scan: FileScan, group: GroupPlan) -> int:
+    """About the bytes of the decoded rows of a row group."""
+    file, number = scan.file, group.row_group
+    n = file.group_rows[number]
+    size = 0
+    for leaf in scan.bound_request.leaves.required(file)(number):
+        size += decoded_bytes(leaf, file.chunk(number, leaf), n)
+    return size * group.ranges.num_rows // max(n, 1)
+
+
+def decoded_bytes(leaf: Leaf, chunk: Any, num_rows: int) -> int:
+    """About the bytes of the decoded values of a chunk. The footer does not tell the lengths of texts in a dictionary: they
+    are taken to be those of the bounds.
+    """
+    if leaf.group:
+        return num_rows
+    kind = leaf.element.type
+    width = _WIDTHS.get(kind, 8)
+    if kind == FIXED:
+        width = leaf.element.type_length
+    elif kind == BYTE_ARRAY:
+        known = max(chunk.statistics_max_value_length, chunk.statistics_min_value_length)
+        width = max(known, TEXT_BYTES)
+    return max(int(chunk.total_uncompressed_size), int(chunk.num_values) * width, 0)
+
+
+def _at_a_cut(file: FileMetadata, number: int, leaf: Leaf) -> int:
+    """About the bytes that two pieces both read of a chunk, decompressed: a page, and the dictionary. All, if its pages are
+    not known.
+    """
+    chunk, start, stop = file.placed_chunk(number, leaf)
+    stored: int = max(chunk.total_uncompressed_size, 0)
+    offsets = file.offset_indexes.get((number, leaf.index))
+    if offsets is None:
+        return stored
+    return stored // max(offsets.num_pages, 1) + (offsets.start - start) * stored // max(
+        stop - start, 1
+    )

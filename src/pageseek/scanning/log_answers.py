@@ -1,0 +1,62 @@
+"""The files that the statistics of a table's log rule out, before any file is opened."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pageseek.base.errors import PredicateError
+from pageseek.base.report import Report
+from pageseek.datasets.dataset_schema import tested_paths
+from pageseek.predicate.bind import bind
+from pageseek.prune import prune_groups
+from pageseek.prune.registry import LOG
+from pageseek.scanning.request import Request
+from pageseek.storage import Sources
+
+
+class LogAnswers:
+    """Which files of a scan its table's log leaves, by their positions.
+
+    Parameters
+    ----------
+    may : bytes
+        For each file, whether rows of it may pass the filter.
+    """
+
+    def __init__(self, may: bytes) -> None:
+        self._may = np.frombuffer(may, np.bool_)
+        self._left = np.append(np.flatnonzero(self._may), len(may))
+        self.num_left = len(self._left) - 1
+
+    @classmethod
+    def of(cls, sources: Sources, request: Request, report: Report) -> LogAnswers | None:
+        """What the log says of a filter; None where it rules out no file. The report is told what of the log is not used."""
+        bounds = sources.bounds
+        if bounds is None or request.filter is None or LOG not in request.prune:
+            return None
+        try:
+            bound = bind(request.filter, bounds, request.nan)
+        except PredicateError:  # raised again, with the name of a file, where one is opened
+            return None
+        may = prune_groups(bounds, bound, request.options).may
+        for note in bounds.notes(tested_paths(request.filter) or ()):
+            report.note(note)
+        return cls(may) if 0 in may else None
+
+    @property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Of the files that are not ruled out."""
+        return self._left[:-1]
+
+    def rules_out(self, at: int) -> bool:
+        """Whether the log rules out the file at a position."""
+        return not self._may[at]
+
+    def next_left(self, at: int) -> int:
+        """The position of the first file from `at` on that is not ruled out; behind the last without one."""
+        return int(self._left[np.searchsorted(self._left, at)])
+
+    def left(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of some positions whose files are not ruled out."""
+        return positions[self._may[positions]]

@@ -1,0 +1,182 @@
+"""The conditions of a filter that the core evaluates in a lookup, and the rows of a file that may pass them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pageseek._core import rows
+from pageseek._core.points import MAX_TESTS
+from pageseek.base.errors import CoreError, PageseekError
+from pageseek.datasets.evolution import SchemaMapping
+from pageseek.format.columns import Names
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.page_index import OffsetIndex
+from pageseek.format.schema import Leaf
+from pageseek.format.types import LeafType
+from pageseek.predicate import expression as ex
+from pageseek.predicate.bind import NAN_RULES, NEVER
+from pageseek.predicate.bound import BoundConst, BoundLeaf
+from pageseek.predicate.constant_column import ConstantColumn
+from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
+from pageseek.predicate.parameter_values import parameters_of, with_values
+from pageseek.prune import PAGE_HEADERS, applicable
+from pageseek.prune.row_groups import PASSES, SOME
+from pageseek.scanning.request import Request
+
+MOST_GROUPS = 4  # that statistics leave: of more row groups, other indexes may rule out some
+_TESTS = (ex.Compare, ex.IsIn, ex.StartsWith, ex.IsNan, ex.IsNull)
+Bounds = tuple[rows.Zones, OffsetIndex] | None
+
+
+class Test(NamedTuple):
+    """A condition of the filter on one flat leaf. `takes_value`: of a parameter."""
+
+    condition: ex.Expression
+    negate: bool
+    takes_value: bool
+    leaf: Leaf
+    leaf_type: LeafType
+
+
+class PointTests:
+    """Those conditions in terms of one version of a file. Threads may share them.
+
+    Attributes
+    ----------
+    tests : list of Test
+        All of the filter, which joins them by AND.
+    may_prune : bool
+        Whether another index, such as a Bloom filter, might rule out row groups.
+    """
+
+    __slots__ = ("_file", "_known", "_nan", "_request", "_zones", "may_prune", "tests")
+
+    def __init__(self, file: FileMetadata, request: Request, tests: list[Test]) -> None:
+        self._file, self._request, self.tests = file, request, tests
+        self._nan = NAN_RULES[request.nan]
+        self._zones = [file.group_zones(test.leaf, request.options) for test in tests]
+        self._known: dict[int, list[Bounds]] = {}  # bounds of pages for each test, by row group
+        self.may_prune = bool(applicable(file, request.prune, [test.leaf for test in tests]))
+
+    @classmethod
+    def of(cls, file: FileMetadata, request: Request) -> PointTests | None:
+        """The conditions of a filter; None where the core does not evaluate one of them."""
+        condition = request.filter
+        assert condition is not None
+        parts = condition.args if isinstance(condition, ex.And) else (condition,)
+        if len(parts) > MAX_TESTS:
+            return None
+        names: Names | SchemaMapping = Names(file, request.options)
+        if request.dataset_schema is not None:
+            names = SchemaMapping(file, request.dataset_schema, request.options, ())
+        tests = []
+        for part in parts:
+            made = _test(part, names)
+            if made is None:
+                return None
+            tests.append(made)
+        return cls(file, request, tests)
+
+    def bound(self, values: Mapping[str, Any]) -> list[BoundLeaf] | bool:
+        """For each condition its test with the values of a call. False: one of them is true for no row; else True: one is true for
+        every row.
+
+        Raises
+        ------
+        PredicateError
+            A value does not fit its column.
+        """
+        made = [self._bound(test, values) for test in self.tests]
+        tests = [test for test in made if isinstance(test, BoundLeaf)]
+        return tests if len(tests) == len(made) else False not in made
+
+    def _bound(self, test: Test, values: Mapping[str, Any]) -> BoundLeaf | bool:
+        condition = test.condition
+        if test.takes_value:
+            condition = with_values(condition, values)
+        found = test.leaf, test.leaf_type
+        make = OF_ONE_LEAF.get(type(condition), null_test)
+        bound = make(condition, found, self._nan, test.negate)
+        if isinstance(bound, BoundLeaf):
+            return False if bound.op == NEVER[bound.negate] else bound
+        assert isinstance(bound, BoundConst)
+        return bound.value
+
+    def ranges(
+        self, tests: Sequence[BoundLeaf], deleted: rows.RowRanges | None
+    ) -> list[tuple[int, rows.RowRanges]] | None:
+        """The row groups that may have rows, and these rows; None where they are too many for one call, or where page headers may yet
+        take the place of an index.
+        """
+        file = self._file
+        numbers: Sequence[int] = range(file.num_row_groups)
+        for zones, test in zip(self._zones, tests, strict=True):
+            if zones is not None:
+                may = zones.probe(test.op, test.against(0), test.nan)
+                may = may.translate(SOME[PASSES[test.negate]])
+                numbers = [i for i in numbers if may[i]] if len(may) > 1 or not may[0] else numbers
+        if len(numbers) > MOST_GROUPS:
+            return None
+        found = []
+        for number in numbers:
+            known = self._bounds_of(number)
+            if known is None:
+                return None
+            ranges = None
+            for bounds, test in zip(known, tests, strict=True):
+                if bounds is not None:
+                    zones, offsets = bounds
+                    verdict = zones.probe(test.op, test.against(0), test.nan)
+                    some = offsets.rows_of(verdict, PASSES[test.negate])
+                    ranges = some if ranges is None else ranges & some
+            if ranges is None:
+                ranges = rows.RowRanges.all(file.group_rows[number])
+            if deleted:
+                first = file.first_row(number)
+                gone = deleted.slice(first, first + file.group_rows[number])
+                ranges -= gone.shift(-first)
+            if ranges:
+                found.append((number, ranges))
+        return found
+
+    def _bounds_of(self, number: int) -> list[Bounds] | None:
+        """For each test the zones of the pages of its leaf, and where these pages are; None for one without such bounds. They are
+        read if they are not in memory. None in place of the list: a leaf has no offset index.
+        """
+        known = self._known.get(number)
+        if known is None:
+            try:
+                file, leaves = self._file, [test.leaf for test in self.tests]
+                file.read_page_indexes(number, leaves, leaves, self._request.options)
+                if any(file.offset_indexes[number, leaf.index] is None for leaf in leaves):
+                    return None
+                known = [self._bounds(number, leaf) for leaf in leaves]
+            except (CoreError, PageseekError):  # raised again, with the place, where it is read
+                return None
+            self._known[number] = known
+        return known
+
+    def _bounds(self, number: int, leaf: Leaf) -> Bounds:
+        file, options = self._file, self._request.options
+        index = file.column_indexes[number, leaf.index, options]
+        if index is None and PAGE_HEADERS in self._request.prune:
+            index = file.header_index(number, leaf, options)
+        offsets = file.offset_indexes[number, leaf.index]
+        return None if index is None or offsets is None else (index.zones, offsets)
+
+
+def _test(condition: ex.Expression, names: Names | SchemaMapping) -> Test | None:
+    """A condition on its leaf; None where the core does not evaluate it."""
+    negate = False
+    while isinstance(condition, ex.Not):
+        condition, negate = condition.arg, not negate
+    if not isinstance(condition, _TESTS) or type(condition.column) is not ex.Column:
+        return None
+    path = condition.column.path
+    if isinstance(names, SchemaMapping) and names.as_float(path):
+        return None
+    leaf, leaf_type = names(path)
+    if leaf.group or not leaf.flat or leaf_type.is_null or isinstance(leaf, ConstantColumn):
+        return None
+    return Test(condition, negate, bool(parameters_of(condition)), leaf, leaf_type)

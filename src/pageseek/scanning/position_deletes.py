@@ -1,0 +1,102 @@
+"""Rows that are deleted by their numbers, in Parquet files (Iceberg specification, Position Delete Files)."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.base.bounded_cache import BoundedCache
+from pageseek.base.errors import CorruptFileError, PredicateError
+from pageseek.base.report import Report
+from pageseek.datasets.deletes import PositionDeletes
+from pageseek.predicate.expression import Expression, col
+from pageseek.scanning.delete_files import opened, read
+from pageseek.storage import Source
+
+KEPT = 1024  # data files whose deletes are kept
+KEPT_FILES = 64  # files of deletes that are kept whole
+FEW = (
+    4  # data files for which single pages of a file of deletes are read; for more it is read whole
+)
+MOST_ROWS = 1 << 22  # of a file of deletes that is read whole
+PATH, POSITION = "file_path", "pos"
+Numbers = npt.NDArray[np.int64]
+
+
+kept: BoundedCache[PositionDeletes, rows.RowRanges] = BoundedCache(KEPT)
+kept_files: BoundedCache[Source, dict[str, Numbers] | None] = BoundedCache(KEPT_FILES)
+_asked: BoundedCache[Source, list[None]] = BoundedCache(KEPT)  # an entry for each data file
+
+
+def position_rows(deletes: PositionDeletes, report: Report) -> rows.RowRanges:
+    """The rows of a data file that are deleted by a file. Of that file, the pages with the path of the data file are read, or, where
+    many data files ask, all.
+
+    Raises
+    ------
+    CorruptFileError
+        The file lacks a column, or a row has no number.
+    """
+    source = deletes.source
+    asked = _asked.get(source, list)
+    asked.append(None)
+    whole = None
+    if len(asked) > FEW:
+        whole = kept_files.get(source, partial(_by_path, source, report))
+    if whole is None:
+        table = _read(source, report, (POSITION,), col(PATH) == deletes.path)
+        numbers = np.unique(_numbers(source, table))
+    else:
+        numbers = np.unique(whole.get(deletes.path, np.zeros(0, np.int64)))
+    if numbers.size and numbers[0] < 0:
+        raise CorruptFileError(f"{source.name}: it deletes row {numbers[0]} of {deletes.path}")
+    return rows.RowRanges.from_rows(numbers)
+
+
+def _by_path(source: Source, report: Report) -> dict[str, Numbers] | None:
+    """What a file deletes of each data file; None where it is too large to be read whole."""
+    if opened(source, report).num_rows > MOST_ROWS:
+        return None
+    table = _read(source, report, (PATH, POSITION), None)
+    numbers = _numbers(source, table)
+    if not str(table[PATH].type).endswith("string"):
+        raise CorruptFileError(f"{source.name}: column {PATH!r} is {table[PATH].type}, no text")
+    paths = table[PATH].combine_chunks().dictionary_encode()
+    codes = paths.indices.fill_null(-1).to_numpy()  # a row without a path deletes nothing
+    order = np.argsort(codes, kind="stable")
+    names = paths.dictionary.to_pylist()
+    ends = np.searchsorted(codes[order], np.arange(len(names) + 1)).tolist()
+    several = zip(names, pairwise(ends), strict=True)
+    return {name: numbers[order[first:last]] for name, (first, last) in several}
+
+
+def _read(
+    source: Source, report: Report, columns: tuple[str, ...], condition: Expression | None
+) -> pa.Table:
+    try:
+        return read(source, report, columns, condition)
+    except PredicateError as error:  # a column is missing, or of another type
+        raise CorruptFileError(
+            f"{source.name}: it deletes rows by their numbers: {error}"
+        ) from error
+
+
+def _numbers(source: Source, table: pa.Table) -> Numbers:
+    found = table[POSITION].combine_chunks()
+    if found.null_count or not str(found.type).startswith("int"):
+        raise CorruptFileError(f"{source.name}: column {POSITION!r} is no number in some rows")
+    made: Numbers = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return made
+
+
+def rows_by_position(_: Source, deletes: list[PositionDeletes], report: Report) -> rows.RowRanges:
+    """The rows of a data file that are deleted by any of the files."""
+    found = rows.RowRanges.empty()
+    for one in deletes:
+        found |= kept.get(one, partial(position_rows, one, report))
+    return found

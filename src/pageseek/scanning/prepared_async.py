@@ -1,0 +1,52 @@
+"""Prepared queries in a program of asyncio: `await query.aio(k)`."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import PredicateError
+
+if TYPE_CHECKING:
+    from pageseek.scanning.prepared import PreparedQuery
+
+
+class AsyncQuery:
+    """The coroutines of a prepared query (`PreparedQuery.aio`)."""
+
+    __slots__ = ("_query",)
+
+    def __init__(self, query: PreparedQuery) -> None:
+        self._query = query
+
+    async def __call__(self, *values: Any, **named: Any) -> pa.Table:
+        """The rows for values of the parameters, as `PreparedQuery` returns them.
+
+        One remote file that obstore reads, and whose store has ETags, is read by coroutines of obstore: any number of queries
+        wait without a thread, and as many requests are in flight as the store may have. What such a query decodes is small
+        and done by the event loop; when a file is opened for the first time, that happens in a thread.
+
+        All other queries run in a thread of the loop's default executor (`asyncio.to_thread`): local files, several files,
+        stores without ETags, and answers of more than about 8 MiB. The loop never waits for a disk. As many of them run at
+        a time as that executor has threads. A coroutine that is cancelled stops waiting; a query in a thread goes on to its
+        end.
+        """
+        query = self._query
+        scan = query.bind(*values, **named)
+        if scan._sources.far and not scan._progress:
+            from pageseek.scanning.async_scan import table_async
+
+            try:
+                found = await table_async(scan._sources, scan._request)
+            except PredicateError:
+                found = None  # the query names the parameter
+            if found is not None:
+                return found
+        return await asyncio.to_thread(partial(query, *values, **named))
+
+    async def many(self, keys: Any, *, place: str = "key_place") -> pa.Table:
+        """The rows of many keys as one table, as `PreparedQuery.many` returns them; in a thread of the default executor."""
+        return await asyncio.to_thread(partial(self._query.many, keys, place=place))

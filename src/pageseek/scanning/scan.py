@@ -1,0 +1,225 @@
+"""A lazy scan: a request to files, until its rows are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.base.arguments import whole
+from pageseek.base.progress import Watch
+from pageseek.base.records import dataclass
+from pageseek.base.report import Report
+from pageseek.predicate.expression import And, flatten
+from pageseek.predicate.filters import to_expression
+from pageseek.scanning.execution import Execution
+from pageseek.scanning.prepared import PreparedQuery
+from pageseek.scanning.request import Request
+from pageseek.scanning.row_selection import MOST_ROWS, row_ranges, selected_rows
+from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.storage import Origin, Source, Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A lazy scan: build it with `select`, `filter`, `limit`; nothing is read before a `to_...`.
+
+    Every method gives a new scan. Rows come out in file order.
+    """
+
+    _sources: Sources
+    _request: Request
+    _progress: bool | Watch = False
+    _origin: Origin = Origin()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The files, in the order of their rows."""
+        return self._sources
+
+    def select(self, *columns: str | Sequence[str]) -> Scan:
+        """Only these columns, in this order. Without any: rows without columns."""
+        names: list[str] = []
+        for column in columns:
+            names.extend([column] if isinstance(column, str) else column)
+        return replace(self, _request=replace(self._request, columns=tuple(names)))
+
+    def filter(self, condition: Any) -> Scan:
+        """Only rows for which the condition, and each one given before, is TRUE."""
+        made = to_expression(condition)
+        if made is None:
+            return self
+        if self._request.filter is not None:
+            made = flatten(And((self._request.filter, made)))
+        return replace(self, _request=replace(self._request, filter=made))
+
+    def limit(self, n: int) -> Scan:
+        """At most the first `n` of the rows that pass every filter, whether given before or after."""
+        n = min(whole("limit", n), MOST_ROWS)
+        if n < 0:
+            raise ValueError(f"limit({n}): not negative")
+        if self._request.limit is not None:
+            n = min(n, self._request.limit)
+        return replace(self, _request=replace(self._request, limit=n))
+
+    def take(self, selection: Any) -> Scan:
+        """Only the rows of these numbers, and of those taken before.
+
+        A selection may come from an index of your own: it counts as any other pruning. Rows come out in file order, each once,
+        in any order of the numbers; a filter applies to them as well. The pages of other rows are not read. Files without a
+        selected row are not opened, unless rows are counted through all files. A number beyond the last row is an IndexError
+        once the files are opened.
+
+        Parameters
+        ----------
+        selection : sequence of int, integer array, RowRanges, or mapping
+            Row numbers from 0, as `with_row_number` counts them through all row groups and files of the scan. Or, by the path
+            of each file (`sources`), row numbers within this file; from files that are not named no row is taken.
+        """
+        request = self._request
+        if isinstance(selection, Mapping):
+            found = selected_rows(selection, self._sources)
+            if request.selected is not None:
+                before = request.selected
+                found = {name: found[name] & before[name] for name in found if name in before}
+            return replace(self, _request=replace(request, selected=found))
+        numbers = row_ranges(selection)
+        if request.take is not None:
+            numbers = request.take & numbers
+        return replace(self, _request=replace(request, take=numbers))
+
+    def with_row_number(self, name: str = "row") -> Scan:
+        """A first column of int64 with the number of each row in the source, from 0.
+
+        It is the place of the row in the files, counted through all row groups and files of the scan in order,
+        with or without filters, limits and pruning.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"with_row_number({name!r}): a name")
+        return replace(self, _request=replace(self._request, row_number=name))
+
+    def prepare(self, condition: Any = None) -> PreparedQuery:
+        """A function of the values that a filter has parameters for: `scan.prepare(col("id") == param("k"))`.
+
+        It returns the rows for a value as a table, and those of many values with `many`. What does not depend on a value is
+        done once. A service that looks up one key after the other gains most.
+
+        Parameters
+        ----------
+        condition : Expression, list or str, optional
+            A further filter, as of `filter`. A filter that was given before may have parameters, too.
+
+        Raises
+        ------
+        PredicateError
+            A column does not exist, or a parameter stands where none may.
+        """
+        return PreparedQuery(self if condition is None else self.filter(condition))
+
+    def plan(self, selection: Any = None) -> ScanPlan:
+        """Open the files and prune: the plan of what would be read. `selection`: as of `take`."""
+        request = self._request if selection is None else self.take(selection)._request
+        plan = Execution(self._sources, request, self._progress).plan()
+        for note in self._origin.notes:
+            plan.report.note(note)
+        return plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        request, dataset_schema = self._request, self._request.dataset_schema
+        if dataset_schema is None or not dataset_schema.folders.names:
+            request = replace(request, filter=None)  # it leaves out no file by its folders
+        return Execution(self._sources, request, self._progress).columns().schema
+
+    @property
+    def _execution(self) -> Execution:
+        return Execution(self._sources, self._request, self._progress)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches, read as the iterator advances."""
+        return self._execution.batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of record batches."""
+        return self._execution.reader()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule protocol: any library that knows it can read a scan.
+
+        That library limits how deep types are nested: pyarrow's import takes 64 levels. `to_reader` has no such limit.
+        """
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_table(self) -> pa.Table:
+        """The rows as a table."""
+        return Execution(self._sources, self._request, self._progress).table()
+
+    def count_rows(self) -> int:
+        """The number of rows that pass; without a filter the footers answer."""
+        return self._execution.count()
+
+    def aggregate(self, figures: Iterable[Any]) -> pa.Table:
+        """One row with counts, least and greatest values of the rows that pass.
+
+        They come from statistics if these are exact and prove them, else from as few pages as possible. NaN is left out of
+        "min" and "max" unless there is no other value; with nan="spark" it is the greatest value. Nulls are always left
+        out; without any value "min" and "max" are null. -0.0 comes out as 0.0.
+
+        Parameters
+        ----------
+        figures : iterable of str or tuple
+            "count" is the number of rows, `(column, "count")` the number of values that are not null. `(column, "min")`
+            and `(column, "max")` are the least and the greatest. A column is a name, a dotted path or `pageseek.col(...)`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `count` and `column_function`, in the order asked.
+        """
+        from pageseek.scanning.aggregate import aggregate
+
+        return aggregate(self._sources, self._request, figures)
+
+    def explain(self, analyze: bool = False, aggregate: Iterable[Any] | None = None) -> Report:
+        """A report of what would be read, and why not more; with `analyze`, of what was. Print it, or `.to_dict()`.
+
+        With a limit and a filter it is what may be read at most: reading ends when the limit is reached.
+
+        Parameters
+        ----------
+        analyze : bool
+            Read, and count what happens.
+        aggregate : iterable of str or tuple, optional
+            Figures: explain `aggregate` for them. `answered` then counts files and row groups for which the footer answers,
+            `bounds` those that are not read because they hold no value less, or greater.
+        """
+        if aggregate is not None:
+            from pageseek.scanning.aggregate import explain
+
+            report = explain(self._sources, self._request, aggregate, analyze)
+        else:
+            report = self._execution.explain(analyze)
+        for note in self._origin.told():
+            report.note(note)
+        return report
+
+    def __repr__(self) -> str:
+        request = self._request
+        parts = [
+            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].name
+        ]
+        if request.columns is not None:
+            parts.append("columns " + ", ".join(request.columns))
+        if request.filter is not None:
+            parts.append(f"where {request.filter!r}")
+        if request.take is not None:
+            parts.append(f"{request.take.num_rows:,} rows taken")
+        if request.selected is not None:
+            taken = sum(found.num_rows for found in request.selected.values())
+            parts.append(f"{taken:,} rows taken of {len(request.selected):,} files")
+        if request.limit is not None:
+            parts.append(f"limit {request.limit}")
+        return f"<Scan {'; '.join(parts)}>"

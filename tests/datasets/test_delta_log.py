@@ -1,0 +1,42 @@
+"""The log of a Delta table, as it is read beside `deltalake`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pageseek.base.errors import CorruptFileError
+from pageseek.datasets.delta_log import DeltaLog
+from pageseek.storage.resolve import Source
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_text_of_the_log_may_have_marks_that_end_lines_in_python_alone(
+    tmp_path: Path, mark: str
+) -> None:
+    """JSON has them raw inside of strings: only a line feed ends an action."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    vector = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 1, "cardinality": 1}
+    add = {"path": "a.parquet", "partitionValues": {"p": f"x{mark}y"}, "deletionVector": vector}
+    text = json.dumps({"add": add}, ensure_ascii=False) + "\n"
+    (log / f"{0:020}.json").write_bytes(text.encode())
+    replayed = DeltaLog(Source(str(tmp_path)), "the table").replay(0)
+    assert replayed.vectors == {"a.parquet": vector}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[1]", "1", '{"add":{}}', '{"remove":{}}', '{"add":"x"}', '{"add":{"path":5}}', "{",
+     '{"add":{"path":"a","deletionVector":[]}}', '{"sidecar":{"path":null}}'],
+)  # fmt: skip
+def test_a_damaged_action_is_an_error_that_names_its_line(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / f"{0:020}.json").write_text('{"commitInfo":{}}\n\n' + line)
+    with pytest.raises(
+        CorruptFileError, match=rf"the table: _delta_log/{0:020}.json, line 3: is no"
+    ):
+        DeltaLog(Source(str(tmp_path)), "the table").replay(0)
