@@ -3,49 +3,49 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pageseek._core.decode import LeafDecoder
-from pageseek._core.rows import RowRanges
-from pageseek.api import (
-    CacheInfo,
-    ParquetFile,
-    Scan,
-    cache_info,
-    clear_cache,
-    load_cache,
-    read_table,
-    resize_cache,
-    save_cache,
-    scan,
-)
-from pageseek.api import open_file as open
-from pageseek.base.errors import (
-    CorruptFileError,
-    FileChangedError,
-    KindError,
-    LimitError,
-    PageseekError,
-    PredicateError,
-    PrunerError,
-    RewriteError,
-    StoreError,
-    UnsupportedError,
-)
-from pageseek.base.progress import Progress
-from pageseek.base.report import Report
 from pageseek.base.version import __version__
-from pageseek.predicate.expression import Column, Expression, col
-from pageseek.predicate.parameters import param
-from pageseek.predicate.search import lower_bound, upper_bound
-from pageseek.prune import register_pruner, unregister_pruner
-from pageseek.scanning.prepared import PreparedQuery
-from pageseek.scanning.scan_plan import ScanPlan
 
 if TYPE_CHECKING:
     from pageseek import index as index
     from pageseek import spark as spark
+    from pageseek._core.decode import LeafDecoder
+    from pageseek._core.rows import RowRanges
     from pageseek.advice.advising import advise
+    from pageseek.api import (
+        CacheInfo,
+        ParquetFile,
+        Scan,
+        cache_info,
+        clear_cache,
+        load_cache,
+        read_table,
+        resize_cache,
+        save_cache,
+        scan,
+    )
+    from pageseek.api import open_file as open
+    from pageseek.base.errors import (
+        CorruptFileError,
+        FileChangedError,
+        KindError,
+        LimitError,
+        PageseekError,
+        PredicateError,
+        PrunerError,
+        RewriteError,
+        StoreError,
+        UnsupportedError,
+    )
+    from pageseek.base.progress import Progress
+    from pageseek.base.report import Report
+    from pageseek.predicate.expression import Column, Expression, col
+    from pageseek.predicate.parameters import param
+    from pageseek.predicate.search import lower_bound, upper_bound
+    from pageseek.prune import register_pruner, unregister_pruner
     from pageseek.rewriting.rewrite import rewrite
     from pageseek.rewriting.rewritten import Rewritten
+    from pageseek.scanning.prepared import PreparedQuery
+    from pageseek.scanning.scan_plan import ScanPlan
 
 __all__ = [
     "CacheInfo",
@@ -91,23 +91,44 @@ __all__ = [
     "upper_bound",
 ]
 
-# reading needs none of them: modules, and functions and classes with their modules
-_LATE = {
-    "index": "", "spark": "", "advise": "advice.advising", "rewrite": "rewriting.rewrite", "Rewritten": "rewriting.rewritten",
+# Where each name is defined. A name is imported when it is first used: importing pageseek alone loads nothing else.
+_ROOMS = {
+    "_core.decode": ("LeafDecoder",),
+    "_core.rows": ("RowRanges",),
+    "advice.advising": ("advise",),
+    "api": (
+        "CacheInfo", "ParquetFile", "Scan", "cache_info", "clear_cache", "load_cache", "open", "read_table",
+        "resize_cache", "save_cache", "scan",
+    ),
+    "base.errors": (
+        "CorruptFileError", "FileChangedError", "KindError", "LimitError", "PageseekError", "PredicateError",
+        "PrunerError", "RewriteError", "StoreError", "UnsupportedError",
+    ),
+    "base.progress": ("Progress",),
+    "base.report": ("Report",),
+    "predicate.expression": ("Column", "Expression", "col"),
+    "predicate.parameters": ("param",),
+    "predicate.search": ("lower_bound", "upper_bound"),
+    "prune": ("register_pruner", "unregister_pruner"),
+    "rewriting.rewrite": ("rewrite",),
+    "rewriting.rewritten": ("Rewritten",),
+    "scanning.prepared": ("PreparedQuery",),
+    "scanning.scan_plan": ("ScanPlan",),
 }  # fmt: skip
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Modules, functions and classes of _LATE are imported when they are first used."""
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if not _LATE[name]:
+    """Import what is used for the first time."""
+    if name in ("index", "spark"):
         return importlib.import_module(f"pageseek.{name}")
-    found = getattr(importlib.import_module(f"pageseek.{_LATE[name]}"), name)
-    globals()[name] = found
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"pageseek.{_WHERE[name]}")
+    found = globals()[name] = getattr(module, "open_file" if name == "open" else name)
     return found
 
 
 def __dir__() -> list[str]:
-    """The public names. Folders such as `pageseek.scan` are left out: they have to be imported."""
+    """The public names. Folders such as `pageseek.scanning` are left out: they have to be imported."""
     return sorted(__all__)

@@ -19,7 +19,6 @@ from pageseek.datasets.partitions import Inference
 from pageseek.datasets.sources import files_of, open_metadata, with_schema
 from pageseek.datasets.table_versions import AsOf
 from pageseek.format.parquet_file import ParquetFile as ParquetFile
-from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
 from pageseek.scanning.request import AHEAD, BATCH_SIZE, Request
 from pageseek.scanning.scan import Scan as Scan
 from pageseek.storage import RetryPolicy, Sources, Types

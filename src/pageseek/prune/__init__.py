@@ -16,7 +16,7 @@ receives their bytes in that order, and returns its proofs.
 | `embedded_pruner`, `checked_pruner` | pruners of kinds: found in files; errors of users' pruners, late imports |
 | `chunk_pruner` | what the pruners of column chunks share |
 | `protocol` | the protocol of a pruner |
-| `registry` | the mechanisms and kinds of index by name, those of users too |
+| `registry`, `built_in_kinds` | the mechanisms and kinds of index by name, those of users too; those of this package |
 | `accumulator` | one file that mechanisms prune, and what is proved of each row group, for the whole filter |
 | `driver` | puts the row groups of a file to all mechanisms, the cheapest first |
 | `page_stages` | the mechanisms that go by pages: column index and page headers |

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from pageseek.base.errors import PredicateError
@@ -16,6 +17,7 @@ from pageseek.base.report import MECHANISMS
 from pageseek.base.suggest import nearest
 from pageseek.format.embedded import BLOOM, FREE, PAGE_INDEX
 from pageseek.prune.bloom_filter import BloomPruner
+from pageseek.prune.built_in_kinds import BUILT_IN
 from pageseek.prune.checked_pruner import PRICE, PRUNE, LatePruner, method_of, pruner_of
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.protocol import Catalog, Pruner
@@ -48,9 +50,12 @@ class _Registry:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._modules: dict[str, str] = {}  # kinds of this package, by name
         self._kinds: dict[str, Any] = {}  # registered objects, or imported ones
-        self._late: tuple[Pruner, ...] = ()
+        self._modules = {kind.name: kind.module for kind in BUILT_IN}
+        MECHANISMS.update({kind.name: kind.reason for kind in BUILT_IN})
+        self._late: tuple[Pruner, ...] = tuple(
+            [LatePruner(kind.name, kind.key, partial(self.find, kind.name)) for kind in BUILT_IN]
+        )
         self._renew()
 
     def _renew(self) -> None:
@@ -65,14 +70,6 @@ class _Registry:
     def _prunes(self, name: str) -> bool:
         kind = self._kinds[name]
         return name not in self._modules and callable(getattr(kind, method_of(kind, PRUNE), None))
-
-    def add_late(self, name: str, key: bytes, module: str, reason: str) -> None:
-        """Add a kind of this package: the object KIND of a module. Files that have its index have the key in their footers."""
-        with self._lock:
-            if name not in self._modules:
-                self._modules[name], MECHANISMS[name] = module, reason
-                self._late = (*self._late, LatePruner(name, key, lambda: self.find(name)))
-                self._renew()
 
     def add(self, kind: Any, what: str, remove: str) -> None:
         """Add a kind of a user. `what`, `remove`: the functions that errors name."""
@@ -169,14 +166,6 @@ def register(kind: Any) -> None:
 def unregister(name: str) -> None:
     """Remove a registered kind; scans that exist already go without it. ValueError: there is none."""
     REGISTRY.remove(name, "unregister")
-
-
-def register_late(name: str, key: bytes, module: str, reason: str) -> None:
-    """Add a kind of this package. Its module is imported when a file has the key in its footer, or by `kind_named`.
-
-    `reason`: the sentence of `explain` for what it ruled out.
-    """
-    REGISTRY.add_late(name, key, module, reason)
 
 
 def kind_named(name: str) -> Any:
