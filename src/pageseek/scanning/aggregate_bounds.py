@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.base.errors import LimitError
+from pageseek.base.late_modules import compute as pc
 from pageseek.base.report import Report
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.file_metadata import FileMetadata

@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
+from pageseek.base.late_modules import fs as pafs
+from pageseek.base.late_modules import is_instance
 from pageseek.base.records import dataclass
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
@@ -204,7 +205,7 @@ def _named(
         files, path = source
         if isinstance(files, Files):
             return files, path
-        if isinstance(files, pafs.FileSystem):
+        if is_instance(files, pafs, "FileSystem"):
             from pageseek.storage.pyarrow_files import of_filesystem
 
             return of_filesystem(files, path)
