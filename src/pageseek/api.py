@@ -6,7 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,13 +15,15 @@ from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
 from pageseek.datasets.file_cache import CacheInfo as CacheInfo
 from pageseek.datasets.file_cache import cache
-from pageseek.datasets.partitions import Inference
 from pageseek.datasets.sources import files_of, open_metadata, with_schema
 from pageseek.datasets.table_versions import AsOf
-from pageseek.format.parquet_file import ParquetFile as ParquetFile
 from pageseek.scanning.request import AHEAD, BATCH_SIZE, Request
 from pageseek.scanning.scan import Scan as Scan
 from pageseek.storage import RetryPolicy, Sources, Types
+
+if TYPE_CHECKING:
+    from pageseek.format.parquet_file import ParquetFile
+    from pageseek.storage.hive import Inference
 
 DEFAULT_RETRIES = RetryPolicy()
 
@@ -218,6 +220,8 @@ def open_file(
     timeout: float | None = None,
 ) -> ParquetFile:
     """Open one file: its schema, row groups, statistics and page index. The options are those of `scan`."""
+    from pageseek.format.parquet_file import ParquetFile  # late, as below: scans do not need it
+
     return ParquetFile(
         open_metadata(
             source,
@@ -231,7 +235,7 @@ def open_file(
 
 def clear_cache() -> None:
     """Forget the footers and page indexes of files opened before, and the deleted rows of tables."""
-    from pageseek.scanning import deleted_rows  # late: few scans need it
+    from pageseek.scanning import deleted_rows
 
     cache.clear()
     deleted_rows.forget()
