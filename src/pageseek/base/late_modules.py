@@ -1,7 +1,7 @@
-"""Modules of pyarrow that few reads need. They are imported when one of their names is first used.
+"""Modules of others that few reads need. They are imported when one of their names is first used.
 
 `pyarrow.compute` makes some hundred functions when it is imported, and `pyarrow.fs` loads the clients of all stores:
-together they take longer than a lookup in a process that runs already.
+they take as long as a hundred lookups in a process that has imported them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["compute", "fs", "is_instance"]
+__all__ = ["compute", "fs", "hashlib", "is_instance", "json"]
 
 
 class _LateModule(ModuleType):
@@ -22,10 +22,15 @@ class _LateModule(ModuleType):
 
 
 if TYPE_CHECKING:
+    import hashlib
+    import json
+
     from pyarrow import compute, fs
 else:
     compute = _LateModule("pyarrow.compute")
     fs = _LateModule("pyarrow.fs")
+    hashlib = _LateModule("hashlib")
+    json = _LateModule("json")
 
 
 def is_instance(value: object, module: ModuleType, name: str) -> bool:
