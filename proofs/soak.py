@@ -36,6 +36,8 @@ import pageseek as ps
 from results import Failed, run
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+import contextlib
+
 from support.object_server.faults import Fault, Rule, Rules, status
 from support.object_server.process import ServerProcess
 
@@ -234,10 +236,8 @@ class Soak:
         body = bytearray(self.memory)
         for _ in range(3):
             body[rng.randrange(len(body))] ^= 1 << rng.randrange(8)
-        try:
+        with contextlib.suppress(ps.PageseekError):
             ps.read_table(bytes(body), filter=queries(rng, 0).ours)
-        except ps.PageseekError:
-            pass
 
 
 def resident() -> int:
@@ -319,9 +319,11 @@ def _judged(minutes: float, samples: list[Sample], done: Counter[str]) -> tuple[
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(done.items()))
     return (
         f"{minutes:.0f} minutes, {THREADS} threads, {done.total():,} queries: {kinds}",
-        f"no wrong answer; memory {mib[0]:,.0f}, {mib[1]:,.0f}, {mib[2]:,.0f} MiB; "
-        f"descriptors {median(early, 'descriptors'):.0f}, {median(late, 'descriptors'):.0f}; "
-        f"threads {median(early, 'threads'):.0f}, {median(late, 'threads'):.0f}",
+        (
+            f"no wrong answer; memory {mib[0]:,.0f}, {mib[1]:,.0f}, {mib[2]:,.0f} MiB; "
+            f"descriptors {median(early, 'descriptors'):.0f}, {median(late, 'descriptors'):.0f}; "
+            f"threads {median(early, 'threads'):.0f}, {median(late, 'threads'):.0f}"
+        ),
     )
 
 
