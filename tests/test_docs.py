@@ -178,8 +178,8 @@ def test_a_page_runs_as_pasted_in_an_empty_folder_and_prints_what_it_shows(
 @pytest.mark.parametrize(
     ("shown", "said", "same"),
     [
-        ("1 row, 2.0 kB\n", "1 row, 2.1 kB\n", True),
-        ("1 row, 2.0 kB\n", "1 row, 3.0 kB\n", False),
+        ("1 row, 20.0 kB\n", "1 row, 21.1 kB\n", True),
+        ("1 row, 20.0 kB\n", "1 row, 30.0 kB\n", False),
         ("1 row, 2.0 kB\n", "2 rows, 2.0 kB\n", False),
         ("in 0.9 s\n", "in 1.3 s\n", True),
         ("requests  4\nrows  4\n", "requests  9\nrows  4\n", True),
