@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,10 @@ def test_the_reference_has_every_public_name() -> None:
     remedy = "add a line '::: NAME' to a page in docs/api"
     assert sorted(public - listed) == [], remedy
     assert sorted(listed - public) == [], "no public names: take them out of docs/api"
+
+
+@pytest.mark.parametrize("script", ["pictures.py", "notebooks.py"])
+def test_pictures_and_notebooks_are_those_that_the_scripts_make(script: str) -> None:
+    command = [sys.executable, str(ROOT / "tools" / script), "--check"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

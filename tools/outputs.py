@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import notebooks
 from steps import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -34,7 +35,7 @@ def main(names: list[str]) -> int:
             text = text[:first] + "\n".join(lines) + "\n" + text[stop:]
         path.write_text(text)
         print(f"{name}: {len(made)} examples, {len(shown)} outputs")
-    return 0
+    return notebooks.main([])
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ COMPLETE = (
     "README.md",
     "docs/index.md",
     "docs/quickstart.md",
+    "docs/filters.md",
     "docs/reading-explain.md",
     "docs/choosing-an-index.md",
     "docs/comparison.md",
