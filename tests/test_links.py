@@ -54,7 +54,9 @@ def test_every_page_is_in_the_menu_of_the_site() -> None:
     named = re.findall(r"^ +- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     pages = [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")]
     assert sorted(named) == sorted(pages)
-    (styles,) = re.findall(r"^extra_css: \[(.+)\]$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    (styles,) = re.findall(
+        r"^extra_css: \[(.+)\]$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
+    )
     assert (ROOT / "docs" / styles).exists()
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from steps import ROOT
 
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
+)
 FOLDER = ROOT / "docs" / "notebooks"
 
 
@@ -67,7 +69,9 @@ def main(arguments: list[str]) -> int:
         elif not path.exists() or path.read_text() != text:
             stale.append(path.name)
     if stale:
-        print(f"notebooks: run tools/notebooks.py; these differ from their pages: {', '.join(stale)}")
+        print(
+            f"notebooks: run tools/notebooks.py; these differ from their pages: {', '.join(stale)}"
+        )
     return int(bool(stale))
 
 

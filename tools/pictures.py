@@ -68,7 +68,9 @@ class Picture:
 def anatomy() -> str:
     """A file from its first byte to its last."""
     p = Picture(
-        760, 430, "A Parquet file: row groups of column chunks of pages, then indexes, then the footer"
+        760,
+        430,
+        "A Parquet file: row groups of column chunks of pages, then indexes, then the footer",
     )
     columns = ("id", "customer", "price")
     for group in range(2):
@@ -100,7 +102,10 @@ def anatomy() -> str:
     p.box(20, 340, 525, 44, "#cfe8ff")
     p.text(28, 359, "footer", 12, bold=True)
     p.text(
-        28, 375, "schema; of each column chunk its place, size and statistics; places of the indexes", 11
+        28,
+        375,
+        "schema; of each column chunk its place, size and statistics; places of the indexes",
+        11,
     )
     p.box(20, 392, 165, 22, LEFT)
     p.text(28, 407, "length of the footer, PAR1", 11)
@@ -155,7 +160,9 @@ def lookup() -> str:
 
 def late() -> str:
     """Late materialization, by two columns."""
-    p = Picture(760, 300, "Late materialization: payload columns are decoded only for the rows that passed")
+    p = Picture(
+        760, 300, "Late materialization: payload columns are decoded only for the rows that passed"
+    )
     p.text(20, 30, "customer = 17", 15, bold=True)
     p.text(150, 30, "wanted: customer, price, comment", 13, fill=DIM)
     passed = {3, 11}
