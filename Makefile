@@ -75,7 +75,7 @@ bench-quick: build ## the benchmark cases, small
 	$(BIN)/pageseek-bench --quick
 
 site: build ## the documentation as a site, in build/site
-	@$(BIN)/python tools/site.py
+	@$(BIN)/python tools/build_site.py
 
 clean: ## remove what was built; the environment stays
 	rm -rf build dist *.egg-info _core/*.so _core/*.pyd

@@ -12,6 +12,7 @@ from steps import ROOT
 
 INK, DIM, LINE, PAPER = "#1f2933", "#6b7785", "#9aa5b1", "#ffffff"
 READ, LEFT, INDEX = "#0f9d8a", "#e4e8ec", "#f4b740"  # read, left out, an index
+TIP = "id='tip' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='7' markerHeight='7' orient='auto'"
 FONT = "font-family='system-ui, sans-serif'"
 
 
@@ -22,8 +23,7 @@ class Picture:
         self.parts = [
             f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' role='img'>",
             f"<title>{escape(title)}</title>",
-            "<defs><marker id='tip' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='7' markerHeight='7' orient='auto'>"
-            f"<path d='M0 0 8 4 0 8z' fill='{INK}'/></marker></defs>",
+            f"<defs><marker {TIP}><path d='M0 0 8 4 0 8z' fill='{INK}'/></marker></defs>",
             f"<rect width='{width}' height='{height}' rx='10' fill='{PAPER}'/>",
         ]
 

@@ -1,6 +1,6 @@
 """Builds the site of docs/ into build/site. A warning is an error; nothing is fetched.
 
-usage: site.py [--serve]      (--serve: show it at http://localhost:8000, and build it anew when a page changes)
+usage: build_site.py [--serve]      (--serve: show it at http://localhost:8000, and build it anew when a page changes)
 """
 
 from __future__ import annotations
