@@ -160,11 +160,13 @@ def test_the_examples_run(
 def test_a_page_runs_as_pasted_in_an_empty_folder_and_prints_what_it_shows(
     page: str, server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
+    text, wrong = (ROOT / page).read_text(), []
+    for module, extra in (("deltalake", "delta"), ("duckdb", "bench"), ("polars", "bench")):
+        if f"import {module}" in text or f"from {module}" in text:
+            pytest.importorskip(module, reason=f"pip install 'pageseek[{extra}]'")
     ps.clear_cache()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    text, wrong = (ROOT / page).read_text(), []
     # buckets and servers are the reader's own; here they are these
     for block, said in printed(page, tmp_path, {"https://example.org/": server.url("web/")}):
         if block.output:
