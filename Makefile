@@ -2,7 +2,7 @@
 # into $(VENV), or reported with its remedy.
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= dev,spark,bench
+EXTRAS ?= dev,spark,bench,docs
 STAGES ?=
 export FUZZ_SECONDS ?= 30
 
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 RUN := PYTHON=$(abspath $(BIN)/python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 .DEFAULT_GOAL := help
-.PHONY: help need venv jar install build demo check test lint format ctest fuzz wheel oracle bench-quick clean
+.PHONY: help need venv jar install build demo check test lint format ctest fuzz wheel oracle bench-quick site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,9 @@ oracle: build ## answers against two other engines, on a sample of the conforman
 
 bench-quick: build ## the benchmark cases, small
 	$(BIN)/pageseek-bench --quick
+
+site: build ## the documentation as a site, in build/site
+	@$(BIN)/python tools/build_site.py
 
 clean: ## remove what was built; the environment stays
 	rm -rf build dist *.egg-info _core/*.so _core/*.pyd

@@ -1,4 +1,8 @@
-"""Every example in Python of the README and of docs runs, on files and stores made for it; spark/test_docs.py has those for Spark."""
+"""Every example of the README and of docs runs; spark/test_docs.py has those for Spark.
+
+The README and the pages in COMPLETE run as they stand, pasted in order into one session in an empty folder, and print what they show.
+The other pages are given files and stores; names only if they say so ("The examples assume ...").
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from support.doc_examples import examples
+from support.doc_examples import COMPLETE, ROOT, assumed, difference, examples, printed
 from support.object_server.server import ObjectServer
 
 N = 20_000
@@ -115,7 +118,7 @@ def tables(files: Path) -> Iterator[dict[str, Any]]:
     table.append(ROWS)
     with table.manage_snapshots() as change:
         change.create_tag(table.current_snapshot().snapshot_id, "end-of-year")
-    yield {"catalog": catalog, "iceberg_table": table, "DeltaTable": deltalake.DeltaTable}
+    yield {"catalog": catalog, "iceberg_table": table}
     catalog.engine.dispose()
 
 
@@ -128,12 +131,17 @@ def test_the_examples_run(
     server: ObjectServer,
 ) -> None:
     ps.clear_cache()
-    space = {**stores, **tables, "ps": ps, "pa": pa, "numpy_or_arrow_array": np.arange(1_000_000)}
+    prepared = {**stores, **tables}
+    space = {name: prepared[name] for name in assumed(page) if name in prepared}
     code = EXAMPLES[page]
     for said, meant in (
         ("https://example.org/", server.url("web/")),
         (
             '"s3://lake/orders", storage_options={"region": "eu-central-1"}',
+            f'"{files}/tables/orders"',
+        ),
+        (
+            '"s3://lake/orders", storage_options={"AWS_REGION": "eu-central-1"}',
             f'"{files}/tables/orders"',
         ),
         ('"s3://lake/orders"', f'"{files}/tables/orders"'),  # a table: locally
@@ -146,3 +154,42 @@ def test_the_examples_run(
     ):
         code = code.replace(said, meant)
     exec(compile(code, page, "exec"), space)
+
+
+@pytest.mark.parametrize("page", COMPLETE)
+def test_a_page_runs_as_pasted_in_an_empty_folder_and_prints_what_it_shows(
+    page: str, server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, wrong = (ROOT / page).read_text(), []
+    for module, extra in (("deltalake", "delta"), ("duckdb", "bench"), ("polars", "bench")):
+        if f"import {module}" in text or f"from {module}" in text:
+            pytest.importorskip(module, reason=f"pip install 'pageseek[{extra}]'")
+    ps.clear_cache()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    # buckets and servers are the reader's own; here they are these
+    for block, said in printed(page, tmp_path, {"https://example.org/": server.url("web/")}):
+        if block.output:
+            first, stop = block.output
+            if found := difference(text[first:stop], said):
+                wrong.append(f"{page}, line {block.line}: {found}")
+    remedy = "python tools/outputs.py writes what the examples print"
+    assert not wrong, "\n".join([*wrong, remedy])
+
+
+@pytest.mark.parametrize(
+    ("shown", "said", "same"),
+    [
+        ("1 row, 20.0 kB\n", "1 row, 21.1 kB\n", True),
+        ("1 row, 20.0 kB\n", "1 row, 30.0 kB\n", False),
+        ("1 row, 2.0 kB\n", "2 rows, 2.0 kB\n", False),
+        ("in 0.9 s\n", "in 1.3 s\n", True),
+        ("requests  4\nrows  4\n", "requests  9\nrows  4\n", True),
+        ("rows  4\n", "rows  4\nrows  5\n", False),
+        ("rows  #####.....  5\n", "rows    ####......  5\n", True),
+    ],
+)
+def test_outputs_are_compared_without_what_machines_decide(
+    shown: str, said: str, same: bool
+) -> None:
+    assert (difference(shown, said) == "") is same

@@ -30,7 +30,7 @@ def stages() -> dict[str, Step]:
     ]
     unit = [*PYTEST, *WORKERS, "-m", FAST]
     steps = [
-        Step("lint", [PYTHON, "tools/lint.py"], what="static checks", seconds=50),
+        Step("lint", [PYTHON, "tools/lint.py"], what="static checks, the site of docs", seconds=70),
         Step(
             "build", ["bash", "tools/wheel.sh"], what="sdist, wheel, audits, smoke test", seconds=65
         ),

@@ -57,6 +57,8 @@ def main(names: list[str]) -> int:
     files = changed()
     wanted = [f"tests/{name}" for name in names] or [tests_of(path) for path in files]
     folders = {name for name in wanted if name and (ROOT / name).is_dir()}
+    if "tests/test_docs.py" in wanted:
+        wanted.append("tests/test_links.py")
     single = {
         name
         for name in wanted

@@ -144,3 +144,19 @@ def test_segments_are_of_about_equal_size(sizes: list[int], n: int, stops: list[
     assert found[-1] == len(sizes)
     assert all(a < b for a, b in zip([0, *found], found, strict=False))
     assert found == stops or sum(sizes) == 0
+
+
+@pytest.mark.parametrize("string_type", ["string", "view"])
+def test_rows_that_are_left_may_all_lie_in_the_last_segment(
+    tasks: list[int], string_type: str
+) -> None:
+    """The segments before it then have arrays without rows."""
+    data = made()
+    condition = (ps.col("text") >= "text 9990") & (ps.col("text") < "text 9995")
+    condition &= (ps.col("key") > 9_000) & (ps.col("key") < 9_994)
+    options: dict[str, Any] = {"filter": condition, "string_type": string_type, "prune": False}
+    wanted = ps.read_table(data, threads=1, **options)
+    assert wanted.num_rows
+    for threads in (2, 3, 64):
+        for _ in range(3):  # the order of conditions is learned
+            assert ps.read_table(data, threads=threads, **options).equals(wanted)

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pageseek as ps
 from pageseek.spark import register
-from support.doc_examples import examples
+from support.doc_examples import assumed, examples
 
 pytestmark = pytest.mark.spark
 EXAMPLES = examples(spark=True)
@@ -29,7 +28,7 @@ def test_the_examples_run(page: str, spark: Any, tmp_path: Path) -> None:
         columns = {"id": ids, "price": [n / 7 for n in ids], "day": few, "units": few}
         made = pa.table({**columns, "device": few})
         pq.write_table(made, folder / f"{i}.parquet")
-    space = {"spark": spark, "ps": ps}
+    space = {"spark": spark} if "spark" in assumed(page) else {}
     code = EXAMPLES[page].replace('"/lake/found"', f'"{tmp_path / "found"}"')
     code = code.replace('"sales/"', f'"{folder}"').replace('"/lake/events"', f'"{folder}"')
     exec(compile(code, page, "exec"), space)

@@ -58,13 +58,13 @@ def picked(
         return [pa.nulls(count)]
     out, at = [], 0
     for array in arrays:
-        rows_in = len(array)
-        if rows_in < n:
+        rows_in, ones = len(array), count
+        if rows_in < n:  # one of several arrays, some of which may be empty
             places = np.unpackbits(mask, count=at + rows_in, bitorder="little")
-            count = int(np.count_nonzero(places[at:]))
+            ones = int(np.count_nonzero(places[at:]))
         buffers = array.buffers()
         if leaf_type.kind == K_VIEWS:
-            out.append(_picked_views(array, mask, count, at))
+            out.append(_picked_views(array, mask, ones, at))
             at += rows_in
             continue
         made = gather(
@@ -75,7 +75,7 @@ def picked(
             buffers[-1],
             buffers[1] if len(buffers) == 3 else None,
             mask,
-            count,
+            ones,
             start=at,
         )
         out.append(to_arrow(leaf_type, *made))

@@ -1,0 +1,65 @@
+"""Builds the site of docs/ into build/site. A warning is an error; nothing is fetched.
+
+usage: build_site.py [--serve]      (--serve: show it at http://localhost:8000, and build it anew when a page changes)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+from lint import link_tree
+from steps import PYTHON, ROOT
+
+NEEDED = ("zensical", "mkdocstrings_handlers.python")
+HARMLESS = ("Build started", "No issues found", "Build finished")
+
+
+def missing() -> list[str]:
+    """The modules of the extra `docs` that are not installed."""
+    return [name for name in NEEDED if not _found(name)]
+
+
+def _found(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its package
+        return False
+
+
+def main(arguments: list[str]) -> int:
+    """Build, or serve."""
+    if lacking := missing():
+        print(
+            f"site: {', '.join(lacking)} not installed; {PYTHON} -m pip install --editable '.[docs]'",
+            file=sys.stderr,
+        )
+        return 1
+    link_tree()
+    zensical = [PYTHON, "-m", "zensical"]
+    if arguments == ["--serve"]:
+        return subprocess.run([*zensical, "serve"], cwd=ROOT, check=False).returncode
+    if arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    command = [*zensical, "build", "--strict", "--clean"]
+    run = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False,
+        env=os.environ | {"NO_COLOR": "1"},
+    )  # fmt: skip
+    said = [line for line in (run.stdout + run.stderr).splitlines() if line.strip()]
+    print(*said, sep="\n")
+    # warnings of the reader of docstrings are printed, and would not fail the build
+    warnings = [line for line in said if not line.startswith(HARMLESS)]
+    if run.returncode or warnings:
+        return 1
+    if not (ROOT / "build/site/index.html").exists():
+        print("site: the build says nothing wrong, and made no index.html", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
