@@ -435,6 +435,11 @@ class Report:
 
     __repr__ = __str__  # notebooks and consoles show it as it is meant to be read
 
+    def _repr_html_(self) -> str:
+        from pageseek.base.report_html import render  # late: pageseek is imported quickly
+
+        return render(self)
+
     def _lines(self) -> Iterator[str]:
         verb = "was read" if self.analyzed else "would be read"
         wanted = f" where {self.filter}" if self.filter else ", no filter"

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pageseek._core.page_tasks import read_pages
 from pageseek.base.batches import table_of
+from pageseek.base.coroutines import together
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
@@ -100,7 +101,7 @@ class _AsyncScan:
             return None
         scan.plan = FilePlan(scan.source, scan.file.store.version, tuple(groups))
         if limit is None:
-            found = list(await asyncio.gather(*[self._rows(group, None) for group in groups]))
+            found = await together([self._rows(group, None) for group in groups])
         else:
             found = []
             for group in groups if limit else ():
