@@ -42,6 +42,8 @@ async def read_table(
     columns: Sequence[str] | None = None,
     filter: Any = None,
     limit: int | None = None,
+    *,
+    filters: Any = None,
     **options: Any,
 ) -> pa.Table:
     """The rows that pass a filter, as a table; parameters as of `pageseek.read_table`.
@@ -51,11 +53,10 @@ async def read_table(
     source
         As of `pageseek.scan`; or a scan, to which columns, filter and limit are added.
     """
-    if "filters" in options:
-        if filter is not None:
-            raise TypeError("give filter or filters, not both")
-        filter = options.pop("filters")
-    found = await _scan_of(source, columns, filter, limit, options)
+    if filter is not None and filters is not None:
+        raise TypeError("give filter or filters, not both")
+    condition = filter if filter is not None else filters
+    found = await _scan_of(source, columns, condition, limit, options)
     table = await _by_coroutines(found, found._request)
     return await _in_thread(found.to_table) if table is None else table
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-CELL = "padding:.15em .7em;vertical-align:top;white-space:pre-wrap;"
+TABLE = "color:inherit;font-size:inherit;border-collapse:collapse;margin:.3em 0"
+CELL = "padding:.15em .7em;vertical-align:top;"
 FRAME = "display:inline-block;height:.8em;border:1px solid currentColor;opacity:.75;"
-FILLED = "display:block;height:100%;background:currentColor;"
+FILLED = "display:block;height:100%;min-width:1px;background:currentColor;"
 WIDTH = 10  # em of a bar
 
 
@@ -24,26 +25,19 @@ def shown(value: object) -> str:
     text = str(value)
     if not text.isprintable():
         text = "".join(
-            c if c.isprintable() or c == "\n" else ascii(c)[1:-1]  # half of a pair, marks of direction
+            c
+            if c.isprintable() or c == "\n"
+            else ascii(c)[1:-1]  # half of a pair, marks of direction
             for c in text
         )
     return escape(text)
 
 
-def bar(first: float, last: float | None = None) -> Markup:
-    """A bar of which a part is filled: from 0 to a share, or from one share to another. Shares are of 0 to 1."""
-    start, stop = (0.0, first) if last is None else (first, last)
-    start, stop = min(max(start, 0.0), 1.0), min(max(stop, 0.0), 1.0)
-    least = "min-width:1px;" if last is not None or stop > 0 else ""
-    inside = f"margin-left:{start:.1%};width:{max(stop - start, 0.0):.1%};{least}"
-    return Markup(
-        f'<span style="{FRAME}width:{WIDTH}em"><span style="{FILLED}{inside}"></span></span>'
-    )
-
-
 def share(part: float, whole: float) -> Markup:
     """A bar that is filled as far as a part is of a whole."""
-    return bar(part / whole if whole > 0 else 0.0)
+    filled = min(max(part / whole, 0.0), 1.0) if whole > 0 else 0.0
+    inside = f'<span style="{FILLED}width:{filled:.1%}"></span>' if filled else ""
+    return Markup(f'<span style="{FRAME}width:{WIDTH}em">{inside}</span>')
 
 
 def table(
@@ -54,13 +48,15 @@ def table(
     def line(cells: Sequence[object], tag: str) -> str:
         made = []
         for i, cell in enumerate(cells):
-            side = "right" if i in right else "left"
-            made.append(f'<{tag} style="{CELL}text-align:{side}">{shown(cell)}</{tag}>')
+            how = "text-align:left;white-space:pre-wrap"
+            if i in right or tag == "th":
+                how = f"text-align:{'right' if i in right else 'left'};white-space:nowrap"
+            made.append(f'<{tag} style="{CELL}{how}">{shown(cell)}</{tag}>')
         return f"<tr>{''.join(made)}</tr>"
 
     top = f"<thead>{line(head, 'th')}</thead>" if head else ""
     body = "".join(line(row, "td") for row in rows)
-    return Markup(f"<table>{top}<tbody>{body}</tbody></table>")
+    return Markup(f'<table style="{TABLE}">{top}<tbody>{body}</tbody></table>')
 
 
 def lines(values: Iterable[object]) -> Markup:

@@ -83,7 +83,8 @@ def _bounds(file: ParquetFile, leaf: LeafColumn) -> tuple[str, str]:
 def _shown(values: Any, chosen: Any) -> str:
     try:
         known = [value for value in values.to_pylist() if value is not None]
-        text = str(chosen(known)) if known else "-"
+        found = chosen(known, default="-")
+        text = f"{found:.6g}" if isinstance(found, float) else str(found)
     except (ValueError, OverflowError, TypeError, ArithmeticError):  # Python has no such value
         return "?"
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

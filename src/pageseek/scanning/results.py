@@ -152,8 +152,8 @@ def _types_in(kind: pa.DataType) -> Iterator[pa.DataType]:
 
 
 def _unknown_to_polars(kind: pa.DataType) -> bool:
-    return pa.types.is_decimal256(kind) or pa.types.is_interval(kind)
+    return bool(pa.types.is_decimal256(kind) or pa.types.is_interval(kind))
 
 
 def _unknown_to_duckdb(kind: pa.DataType) -> bool:
-    return pa.types.is_decimal256(kind) or pa.types.is_float16(kind)
+    return bool(pa.types.is_decimal256(kind) or pa.types.is_float16(kind))
