@@ -32,7 +32,7 @@ def to_pandas(scan: Scan, options: dict[str, Any]) -> Any:
     table = scan.to_table()
     if len(scan.sources) != 1:  # a range is that of the first file
         table = table.replace_schema_metadata(without_range(table.schema).metadata)
-    return _converted(table, lambda rows: rows.to_pandas(**options), "pandas")
+    return _converted(table, lambda rows: _frame(rows, options), "pandas")
 
 
 def to_polars(scan: Scan) -> Any:
@@ -92,6 +92,18 @@ def _index_columns(scan: Scan) -> list[str]:
     schema = Execution(scan._sources, every).columns().schema
     names = [n for n in _said_of_pandas(schema).get("index_columns", ()) if isinstance(n, str)]
     return [n for n in names if n in schema.names and n not in request.columns]
+
+
+def _frame(table: pa.Table, options: dict[str, Any]) -> Any:
+    try:
+        return table.to_pandas(**options)
+    except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
+        metadata = table.schema.metadata or {}
+        if PANDAS not in metadata:
+            raise
+        # what the file says of an index may be at fault
+        kept = {key: value for key, value in metadata.items() if key != PANDAS}
+        return table.replace_schema_metadata(kept).to_pandas(**options)
 
 
 def _said_of_pandas(schema: pa.Schema) -> dict[str, Any]:
