@@ -430,6 +430,13 @@ class Report:
             "notes": list(self.notes),
         }
 
+    def said(self, name: str, count: Count) -> str:
+        """How many of the units of a step are read, in words."""
+        part = f"{count.read:,} of {count.total:,}"
+        if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
+            part += ", in the row groups that were left"
+        return part
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -458,9 +465,7 @@ class Report:
             if name == "pages" and not count.total:
                 yield f"  {name:<10}  not counted: no page index was needed, or there is none"
                 continue
-            part = f"{count.read:,} of {count.total:,}"
-            if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
-                part += ", in the row groups that were left"
+            part = self.said(name, count)
             yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
             for mechanism, n in count.pruned_by.items():
                 yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_why(mechanism)}"

@@ -36,7 +36,7 @@ def render(report: Report) -> str:
             html.small(f"{n:,} {_plural(unit, n)} less: {_why(mechanism)}")
             for mechanism, n in count.pruned_by.items()
         ]
-        said = html.lines([f"{count.read:,} of {count.total:,}", *less])
+        said = html.lines([report.said(name, count), *less])
         rows.append((name, html.share(count.read, count.total), said))
     rows += _costs(report)
     return html.block(
