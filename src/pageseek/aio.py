@@ -10,23 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek import api
 from pageseek.api import Scan
-from pageseek.base.cancellation import asked
+from pageseek.base.coroutines import Work, in_thread
 from pageseek.scanning.async_scan import table_async
 from pageseek.scanning.request import Request
 
 __all__ = ["count_rows", "read_table", "scan", "to_batches"]
-
-T = TypeVar("T")
 
 
 async def scan(source: Any, **options: Any) -> Scan:
@@ -34,7 +32,7 @@ async def scan(source: Any, **options: Any) -> Scan:
 
     The other functions of this module take the scan in place of a source.
     """
-    return await _in_thread(partial(api.scan, source, **options))
+    return await in_thread(partial(api.scan, source, **options))
 
 
 async def read_table(
@@ -58,7 +56,7 @@ async def read_table(
     condition = filter if filter is not None else filters
     found = await _scan_of(source, columns, condition, limit, options)
     table = await _by_coroutines(found, found._request)
-    return await _in_thread(found.to_table) if table is None else table
+    return await in_thread(found.to_table) if table is None else table
 
 
 async def count_rows(source: Any, filter: Any = None, **options: Any) -> int:
@@ -67,7 +65,7 @@ async def count_rows(source: Any, filter: Any = None, **options: Any) -> int:
     table = None
     if found._request.row_number is None:
         table = await _by_coroutines(found, replace(found._request, columns=()))
-    return await _in_thread(found.count_rows) if table is None else int(table.num_rows)
+    return await in_thread(found.count_rows) if table is None else int(table.num_rows)
 
 
 async def to_batches(
@@ -117,42 +115,11 @@ async def _by_coroutines(found: Scan, request: Request) -> pa.Table | None:
     return await table_async(found._sources, request)
 
 
-class _CancelledError(BaseException):
-    """Nobody waits for the work of this thread any more. No handler of errors is to go on with it."""
-
-
-class _Work:
-    """Calls in threads of the executor, which end at their next request once `stop` is set."""
-
-    def __init__(self) -> None:
-        self.stop = threading.Event()
-
-    def _go_on(self) -> None:
-        if self.stop.is_set():
-            raise _CancelledError
-
-    def run(self, call: Callable[[], T]) -> T:
-        self._go_on()
-        with asked(self._go_on):
-            return call()
-
-    async def wait(self, call: Callable[[], T]) -> T:
-        try:
-            return await asyncio.to_thread(self.run, call)
-        except asyncio.CancelledError:
-            self.stop.set()
-            raise
-
-
-async def _in_thread(call: Callable[[], T]) -> T:
-    return await _Work().wait(call)
-
-
 class _Pull:
     """The batches of a scan, each taken in a thread. Whoever finds that nobody wants more closes the generator."""
 
     def __init__(self, found: Scan) -> None:
-        self._scan, self._work = found, _Work()
+        self._scan, self._work = found, Work()
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._lock = threading.Lock()  # a thread that nobody waits for may still have the generator
 

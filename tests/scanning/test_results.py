@@ -223,9 +223,9 @@ def test_types_that_others_lack_are_refused_by_name(tmp_path: Path, nested: bool
     wide = pa.decimal256(50, 2)
     values = pa.array([[1]], pa.list_(wide)) if nested else pa.array([1], wide)
     scan = ps.scan(one_column(tmp_path, values))
-    with pytest.raises(ps.UnsupportedError, match="column 'c' of type .*polars has no decimal256"):
+    with pytest.raises(ps.UnsupportedError, match=r"column 'c' of type .*polars has no decimal256"):
         scan.to_polars()
-    with pytest.raises(ps.UnsupportedError, match="column 'c' of type .*DuckDB has no decimal256"):
+    with pytest.raises(ps.UnsupportedError, match=r"column 'c' of type .*DuckDB has no decimal256"):
         scan.to_duckdb()
     half = ps.scan(one_column(tmp_path, pa.array([np.float16(1)], pa.float16())))
     assert half.to_polars()["c"].to_list() == [1.0]
@@ -301,7 +301,7 @@ def test_a_failure_leaves_nothing(path: str, tmp_path: Path) -> None:
         at = file.chunk(2, "id").data_page_offset
     data[at : at + 8] = b"\xff" * 8
     Path(path).write_bytes(data)
-    with pytest.raises(ps.PageseekError, match="a.parquet"):
+    with pytest.raises(ps.PageseekError, match=r"a\.parquet"):
         ps.scan(path).write_parquet(tmp_path / "new.parquet", row_group_rows=100)
     assert os.listdir(tmp_path) == ["a.parquet"]
 

@@ -6,13 +6,14 @@ It serves small answers of a file whose store has coroutines and strong versions
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from pageseek._core.page_tasks import read_pages
 from pageseek.base.batches import table_of
-from pageseek.base.coroutines import together
+from pageseek.base.coroutines import in_thread, together
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
@@ -58,7 +59,7 @@ async def table_async(sources: Sources, request: Request) -> pa.Table | None:
         if cache.assumes(source, limit):
             file = cache.open(source, report, limit, unconfirmed=unconfirmed)
         else:  # once for each version
-            file = await asyncio.to_thread(cache.open, source, report, limit)
+            file = await in_thread(partial(cache.open, source, report, limit))
         store = file.store
         if not (isinstance(store, RemoteStore) and store.asynchronous and store.version.strong):
             return None
