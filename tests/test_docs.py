@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections.abc import Iterator
 from datetime import date
@@ -145,4 +146,7 @@ def test_the_examples_run(
         ('"/lake/events"', f'"{files}/lake/events"'),
     ):
         code = code.replace(said, meant)
-    exec(compile(code, page, "exec"), space)
+    try:
+        exec(compile(code, page, "exec"), space)
+    finally:
+        logging.getLogger("pageseek.io").setLevel(logging.NOTSET)  # an example sets it

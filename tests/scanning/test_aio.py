@@ -18,11 +18,13 @@ import pytest
 
 import pageseek as ps
 from pageseek.scanning import async_scan
+from pageseek.storage.local import LocalStore
 from support.object_server.faults import Rule, status
 from support.object_server.server import ObjectServer
 from support.remote_files import GROUPS, PATH, ROWS, STRONG, WEAK, Way, content, over_http, table
 
 SOON = 2.0  # seconds in which a program ends whose task was cancelled
+HALF = ps.col("v") > 1 << 39  # no statistics prove it
 SLOW = 8.0  # seconds of a store that it must not have waited for
 
 
@@ -214,7 +216,7 @@ def test_no_request_goes_on_after_a_failure(object_server: ObjectServer) -> None
     pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
     object_server.put(PATH, content())
     url = object_server.url(PATH)
-    scan = ps.scan(url, retries=0, filter=ps.col("v") > 0)
+    scan = ps.scan(url, retries=0, filter=HALF)
     scan.count_rows()
     object_server.latency = 0.1
     object_server.faults = Rule(status(500), method="GET", times=1)
@@ -254,14 +256,14 @@ def test_a_cancelled_task_sends_no_more_requests(
     object_server: ObjectServer, no_leak: None, call: Any, threads: int | None
 ) -> None:
     pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
-    scan = ps.scan(several(object_server), threads=threads, filter=ps.col("v") > 0, columns=["v"])
+    scan = ps.scan(several(object_server), threads=threads, filter=HALF, columns=["v"])
     scan.to_table()
     object_server.latency = 0.15
     object_server.log.reset()
 
     async def read() -> tuple[int, int]:
         task = asyncio.create_task(call(scan))
-        while not len(object_server.log):
+        while not len(object_server.log) and not task.done():
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -276,12 +278,43 @@ def test_a_cancelled_task_sends_no_more_requests(
 
 
 @pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_cancelled_task_reads_no_more_of_a_local_file(
+    path: str, no_leak: None, monkeypatch: pytest.MonkeyPatch, call: Any, threads: int
+) -> None:
+    """Its thread ends at the next read."""
+    reads = 0
+    plain = LocalStore.read
+
+    def slow(self: LocalStore, ranges: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        time.sleep(0.05)
+        return plain(self, ranges)
+
+    monkeypatch.setattr(LocalStore, "read", slow)
+    scan = ps.scan([path] * 20, filter=HALF, threads=threads, max_ahead_bytes=1)
+
+    async def read() -> None:
+        task = asyncio.create_task(call(scan))
+        while reads < 4 and not task.done():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(read())  # this waits for the threads
+    time.sleep(0.2)
+    assert reads < 4 + 5
+
+
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("way", [STRONG[0], WEAK[0]])
 def test_a_program_ends_though_a_store_does_not_answer(
     object_server: ObjectServer, no_leak: None, call: Any, way: Way
 ) -> None:
     object_server.put(PATH, content())
-    scan = ps.scan(**way(object_server), filter=ps.col("v") > 0, timeout=30.0)
+    scan = ps.scan(**way(object_server), filter=HALF, timeout=30.0)
     scan.to_table()
     object_server.latency = SLOW
 

@@ -54,13 +54,12 @@ def requested(
 
 def looked_up(name: str, row_group: int, rows: int, began: float) -> None:
     """Log a lookup whose pages the core itself has read, so that their ranges are not known here."""
-    if began:
-        ms = (time.perf_counter() - began) * 1000
-        IO.debug(
-            "%s: lookup: pages of %d rows of row group %d, read by the core in %.1f ms",
-            name, rows, row_group, ms,
-            extra={"file": name, "what": "lookup", "row_group": row_group, "ms": ms},
-        )  # fmt: skip
+    ms = (time.perf_counter() - began) * 1000
+    IO.debug(
+        "%s: lookup: pages of %d rows of row group %d, read by the core in %.1f ms",
+        name, rows, row_group, ms,
+        extra={"file": name, "what": "lookup", "row_group": row_group, "ms": ms},
+    )  # fmt: skip
 
 
 def again(name: str, what: str, why: str, wait: float) -> None:

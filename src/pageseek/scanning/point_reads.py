@@ -283,7 +283,8 @@ class PointPlan:
             batch = reader.read(store.descriptor, ranges.ranges, asked, left, MOST_READ)
             if batch is None:
                 return None
-            log.looked_up(store.name, number, ranges.num_rows, began)
+            if began:
+                log.looked_up(store.name, number, ranges.num_rows, began)
             if batch.num_rows:
                 made.append(batch)
                 left -= batch.num_rows
