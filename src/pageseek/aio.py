@@ -116,7 +116,7 @@ async def _by_coroutines(found: Scan, request: Request) -> pa.Table | None:
 
 
 class _Pull:
-    """The batches of a scan, each taken in a thread. Whoever finds that nobody wants more closes the generator."""
+    """The batches of a scan, each taken in a thread."""
 
     def __init__(self, found: Scan) -> None:
         self._scan, self._work = found, Work()
@@ -129,27 +129,18 @@ class _Pull:
 
     def _next(self) -> pa.RecordBatch | None:
         with self._lock:
-            try:
-                if self._batches is None:
-                    self._batches = self._scan.to_batches()
-                return next(self._batches, None)
-            finally:
-                if self._work.stop.is_set():
-                    self._end()
+            if self._batches is None:
+                self._batches = self._scan.to_batches()
+            return next(self._batches, None)
 
     async def close(self) -> None:
-        """Stop reading. Where a thread reads just now, it does so itself."""
+        """Stop reading. A thread that reads just now ends at its next request, which is waited for."""
         self._work.stop.set()
-        if self._batches is not None:
-            with suppress(RuntimeError):  # the executor takes no more work: the loop ends
-                await asyncio.to_thread(self._close)
+        with suppress(RuntimeError):  # the executor takes no more work: the loop ends
+            await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        batches, self._batches = self._batches, iter(())
-        close = getattr(batches, "close", None)
-        if close is not None:
-            close()
+            close = getattr(self._batches, "close", None)
+            if close is not None:
+                close()
