@@ -115,6 +115,11 @@ async def _by_coroutines(found: Scan, request: Request) -> pa.Table | None:
     return await table_async(found._sources, request)
 
 
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)
+
+
 class _Pull:
     """The batches of a scan, each taken in a thread."""
 

@@ -244,6 +244,8 @@ def test_a_name_that_stands_twice(tmp_path: Path) -> None:
 
 def test_a_relation_joins_others_and_lasts(path: str) -> None:
     duckdb = pytest.importorskip("duckdb")
+    with pytest.raises(TypeError, match=r"duckdb.connect\(\) gives"):
+        ps.scan(path).to_duckdb("names.db")
     with duckdb.connect() as connection:
         connection.execute("create table names as select 3 as id, 'three' as name")
         relation = ps.scan(path, filter=FIRST).to_duckdb(connection)

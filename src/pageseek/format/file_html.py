@@ -19,8 +19,8 @@ NAMED = 8  # columns on one line
 
 def line(file: ParquetFile) -> str:
     """The file on one line."""
-    groups = f"{file.num_row_groups:,} row group{'s' * (file.num_row_groups != 1)}"
-    said = f"{file.name}: {file.num_rows:,} rows, {groups}, {format_size(file.size)}"
+    groups = _counted(file.num_row_groups, "row group")
+    said = f"{file.name}: {_counted(file.num_rows, 'row')}, {groups}, {format_size(file.size)}"
     try:
         fields = list(file.schema)
     except (PageseekError, OSError):  # a column that cannot be read, or a closed file
@@ -64,14 +64,18 @@ def _render(file: ParquetFile) -> str:
         )
     head = ("column", "type", "codec", "bytes", "", "nulls", "min", "max", "page index", "Bloom filter")  # fmt: skip
     left = file.num_leaves - len(leaves)
-    groups = f"{file.num_row_groups:,} row group{'s' * (file.num_row_groups != 1)}"
+    counts = (file.num_rows, "row"), (file.num_row_groups, "row group"), (file.num_leaves, "column")
     return html.block(
         f"ParquetFile {file.name}",
-        f"{file.num_rows:,} rows, {groups}, {file.num_leaves:,} columns, {format_size(file.size)}",
+        f"{', '.join(_counted(n, unit) for n, unit in counts)}, {format_size(file.size)}",
         html.small(f"written by {file.created_by or 'an unnamed writer'}"),
         html.table(head, rows, right=(3, 5)) if rows else "",
         html.small(f"and {left:,} more columns") if left else "",
     )
+
+
+def _counted(n: int, unit: str) -> str:
+    return f"{n:,} {unit}{'s' * (n != 1)}"
 
 
 def _bounds(file: ParquetFile, leaf: LeafColumn) -> tuple[str, str]:

@@ -52,6 +52,8 @@ def to_polars(scan: Scan) -> Any:
 def to_duckdb(scan: Scan, connection: Any) -> Any:
     """The rows as a relation of DuckDB."""
     duckdb = needed("duckdb", "to_duckdb")
+    if connection is not None and not hasattr(connection, "from_arrow"):
+        raise TypeError(f"connection={connection!r}: one of DuckDB, such as duckdb.connect() gives")
     table = scan.to_table()
     if not table.num_columns:
         raise UnsupportedError(
