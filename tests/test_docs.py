@@ -7,6 +7,7 @@ The other pages are given files and stores; names only if they say so ("The exam
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections.abc import Iterator
 from datetime import date
@@ -153,7 +154,10 @@ def test_the_examples_run(
         ('"/lake/events"', f'"{files}/lake/events"'),
     ):
         code = code.replace(said, meant)
-    exec(compile(code, page, "exec"), space)
+    try:
+        exec(compile(code, page, "exec"), space)
+    finally:
+        logging.getLogger("pageseek.io").setLevel(logging.NOTSET)  # an example sets it
 
 
 @pytest.mark.parametrize("page", COMPLETE)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.version import __version__
 
 if TYPE_CHECKING:
+    from pageseek import aio as aio
     from pageseek import index as index
     from pageseek import spark as spark
     from pageseek._core.decode import LeafDecoder
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         FileChangedError,
         KindError,
         LimitError,
+        MissingPackageError,
         PageseekError,
         PredicateError,
         PrunerError,
@@ -56,6 +58,7 @@ __all__ = [
     "KindError",
     "LeafDecoder",
     "LimitError",
+    "MissingPackageError",
     "PageseekError",
     "ParquetFile",
     "PredicateError",
@@ -72,6 +75,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "advise",
+    "aio",
     "cache_info",
     "clear_cache",
     "col",
@@ -101,8 +105,8 @@ _ROOMS = {
         "resize_cache", "save_cache", "scan",
     ),
     "base.errors": (
-        "CorruptFileError", "FileChangedError", "KindError", "LimitError", "PageseekError", "PredicateError",
-        "PrunerError", "RewriteError", "StoreError", "UnsupportedError",
+        "CorruptFileError", "FileChangedError", "KindError", "LimitError", "MissingPackageError", "PageseekError",
+        "PredicateError", "PrunerError", "RewriteError", "StoreError", "UnsupportedError",
     ),
     "base.progress": ("Progress",),
     "base.report": ("Report",),
@@ -121,7 +125,7 @@ _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Import what is used for the first time."""
-    if name in ("index", "spark"):
+    if name in ("aio", "index", "spark"):
         return importlib.import_module(f"pageseek.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,5 +14,5 @@
 | `recommending` | the fewest changes that gain most |
 | `footers` | what would help any query, by the footers alone |
 | `commands` | how a change is made |
-| `results` | the result, as records, text and plain data |
+| `results`, `advice_html` | the result, as records, text and plain data; how notebooks show it |
 """

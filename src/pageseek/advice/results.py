@@ -142,6 +142,11 @@ class Advice:
 
     __repr__ = __str__  # notebooks and consoles show it as it is meant to be read
 
+    def _repr_html_(self) -> str:
+        from pageseek.advice.advice_html import render  # late: few need it
+
+        return render(self)
+
     def _lines(self) -> Iterator[str]:
         files = "1 file" if self.num_files == 1 else f"{self.num_files:,} files"
         size = format_size(self.file_bytes)

@@ -11,9 +11,13 @@
 | `progress` | the bar of a long scan |
 | `memory` | buffers that are kept from one scan to the next |
 | `text_table` | aligned tables for terminals |
+| `html`, `report_html` | tables and bars for notebooks; a report as HTML |
+| `log` | what the loggers of the standard library are told |
+| `packages` | packages that only some functions need |
 | `suggest` | the names that are nearest to one that is not there |
 | `workers` | the threads of one scan |
 | `in_parts` | work on many things, divided among threads |
+| `coroutines` | coroutines that run side by side, and end together |
 | `cancellation` | how a thread that waits learns that nobody needs the answer |
 | `arrays`, `batches` | Arrow arrays, tables and batches, made without pandas |
 | `bounded_cache` | results that were wanted last |

@@ -25,3 +25,8 @@ def go_on() -> None:
     ask = getattr(_here, "go_on", None)
     if ask is not None:
         ask()
+
+
+def is_asked() -> bool:
+    """Whether there is such a block around."""
+    return getattr(_here, "go_on", None) is not None

@@ -31,6 +31,10 @@ class StoreError(PageseekError, OSError):
     """
 
 
+class MissingPackageError(PageseekError, ImportError):
+    """Another package is needed for this, and is not installed. The message has the command that installs it."""
+
+
 class PredicateError(PageseekError, ValueError):
     """A filter does not fit the columns that it names.
 

@@ -430,10 +430,22 @@ class Report:
             "notes": list(self.notes),
         }
 
+    def said(self, name: str, count: Count) -> str:
+        """How many of the units of a step are read, in words."""
+        part = f"{count.read:,} of {count.total:,}"
+        if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
+            part += ", in the row groups that were left"
+        return part
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     __repr__ = __str__  # notebooks and consoles show it as it is meant to be read
+
+    def _repr_html_(self) -> str:
+        from pageseek.base.report_html import render  # late: pageseek is imported quickly
+
+        return render(self)
 
     def _lines(self) -> Iterator[str]:
         verb = "was read" if self.analyzed else "would be read"
@@ -453,9 +465,7 @@ class Report:
             if name == "pages" and not count.total:
                 yield f"  {name:<10}  not counted: no page index was needed, or there is none"
                 continue
-            part = f"{count.read:,} of {count.total:,}"
-            if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
-                part += ", in the row groups that were left"
+            part = self.said(name, count)
             yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
             for mechanism, n in count.pruned_by.items():
                 yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_why(mechanism)}"

@@ -11,17 +11,22 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor  # no import works as the interpreter ends
+from concurrent.futures import (  # no import works as the interpreter ends
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
-from pageseek.base.cancellation import asked
+from pageseek.base.cancellation import asked, go_on, is_asked
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.memory import keep_warm
 from pageseek.base.records import dataclass
 
 T = TypeVar("T")
+TICK = 0.05  # seconds between two looks of a waiting thread whether its results are still wanted
 
 
 def cores() -> int:
@@ -141,7 +146,7 @@ class WorkerPool:
                 if not under_way:
                     return
                 future = under_way.popleft()
-                ready.append(future.result())
+                ready.append(_result_of(future))
                 del future  # it would keep the result while the caller uses it
         finally:
             if stops and (under_way or job is not None):
@@ -337,6 +342,17 @@ if hasattr(threading, "_register_atexit"):
     threading._register_atexit(_end)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def _result_of(future: Future[T]) -> T:
+    """The result of a job. A thread that may be told to stop asks now and then while it waits."""
+    if is_asked():
+        while not wait((future,), TICK).done:
+            go_on()
+    try:
+        return future.result()
+    finally:
+        del future  # else a failure would keep itself alive
 
 
 def complete(done: Future[T], work: Callable[[], T]) -> None:

@@ -12,6 +12,7 @@
 | `file_attached` | the same with what was attached to it, and the indexes that are not used | docs/format.md |
 | `file_metadata` | the same with its page index, as the package uses it | PageIndex.md |
 | `parquet_file` | a file as `pageseek.open` shows it to users | |
+| `file_html` | how consoles and notebooks show it | |
 | `chunks` | the records of column chunks and pages that the core decodes | parquet.thrift, ColumnMetaData |
 | `writers` | which writers left wrong statistics | |
 | `statistics`, `bounds` | least and greatest values, and whether they can be used | parquet.thrift, Statistics |

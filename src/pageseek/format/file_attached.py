@@ -10,6 +10,7 @@ from typing import Any
 
 from pageseek._core import metadata as core
 from pageseek.base.errors import PageseekError
+from pageseek.base.log import not_trusted
 from pageseek.base.report import Report
 from pageseek.format.checksums import ALTERED, GONE
 from pageseek.format.embedded import (
@@ -55,10 +56,12 @@ class AttachedFile(FileStatistics):
 
         `row_group` is None for an index of the whole file, `leaf` is None for one that names no column.
         """
-        report.note(text)
         key = row_group, None if leaf is None else leaf.index
         known = self._ignored_indexes.get(key, ())
-        if text not in known:
+        if text in known:
+            report.note(text)
+        else:
+            not_trusted(text, report)
             self._parsed += len(text)
             self._ignored_indexes[key] = (*known, text)
 

@@ -263,7 +263,14 @@ class ParquetFile:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ParquetFile {self.name}: {self.num_rows:,} rows, {self.num_row_groups} row groups, {self.num_leaves} leaves>"
+        from pageseek.format import file_html  # late: pageseek is imported quickly
+
+        return f"<ParquetFile {file_html.line(self)}>"
+
+    def _repr_html_(self) -> str:
+        from pageseek.format import file_html
+
+        return file_html.render(self)
 
     def _leaf(self, column: str | LeafColumn) -> Leaf:
         if isinstance(column, LeafColumn):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, CorruptFileError, InvalidIndexError, from_core
+from pageseek.base.log import not_trusted
 from pageseek.base.report import Report
 from pageseek.format.footer_form import (
     ENTRY_BYTES,
@@ -198,7 +199,7 @@ def open_sparse(
             )
         return _opened(store, tail, offset, length, footer_bytes, max_bytes, report)
     except InvalidIndexError as error:
-        report.note(f"{store.name}: its footer index is ignored: {error}")
+        not_trusted(f"{store.name}: its footer index is ignored: {error}", report)
         return None
 
 

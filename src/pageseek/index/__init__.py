@@ -25,6 +25,7 @@ The functions are imported when they are first used: a scan that reads an attach
 | `page_index_check`, `filter_check`, `statistics_check`, `stored_indexes` | what it compares with the data: page index, Bloom filter, statistics, embedded indexes |
 | `table_verification` | what `verify` compares with the files of a table: its log, its deletes |
 | `findings` | the result of `verify` |
+| `results_html` | how notebooks show these results |
 | `targets` | which file is read, and where the new one goes |
 | `local_target`, `store_target` | a new file on this machine, or in a store |
 | `table_target`, `delta_target`, `iceberg_target` | a new file in a table, by a commit |

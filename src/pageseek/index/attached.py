@@ -39,6 +39,11 @@ class Attached:
         lines += [f"  not: {why}" for why in self.skipped]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from pageseek.index.results_html import attached  # late: few need it
+
+        return attached(self)
+
 
 @dataclass(slots=True)
 class AttachedFiles:
@@ -96,3 +101,8 @@ class AttachedFiles:
         if len(self.failed) > SHOWN:
             lines.append(f"  and {len(self.failed) - SHOWN:,} more have failed")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from pageseek.index.results_html import attached_files
+
+        return attached_files(self)

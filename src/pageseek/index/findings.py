@@ -46,3 +46,8 @@ class Verified:
         kinds = ", ".join(f"{n:,} of {kind}" for kind, n in self.checked.items()) or "nothing"
         lines = [f"{self.path}: {kinds} checked, {len(self.findings):,} wrong"]
         return "\n".join([*lines, *(f"  {one}" for one in self.findings)])
+
+    def _repr_html_(self) -> str:
+        from pageseek.index.results_html import verified  # late: few need it
+
+        return verified(self)

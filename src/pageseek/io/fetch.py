@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from pageseek.base import cancellation, log
 from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool
@@ -104,12 +105,17 @@ class Fetcher:
         out, wanted, heads = self._split(ranges)
         if wanted:
             requests, places, parts = self._requests(wanted, kind)
+            began = log.begun()
             if self._far or isinstance(self.store, RemoteStore):
                 answers = self._answers(places, parts)
             else:
                 if self.pool is not None:
                     self.pool.go_on()
+                cancellation.go_on()
                 answers = self.store.read(places)
+            if began:
+                count = len(places) if parts is None else sum(parts)
+                log.requested(self.store.name, kind, places, count, began)
             self._fill(out, wanted, requests, answers)
         return _with_heads(out, heads) if heads else out  # type: ignore[return-value]
 
@@ -119,9 +125,10 @@ class Fetcher:
         if wanted:
             requests, places, _ = self._requests(wanted, kind, in_parts=False)
             assert isinstance(self.store, RemoteStore)
-            retries = Retries()
+            retries, began = Retries(), log.begun()
             answers = await self.store.read_async(places, retries)
             self.report.retried(*retries.take())
+            log.requested(self.store.name, kind, places, len(places), began)
             self._fill(out, wanted, requests, answers)
         return _with_heads(out, heads) if heads else out  # type: ignore[return-value]
 

@@ -13,6 +13,7 @@ from collections.abc import Generator, Sequence
 from pageseek._core import bloom as core
 from pageseek._core import rows
 from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.log import not_trusted
 from pageseek.format.chunks import DICTIONARY_ENCODINGS, Chunk
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -86,9 +87,8 @@ def _prune(
     try:
         absent = not hashes or (yield from is_absent(context, test, place, hashes))
     except (CoreError, InvalidIndexError) as error:
-        context.report.note(
-            ignored(context.file, context.row_group, test.leaf, "Bloom filter", error)
-        )
+        text = ignored(context.file, context.row_group, test.leaf, "Bloom filter", error)
+        not_trusted(text, context.report)
         return None
     return NONE_PASSES if absent else None
 
@@ -112,7 +112,8 @@ def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | N
     try:
         place = place_of(context, chunk)
     except InvalidIndexError as error:
-        context.report.note(ignored(context.file, context.row_group, leaf, "Bloom filter", error))
+        text = ignored(context.file, context.row_group, leaf, "Bloom filter", error)
+        not_trusted(text, context.report)
         return None
     if leaf_type.kind in _NARROW and not _in_range(context, leaf):
         return None

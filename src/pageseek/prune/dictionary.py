@@ -14,6 +14,7 @@ from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
 from pageseek.base.errors import PageseekError
+from pageseek.base.log import not_trusted
 from pageseek.format.chunks import Chunk, page_header
 from pageseek.format.codecs import decompressor
 from pageseek.format.file_metadata import FileMetadata
@@ -143,9 +144,8 @@ def _prune(
             context.kept.put(place[0], page)
         return proofs
     except (PageseekError, InvalidIndexError) as error:
-        context.report.note(
-            ignored(context.file, context.row_group, test.leaf, "dictionary", error)
-        )
+        text = ignored(context.file, context.row_group, test.leaf, "dictionary", error)
+        not_trusted(text, context.report)
         return [None] * len(tests)
 
 

@@ -18,5 +18,6 @@
 | `delta_rewrite`, `iceberg_rewrite` | its names, places and commits, by kind of table |
 | `table_output`, `stored_columns` | the files of one partition of it, and its columns in them |
 | `digest` | a digest of rows that does not depend on their order |
+| `written_scan` | the rows of a scan, written to one file |
 | `checking` | what was written compared with what was read |
 """

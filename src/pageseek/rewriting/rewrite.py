@@ -260,7 +260,7 @@ class _Work:
             str(found.files[0].name) if len(found.files) == 1 else f"{len(found.files):,} files"
         )
         first = reading(batch_size=1024)
-        self.schema = _kept(first.schema)
+        self.schema = kept_schema(first.schema)
         if not self.schema.names:
             raise UnsupportedError(f"{self.name}: it has no columns, and nothing to write anew")
         self._plain = plain_schema(self.schema)
@@ -443,7 +443,7 @@ def _stored_names(table: TableRewrite, how: _How) -> dict[str, Any]:
     }
 
 
-def _kept(schema: pa.Schema) -> pa.Schema:
+def kept_schema(schema: pa.Schema) -> pa.Schema:
     """A schema without the keys of indexes, which the new file does not have."""
     gone = {KEY} | {key for key in map(footer_key, kind_names()) if key is not None}
     metadata = {key: value for key, value in (schema.metadata or {}).items() if key not in gone}

@@ -6,12 +6,14 @@ It serves small answers of a file whose store has coroutines and strong versions
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from pageseek._core.page_tasks import read_pages
 from pageseek.base.batches import table_of
+from pageseek.base.coroutines import in_thread, together
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
@@ -57,7 +59,7 @@ async def table_async(sources: Sources, request: Request) -> pa.Table | None:
         if cache.assumes(source, limit):
             file = cache.open(source, report, limit, unconfirmed=unconfirmed)
         else:  # once for each version
-            file = await asyncio.to_thread(cache.open, source, report, limit)
+            file = await in_thread(partial(cache.open, source, report, limit))
         store = file.store
         if not (isinstance(store, RemoteStore) and store.asynchronous and store.version.strong):
             return None
@@ -100,7 +102,7 @@ class _AsyncScan:
             return None
         scan.plan = FilePlan(scan.source, scan.file.store.version, tuple(groups))
         if limit is None:
-            found = list(await asyncio.gather(*[self._rows(group, None) for group in groups]))
+            found = await together([self._rows(group, None) for group in groups])
         else:
             found = []
             for group in groups if limit else ():

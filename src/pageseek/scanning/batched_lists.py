@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pageseek.base import log
 from pageseek.base.report import Report
 from pageseek.format.embedded import FIGURES, InvalidIndexError, figures
 from pageseek.io.tails import TailBatch
@@ -64,7 +65,9 @@ class ListReader:
         self._far += length
         if self._far > LISTS:
             raise InvalidIndexError("too many")
+        began = log.begun()
         data = read_part(batch.paths[place], batch.seen(place), offset, length)
+        log.requested(batch.paths[place], "index", [(offset, len(data))], 1, began)
         self._report.requests += 1
         self._report.waves += 1
         self._report.bytes["index"] += len(data)
@@ -75,7 +78,11 @@ class ListReader:
     ) -> tuple[memoryview, npt.NDArray[np.int64]]:
         """The last bytes of some files, more than were read with their footers, and where they lie, as `TailBatch.spans`."""
         threads = self.schema_group.bound_request.request.num_threads
+        began = log.begun()
         tails, spans = self.batch.longer(self.table.members[files], lengths, threads)
+        if began:
+            some = f"{len(files):,} files from {self.batch.paths[0]} on"
+            log.requested(some, "index", (), len(files), began, int(spans[:, 1].sum()))
         self._report.requests += len(files)
         self._report.waves += 1
         self._report.bytes["index"] += int(spans[:, 1].sum())

@@ -109,7 +109,7 @@ class DatasetColumns:
             self._union.add(bound_request.schema, bound_request.absent, name)
 
     @property
-    def _is_given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether the columns that were asked for are among those of a table, so that no file need be opened to know them."""
         request, dataset_schema = self.request, self.request.dataset_schema
         if dataset_schema is None or dataset_schema.given is None:
@@ -130,7 +130,7 @@ class DatasetColumns:
             assert self._single is not None
             return self._single
         for source in self._sources:
-            if self.known or (not self.opened and self._is_given):
+            if self.known or (not self.opened and self.is_given):
                 break
             file = self._open_file(source)
             self.opened += 1

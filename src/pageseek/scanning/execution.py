@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -17,11 +18,12 @@ from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.predicate.parameter_values import parameters_of
+from pageseek.scanning.dataset_columns import DatasetColumns
 from pageseek.scanning.prepare import PreparedScan, all_columns, make_plan, prepare
 from pageseek.scanning.request import Request
 from pageseek.scanning.scan_plan import AllColumns, ScanPlan
 from pageseek.scanning.scheduler import Scheduler
-from pageseek.storage import Sources
+from pageseek.storage import Source, Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class Execution:
         report = Report(nan=self.request.nan)
         with watched(self.progress, report):
             return all_columns(self.sources, self.request, report)
+
+    def schema(self) -> pa.Schema:
+        """The schema of the rows. No file is opened where a table, or the caller, has said which columns there are."""
+        columns = DatasetColumns(self.sources, self.request, _not_opened)
+        return columns.schema() if columns.is_given else self.columns().schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches. Each is read when the caller takes it."""
@@ -184,3 +191,7 @@ class Execution:
             for _ in prepared.tables():
                 pass
         return report
+
+
+def _not_opened(source: Source) -> NoReturn:
+    raise AssertionError(f"{source.name}: opened for a schema that is given")

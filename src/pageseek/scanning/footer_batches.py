@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
+from pageseek.base import log
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
@@ -248,7 +249,12 @@ class FooterBatches:
         if batch is None:
             reader, report = self._tail_reader, self._report
             requests, read = reader.requests, reader.bytes
+            began = log.begun()
             batch = reader.read(paths)
+            if began:
+                count, size = reader.requests - requests, reader.bytes - read
+                some = f"{batch.looked_at:,} files from {batch.paths[0]} on"
+                log.requested(some, "metadata", (), count, began, size)
             report.requests += reader.requests - requests
             report.waves += reader.requests - requests
             report.bytes["metadata"] += reader.bytes - read

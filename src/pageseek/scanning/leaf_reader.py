@@ -12,6 +12,7 @@ from pageseek._core import rows
 from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
 from pageseek._core.status import HeaderError, PageMismatch
 from pageseek.base.errors import CORRUPT, CorruptFileError, from_core
+from pageseek.base.log import not_trusted
 from pageseek.base.report import LeafReport
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
@@ -367,9 +368,8 @@ class LeafReader:
                 else:
                     arrays = yield from self._decode_codes(self._codes)
             except _HeadersLieError as error:
-                self._context.report.note(
-                    f"{self._where_page()}: row counts of headers ignored: {error}"
-                )
+                text = f"{self._where_page()}: row counts of headers ignored: {error}"
+                not_trusted(text, self._context.report)
                 self._trust_header_counts, self._decoder = False, self._new_decoder()
                 arrays = yield from self._decode()
         except core.CoreError as error:

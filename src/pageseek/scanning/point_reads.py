@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek._core.points import AVAILABLE, Batch, PointReader
+from pageseek.base import log
 from pageseek.base.batches import table_of
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.report import Report
@@ -281,9 +282,12 @@ class PointPlan:
             reader = leaves.reader(number)
             if reader is None:
                 return None
+            began = log.begun()
             batch = reader.read(store.descriptor, ranges.ranges, asked, left, MOST_READ)
             if batch is None:
                 return None
+            if began:
+                log.looked_up(store.name, number, ranges.num_rows, began)
             if batch.num_rows:
                 made.append(batch)
                 left -= batch.num_rows

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pageseek.base.coroutines import in_thread
 from pageseek.base.errors import PredicateError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class AsyncQuery:
 
         All other queries run in a thread of the loop's default executor (`asyncio.to_thread`): local files, several files,
         stores without ETags, and answers of more than about 8 MiB. The loop never waits for a disk. As many of them run at
-        a time as that executor has threads. A coroutine that is cancelled stops waiting; a query in a thread goes on to its
-        end.
+        a time as that executor has threads. A coroutine that is cancelled sends no further request, and a query in a thread
+        ends at its next one.
         """
         query = self._query
         scan = query.bind(*values, **named)
@@ -45,8 +45,8 @@ class AsyncQuery:
                 found = None  # the query names the parameter
             if found is not None:
                 return found
-        return await asyncio.to_thread(partial(query, *values, **named))
+        return await in_thread(partial(query, *values, **named))
 
     async def many(self, keys: Any, *, place: str = "key_place") -> pa.Table:
         """The rows of many keys as one table, as `PreparedQuery.many` returns them; in a thread of the default executor."""
-        return await asyncio.to_thread(partial(self._query.many, keys, place=place))
+        return await in_thread(partial(self._query.many, keys, place=place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -128,11 +129,16 @@ class Scan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result."""
+        """The Arrow schema of the result. Nothing is read where a table or `schema=` has it; otherwise the footers are."""
         request, dataset_schema = self._request, self._request.dataset_schema
         if dataset_schema is None or not dataset_schema.folders.names:
             request = replace(request, filter=None)  # it leaves out no file by its folders
-        return Execution(self._sources, request, self._progress).columns().schema
+        return Execution(self._sources, request, self._progress).schema()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of the result, as `schema` has them."""
+        return list(self.schema.names)
 
     @property
     def _execution(self) -> Execution:
@@ -157,9 +163,125 @@ class Scan:
         """The rows as a table."""
         return Execution(self._sources, self._request, self._progress).table()
 
+    def head(self, n: int = 5) -> pa.Table:
+        """The first `n` rows that pass, as a table."""
+        return self.limit(n).to_table()
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows as dicts of Python's values.
+
+        Raises
+        ------
+        UnsupportedError
+            Python has no such value, such as a date after the year 9999; or two columns have one name.
+        """
+        from pageseek.scanning.results import to_pylist  # late: pageseek is imported quickly
+
+        return to_pylist(self)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The rows as a `pandas.DataFrame`.
+
+        The index is that which pandas has written to the file. Its columns are read too where `columns` or `select` leave
+        them out. An index that is a range of numbers starts anew where rows are left out, or where there are several files.
+
+        Parameters
+        ----------
+        **options
+            Those of `pyarrow.Table.to_pandas`, such as `types_mapper=pandas.ArrowDtype`. With `ignore_metadata=True` rows are
+            numbered from 0, and no column is added.
+
+        Raises
+        ------
+        MissingPackageError
+            pandas is not installed.
+        UnsupportedError
+            pandas does not hold a value of a column.
+        """
+        from pageseek.scanning.results import to_pandas
+
+        return to_pandas(self, options)
+
+    def to_polars(self) -> Any:
+        """The rows as a `polars.DataFrame`, over the same memory as far as polars knows its form.
+
+        Raises
+        ------
+        MissingPackageError
+            polars is not installed.
+        UnsupportedError
+            polars has no such type, or two columns have one name.
+        """
+        from pageseek.scanning.results import to_polars
+
+        return to_polars(self)
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """The rows as a `duckdb.DuckDBPyRelation` over the Arrow table, which is read now and is not copied.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            The connection whose queries may name the relation; DuckDB's default connection unless given.
+
+        Raises
+        ------
+        MissingPackageError
+            duckdb is not installed.
+        UnsupportedError
+            DuckDB has no such type.
+        """
+        from pageseek.scanning.results import to_duckdb
+
+        return to_duckdb(self, connection)
+
+    def write_parquet(
+        self,
+        path: Any,
+        *,
+        codec: str = "zstd",
+        page_rows: int | None = None,
+        row_group_rows: int | None = None,
+        overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Write the rows to one Parquet file, in their order, and return their number. A row group is in memory at a time.
+
+        The file appears whole or not at all: on this machine it gets its name once all bytes are on disk, and a store gets it by
+        one request. It has a page index. `pageseek.rewrite` also sorts, adds indexes and reads the new file again to compare.
+
+        Parameters
+        ----------
+        path : path, URL, or (filesystem, path)
+            Where the file goes.
+        codec, page_rows, row_group_rows
+            As of `pageseek.rewrite`.
+        overwrite : bool
+            Replace a file that is there. It may be one that is read.
+        storage_options : mapping, optional
+            As of `pageseek.scan`, for the store of `path`.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file.
+        UnsupportedError
+            The place lies in a table of Delta Lake or Iceberg; or the rows have no columns.
+        """
+        # by its name, since rooms below do not import those above
+        writing = importlib.import_module("pageseek.rewriting.written_scan")
+        rows: int = writing.write(
+            self, path, codec, page_rows, row_group_rows, overwrite, storage_options
+        )
+        return rows
+
     def count_rows(self) -> int:
         """The number of rows that pass; without a filter the footers answer."""
         return self._execution.count()
+
+    def count(self) -> int:
+        """`count_rows`, by its name in other libraries."""
+        return self.count_rows()
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass.
@@ -223,3 +345,8 @@ class Scan:
         if request.limit is not None:
             parts.append(f"limit {request.limit}")
         return f"<Scan {'; '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        from pageseek.scanning.scan_html import render
+
+        return render(self)

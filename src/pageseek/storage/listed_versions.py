@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pageseek.base import log
 from pageseek.storage.files import Files, Place
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Version
@@ -42,13 +43,16 @@ def listed_versions(
         return ListedVersions({}, 0)
     wanted, most = sorted(paths), len(paths) * OTHERS
     place = Place(files, folder, replace(retry_policy, retries=0))
+    began = log.begun()
     try:
         found = place.ask(
             lambda: files.find_versions(folder, wanted, most, retry_policy), "what is in it"
         )
     except OSError:  # of a store, too
         _failed[key] = time.monotonic() + FORGOTTEN
+        log.requested(place.name, "listing", (), 1, began)
         return ListedVersions({}, 1)
+    log.requested(place.name, "listing", (), found[1], began)
     return ListedVersions(*found)
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
+from pageseek.base import log
 from pageseek.base.errors import FileChangedError, PageseekError, StoreError, UnsupportedError
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
@@ -414,10 +415,9 @@ class ObstoreStore(RemoteStore):
     # ---- coroutines
 
     async def read_async(self, ranges: Sequence[tuple[int, int]], retries: Retries) -> list[Buffer]:
-        import asyncio
+        from pageseek.base.coroutines import together  # late: asyncio takes long to import
 
-        wanted = [self._read_async(offset, length, retries) for offset, length in ranges]
-        return list(await asyncio.gather(*wanted))
+        return await together([self._read_async(*place, retries) for place in ranges])
 
     async def _read_async(self, offset: int, length: int, retries: Retries) -> Buffer:
         if not length:
@@ -439,7 +439,9 @@ class ObstoreStore(RemoteStore):
         return self._accepted(made, time.monotonic() - begun, offset, length)
 
     async def confirm_async(self, retries: Retries) -> None:
+        began = log.begun()
         await self._tried(self._look_again, "its version", retries)
+        log.requested(self.name, "version", (), 1, began)
 
     async def _look_again(self) -> None:
         from obstore import exceptions
@@ -515,7 +517,7 @@ class Opening:
     """A file whose opening has begun."""
 
     def __init__(self, store: ObstoreStore, known: Known | None, needed: Needed | None) -> None:
-        self._store, self._known = store, known
+        self._store, self._known, self._began = store, known, log.begun()
         self._wave = store.begin(known, needed)
 
     def __call__(self) -> ObstoreStore:
@@ -524,6 +526,7 @@ class Opening:
         except FileNotFoundError as error:
             raise self._store.missing(error) from None
         self._store._opened(version, self._known, tail)
+        self._store._log_opening(self._began)
         return self._store
 
     def give_up(self) -> None:

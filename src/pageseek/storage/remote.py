@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from pageseek.base import log
 from pageseek.base.errors import FileChangedError
 from pageseek.base.records import dataclass
 from pageseek.storage.files import Files, Place
@@ -155,14 +156,16 @@ class RemoteStore(Place):
     def check(self) -> None:
         """Ask for the version, unless every answer has proven it."""
         if not self.version.strong:
+            began = log.begun()
             self._compare(self.ask(self._look, "its version"))
+            log.requested(self.name, "version", (), 1, began)
 
     def begin_to_confirm(self, retries: Retries) -> Wave[None]:
         """Begin to ask for the version, which reads may overtake. The wave raises FileChangedError where it is another one.
 
         `retries` counts those that it takes.
         """
-        task = self._task(self._confirm, "its version", retries)
+        task = self._task(self._confirm_logged, "its version", retries)
         return begin(self._endpoint, [task], hurry=False)
 
     def missing(self, error: FileNotFoundError) -> FileNotFoundError:
@@ -170,6 +173,15 @@ class RemoteStore(Place):
         if self._files.looks_like_file(self._path) or not is_data(self._path):
             return error
         return FileNotFoundError(f"{error}; if it is a folder, write it with a / at its end")
+
+    def _confirm_logged(self) -> None:
+        began = log.begun()
+        try:
+            self._confirm()
+        except FileChangedError:  # it is an answer
+            log.requested(self.name, "version", (), 1, began)
+            raise
+        log.requested(self.name, "version", (), 1, began)
 
     def _confirm(self) -> None:
         self._compare(self._look())
@@ -241,8 +253,9 @@ class RemoteStore(Place):
 
     def _open(self, known: Known | None) -> None:
         """Open the file by its version alone: one request."""
-        self.requests = 1
+        self.requests, began = 1, log.begun()
         self._opened(self.ask(self._look, "its version"), known)
+        self._log_opening(began)
 
     def _opened(self, version: Version, known: Known | None, tail: Buffer | None = None) -> None:
         """Take what opening has found. The tail that is known serves where the version is still that one."""
@@ -252,3 +265,10 @@ class RemoteStore(Place):
             self.renewed = True
             if known.tail:
                 self.tail = memoryview(known.tail).cast("B")
+
+    def _log_opening(self, began: float) -> None:
+        """Log the requests that opening took."""
+        if began:
+            size = 0 if self.tail is None or self.renewed else self.tail.nbytes
+            places = [(self.size - size, size)] if size else []
+            log.requested(self.name, "open", places, self.requests, began)

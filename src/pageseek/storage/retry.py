@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
+from pageseek.base import log
 from pageseek.base.errors import PageseekError, StoreError
 from pageseek.base.records import dataclass
 
@@ -175,6 +176,7 @@ class Attempts:
         spent = time.monotonic() - self._begun
         if not again or self._tries > self._policy.retries or spent + wait > self._policy.total:
             raise failed(fault, self._name, self._what, self._tries, spent) from None
+        log.again(self._name, self._what, fault.why, wait)
         return wait
 
 

@@ -1,0 +1,58 @@
+"""Advice for notebooks: what each query reads now, and what it would read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pageseek.base import html
+from pageseek.base.report import format_size
+
+if TYPE_CHECKING:
+    from pageseek.advice.results import Advice, QueryAdvice
+
+SHOWN = 6  # ways of a query
+
+
+def render(advice: Advice) -> str:
+    """The advice as HTML."""
+    files = "1 file" if advice.num_files == 1 else f"{advice.num_files:,} files"
+    wanted = [
+        (
+            item.title,
+            item.why,
+            "rewrite" if item.rewrites else f"+{format_size(item.adds_bytes)}",
+            html.Markup(f"<code>{html.shown(item.python)}</code>"),
+        )
+        for item in advice.recommended
+    ]
+    head = ("recommended", "why", "price", "how")
+    return html.block(
+        f"Advice on {advice.source}: {advice.num_rows:,} rows, {files}, {format_size(advice.file_bytes)}",
+        *(_query(query) for query in advice.queries),
+        html.table(head, wanted) if wanted else "Recommended: nothing.",
+        html.lines(html.small(f"note: {note}") for note in advice.notes),
+    )
+
+
+def _query(query: QueryAdvice) -> html.Markup:
+    now = "as it is, measured" if query.measured else "as it is"
+    ways = [(now, query.bytes, query.requests, "")]
+    ways += [
+        (
+            one.title,
+            one.bytes,
+            one.requests,
+            "rewrite" if one.rewrites else f"+{format_size(one.adds_bytes)}",
+        )
+        for one in query.candidates[:SHOWN]
+    ]
+    most = max(size for _, size, _, _ in ways)
+    rows = [
+        (title, format_size(size), html.share(size, most), f"{requests:,}", price)
+        for title, size, requests, price in ways
+    ]
+    head = ("with", "bytes read", "", "requests", "price")
+    n = round(query.rows)
+    title = f"{query.query}: about {n:,} {'row' if n == 1 else 'rows'}"
+    note = html.small(query.note) if query.note else ""
+    return html.Markup(html.block(title, html.table(head, rows, right=(1, 3, 4)), note))
