@@ -6,7 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -15,15 +15,21 @@ from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
 from pageseek.datasets.file_cache import CacheInfo as CacheInfo
 from pageseek.datasets.file_cache import cache
-from pageseek.datasets.partitions import Inference
 from pageseek.datasets.sources import files_of, open_metadata, with_schema
 from pageseek.datasets.table_versions import AsOf
 from pageseek.format.parquet_file import ParquetFile as ParquetFile
+from pageseek.predicate.filters import to_expression
 from pageseek.scanning.request import AHEAD, BATCH_SIZE, Request
 from pageseek.scanning.scan import Scan as Scan
-from pageseek.storage import RetryPolicy, Sources, Types
+from pageseek.storage import RetryPolicy, Sources
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.habits import OpenHabits, ReadHabits
 
 DEFAULT_RETRIES = RetryPolicy()
+Params: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 def scan(
@@ -32,11 +38,12 @@ def scan(
     columns: Sequence[str] | None = None,
     filter: Any = None,
     limit: int | None = None,
-    nan: str = "ieee",
-    int96_unit: str = "ns",
-    string_type: str = "string",
+    params: Params | None = None,
+    nan: Literal["ieee", "spark"] = "ieee",
+    int96_unit: Literal["ns", "us", "ms"] = "ns",
+    string_type: Literal["string", "large", "view"] = "string",
     dictionary_columns: Sequence[str] = (),
-    out_of_range: str = "error",
+    out_of_range: Literal["error", "keep"] = "error",
     prune: bool | Collection[str] = True,
     distinct_index: str | None = None,
     batch_size: int = BATCH_SIZE,
@@ -46,15 +53,17 @@ def scan(
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
-    partitioning: Types | Inference | bool | None = None,
+    partitioning: Any = None,
     schema: pa.Schema | None = None,
     table: bool | None = None,
     version: int | None = None,
     timestamp: dt.datetime | str | None = None,
     snapshot: int | str | None = None,
+    filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,
+    **habits: Unpack[ReadHabits],
 ) -> Scan:
     """A lazy scan of one or many Parquet files.
 
@@ -156,6 +165,19 @@ def scan(
     timeout : float, optional
         Seconds without an answer of a remote store after which a request has failed; 10 unless given.
     """
+    if habits:
+        from pageseek.base.habits import read_habits  # late: few callers need it
+
+        threads, changed_unit, dictionary_columns = read_habits(
+            "scan", habits, scan.__kwdefaults__, threads, int96_unit, dictionary_columns
+        )
+        int96_unit = changed_unit
+    if params is not None:
+        filter = to_expression(filter, params)
+    if filesystem is not None:
+        from pageseek.storage.given import with_filesystem
+
+        source = with_filesystem(source, filesystem)
     request = Request.of(
         columns,
         filter,
@@ -189,13 +211,69 @@ def read_table(
     limit: int | None = None,
     *,
     filters: Any = None,
-    **options: Any,
+    params: Params | None = None,
+    nan: Literal["ieee", "spark"] = "ieee",
+    int96_unit: Literal["ns", "us", "ms"] = "ns",
+    string_type: Literal["string", "large", "view"] = "string",
+    dictionary_columns: Sequence[str] = (),
+    out_of_range: Literal["error", "keep"] = "error",
+    prune: bool | Collection[str] = True,
+    distinct_index: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    threads: int | None = None,
+    max_ahead_bytes: int = AHEAD,
+    progress: bool | Callable[[Progress], None] = False,
+    max_page_bytes: int = DEFAULT.max_page_bytes,
+    max_output_bytes: int = DEFAULT.max_output_bytes,
+    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    partitioning: Any = None,
+    schema: pa.Schema | None = None,
+    table: bool | None = None,
+    version: int | None = None,
+    timestamp: dt.datetime | str | None = None,
+    snapshot: int | str | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
+    **habits: Unpack[ReadHabits],
 ) -> pa.Table:
     """The rows that pass a filter, as a table; parameters as in `scan`. `filters` is another name of `filter`."""
     if filter is not None and filters is not None:
-        raise TypeError("give filter or filters, not both")
-    condition = filter if filter is not None else filters
-    return scan(source, columns=columns, filter=condition, limit=limit, **options).to_table()
+        raise TypeError("read_table: give filter= or filters=, not both")
+    lazy = scan(
+        source,
+        columns=columns,
+        filter=filters if filter is None else filter,
+        limit=limit,
+        params=params,
+        nan=nan,
+        int96_unit=int96_unit,
+        string_type=string_type,
+        dictionary_columns=dictionary_columns,
+        out_of_range=out_of_range,
+        prune=prune,
+        distinct_index=distinct_index,
+        batch_size=batch_size,
+        threads=threads,
+        max_ahead_bytes=max_ahead_bytes,
+        progress=progress,
+        max_page_bytes=max_page_bytes,
+        max_output_bytes=max_output_bytes,
+        max_metadata_bytes=max_metadata_bytes,
+        partitioning=partitioning,
+        schema=schema,
+        table=table,
+        version=version,
+        timestamp=timestamp,
+        snapshot=snapshot,
+        filesystem=filesystem,
+        storage_options=storage_options,
+        retries=retries,
+        timeout=timeout,
+        **habits,
+    )
+    return lazy.to_table()
 
 
 def retry_policy(retries: int | None, timeout: float | None) -> RetryPolicy:
@@ -213,11 +291,21 @@ def open_file(
     *,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
     table: bool | None = None,
+    filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,
+    **habits: Unpack[OpenHabits],
 ) -> ParquetFile:
     """Open one file: its schema, row groups, statistics and page index. The options are those of `scan`."""
+    if habits:
+        from pageseek.base.habits import refuse
+
+        refuse("open", habits, open_file.__kwdefaults__)
+    if filesystem is not None:
+        from pageseek.storage.given import with_filesystem
+
+        source = with_filesystem(source, filesystem)
     return ParquetFile(
         open_metadata(
             source,

@@ -16,7 +16,7 @@ from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.partitions import Inference, by_name, typed
 from pageseek.datasets.table_versions import CURRENT, AsOf
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.storage import Origin, RetryPolicy, Source, Sources, Types, resolve
+from pageseek.storage import Origin, RetryPolicy, Source, Sources, resolve
 from pageseek.storage.resolve import DEFAULT_RETRY
 from pageseek.storage.table_folders import TableFolder, Tables
 
@@ -102,12 +102,16 @@ def open_metadata(
 
 
 def with_schema(
-    found: Found, partitioning: Types | Inference | bool | None, schema: pa.Schema | None
+    found: Found, partitioning: Any, schema: pa.Schema | None
 ) -> tuple[Sequence[Source], DatasetSchema | None]:
     """The files with the typed values of their folders, and the schema of all; None: there is one file.
 
     `partitioning`, `schema`: the types of the columns of folders, and of all columns, as a caller gives them.
     """
+    if partitioning is not None and not isinstance(partitioning, (bool, pa.Schema, Inference)):
+        from pageseek.datasets.given_partitioning import types_of  # late: few need it
+
+        partitioning = types_of(partitioning)
     inference = partitioning if isinstance(partitioning, Inference) else None
     if inference is not None:
         partitioning = inference.given

@@ -179,7 +179,7 @@ def _place(e: ex.Expression, value_leaf: Callable[[ex.Column], Found]) -> ex.Pla
         return e.other.place
     if isinstance(e, (ex.Like, ex.StartsWith)):
         beside: Iterable[int] = place.values if leaf_type.kind in BYTES_KINDS else ()
-    elif isinstance(e, ex.IsIn):
+    elif isinstance(e, ex.IsIn) and len(place.values) == len(e.values):
         beside = (
             at
             for value, at in zip(e.values, place.values, strict=True)

@@ -7,7 +7,7 @@ with a level for each of OR, AND, NOT and the predicates. A chain of one kind is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,15 +15,17 @@ from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
-from pageseek.predicate.literal import MAX_EXPONENT, Number
+from pageseek.predicate.literal import MAX_EXPONENT, Number, uuid_of
 from pageseek.predicate.operators import FUNCTIONS, MIRRORED, OF_SQL, OPERATORS, SYMBOLS
+from pageseek.predicate.parameters import Param
+from pageseek.predicate.sql_values import Given
 from pageseek.predicate.text import RESERVED, point
 
 MAX_NESTED = 100  # parentheses and NOTs within one another
 
 
-def token_pattern(text: str, quoted: str) -> re.Pattern[str]:
-    """The pattern of a token, with those of a text and of a quoted name; its groups are the kinds of tokens."""
+def token_pattern(text: str, quoted: str, param: str = r"(?!)") -> re.Pattern[str]:
+    """The pattern of a token, with those of a text, a quoted name and a parameter; its groups are the kinds of tokens."""
     return re.compile(
         rf"""(?P<space>(?:\s+|--[^\n]*)+)
         | (?P<blob>[xX]'(?:[^']|'')*')
@@ -31,6 +33,7 @@ def token_pattern(text: str, quoted: str) -> re.Pattern[str]:
         | (?P<quoted>{quoted})
         | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
         | (?P<word>[^\W\d]\w*)
+        | (?P<param>{param})
         | (?P<symbol>{SYMBOLS} | [(),.+-])""",
         re.VERBOSE | re.DOTALL,
     )
@@ -38,13 +41,14 @@ def token_pattern(text: str, quoted: str) -> re.Pattern[str]:
 
 BACKTICKS = r"`(?:[^`]|``)*`"
 DOUBLE_QUOTES = r'"(?:[^"]|"")*"'
-_TOKEN = token_pattern(r"'(?:[^']|'')*'", f"{DOUBLE_QUOTES} | {BACKTICKS}")
+_TOKEN = token_pattern(r"'(?:[^']|'')*'", f"{DOUBLE_QUOTES} | {BACKTICKS}", r"\?|(?<!:):[^\W\d]\w*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
     "timestamp": iso.timestamp,
     "time": iso.time,
     "double": float,
+    "uuid": uuid_of,
     "decimal": lambda text: Decimal(_checked(text.strip())),
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
@@ -72,8 +76,13 @@ class _Literal(NamedTuple):
 _Operand: TypeAlias = ex.Column | _Literal
 
 
-def parse(text: str) -> ex.Expression:
+def parse(text: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> ex.Expression:
     """A condition as an expression.
+
+    Parameters
+    ----------
+    params : sequence or mapping, optional
+        The values of `?`, in order, or those of `:name`. Without it, a `:name` is a parameter of a prepared query.
 
     Raises
     ------
@@ -85,7 +94,7 @@ def parse(text: str) -> ex.Expression:
     >>> parse("a > 5 and b is not null")
     a > 5 and b is not null
     """
-    return Parser(text).whole()
+    return Parser(text, None if params is None else Given(params)).whole()
 
 
 class Parser:
@@ -94,8 +103,9 @@ class Parser:
     tokens = _TOKEN
     typed = _TYPED
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, given: Given | None = None) -> None:
         self._text = text
+        self._given = given
         self._tokens = self._split()
         self._next = 0
         self._token = self._tokens[0]
@@ -120,6 +130,8 @@ class Parser:
         char = self._text[at]
         if char in "&|~":
             return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
+        if char == "$":
+            return "'$': a parameter is written ? or :name"
         if char in "'\"`":
             return f"this {char} is never closed; inside, it is written twice"
         if char in "*/%|&~^+":
@@ -175,6 +187,8 @@ class Parser:
             raise self._error(date.start(), f"a date is written so: date '{date[0]}'")
         if self._token.kind != "end":
             raise self._expected("AND, OR or the end")
+        if self._given is not None:
+            self._given.check_all_used()
         return made
 
     def _or(self) -> ex.Expression:
@@ -234,7 +248,7 @@ class Parser:
             opened += 1
         inside = opened
         while (token := self._ahead(inside)).kind != "end" and (
-            token.kind in ("number", "text", "blob", "quoted")
+            token.kind in ("number", "text", "blob", "quoted", "param")
             or (token.kind == "word" and token.word not in ("and", "or", "not", "is", *_PREDICATES))
             or token.key in (".", "-", "+")
         ):
@@ -265,6 +279,8 @@ class Parser:
             and isinstance(operand, _Literal)
             and not (operand.value is None or isinstance(operand.value, bool))
         ):
+            if isinstance(operand.value, Param):
+                raise self._error(first.at, "IS tests a column, not a parameter")
             self._take()
             negate = self._took("not")
             if not self._took("null"):
@@ -336,6 +352,8 @@ class Parser:
     def _in(self, operand: _Operand, at: int) -> ex.Expression:
         if not _is_null(operand):
             self._column_of(operand, at, "IN")
+        if self._token.kind == "param":
+            return self._in_parameter(operand)
         self._need("(", "to begin the values of IN")
         values: list[_Literal] = []
         if self._token.key == ")":
@@ -351,6 +369,30 @@ class Parser:
         if isinstance(operand, _Literal):
             return ex.Constant(None)
         return _beside(operand, *values).isin([item.value for item in values])
+
+    def _in_parameter(self, operand: _Operand) -> ex.Expression:
+        """`c in ?` and `c in :name`: the parameter stands for all values."""
+        token = self._take()
+        values = self._parameter(token, listed=True)
+        if isinstance(operand, _Literal):
+            return ex.Constant(None if isinstance(values, Param) or len(values) else False)
+        try:
+            return operand.isin(values)
+        except PredicateError as error:
+            raise self._error(token.at, str(error)) from error
+
+    def _parameter(self, token: _Token, listed: bool = False) -> Any:
+        """The value that a parameter stands for, or the parameter itself where values come later."""
+        try:
+            if self._given is not None:
+                return self._given.value(token.text, listed)
+            if token.text == "?":
+                raise PredicateError(
+                    "? has no value: give params=[...]; in a prepared query write :name"
+                )
+            return Param(token.text[1:])
+        except PredicateError as error:
+            raise self._error(token.at, str(error)) from None
 
     def _between(self, operand: _Operand, at: int) -> ex.Expression:
         low = self._operand()
@@ -407,7 +449,7 @@ class Parser:
         self._need(")", f"to close {token.text}")
         if function.of_text and values[0] is None:
             return ex.Constant(None)
-        if function.of_text and not isinstance(values[0], (str, bytes)):
+        if function.of_text and not isinstance(values[0], (str, bytes, Param)):
             raise self._error(token.at, f"{token.text} takes a text such as 'a'")
         made: ex.Expression = function.make(column, *values)
         return made
@@ -430,6 +472,9 @@ class Parser:
             return column.any()
         if token.kind == "quoted":
             return self._column()
+        if token.kind == "param":
+            self._take()
+            return _Literal(self._parameter(token), token.at)
         if token.kind == "word" and token.word not in RESERVED:
             if token.word in self.typed and self._ahead().kind == "text":
                 return _Literal(self._typed(), token.at)
@@ -471,7 +516,7 @@ class Parser:
         try:
             return self.typed[kind](text)
         except (ValueError, ArithmeticError) as error:
-            words = str(error) if kind not in ("decimal", "double") else f"{text!r} is no number"
+            words = f"{text!r} is no number" if kind in ("decimal", "double") else str(error)
             raise self._error(token.at, f"{kind.upper()}: {words}") from error
 
     def _unquoted(self, token: _Token) -> str:

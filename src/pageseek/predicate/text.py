@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import uuid
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -79,6 +80,8 @@ def _literal(value: Any) -> str:
         return f"date '{value.isoformat()}'"
     if isinstance(value, dt.time) and value.tzinfo is None:
         return f"time '{value.isoformat()}'"
+    if isinstance(value, uuid.UUID):
+        return f"uuid '{value}'"
     if isinstance(value, dt.timedelta):
         return f"timedelta '{value}'"
     return repr(value)

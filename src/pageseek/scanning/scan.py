@@ -46,9 +46,11 @@ class Scan:
             names.extend([column] if isinstance(column, str) else column)
         return replace(self, _request=replace(self._request, columns=tuple(names)))
 
-    def filter(self, condition: Any) -> Scan:
-        """Only rows for which the condition, and each one given before, is TRUE."""
-        made = to_expression(condition)
+    def filter(
+        self, condition: Any, params: Sequence[Any] | Mapping[str, Any] | None = None
+    ) -> Scan:
+        """Only rows for which the condition, and each one given before, is TRUE. `params`: values of its `?` or `:name`."""
+        made = to_expression(condition, params)
         if made is None:
             return self
         if self._request.filter is not None:

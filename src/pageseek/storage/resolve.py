@@ -5,10 +5,10 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -23,19 +23,22 @@ from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
 from pageseek.storage.table_folders import ListedTables, Tables, of_metadata
 
+if TYPE_CHECKING:
+    from pageseek.storage.file_objects import FileObject
+
 DEFAULT_RETRY = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file, not yet open: a local path, a path on a filesystem, or bytes. Picklable.
+    """One file, not yet open: a local path, a path on a filesystem, or bytes. Picklable, unless it is an open file object.
 
     `filesystem`: opens files that are not on this machine's disk. `retry_policy`: for remote stores.
     """
 
     path: str
     filesystem: Files | None = None
-    data: bytes | None = None
+    data: bytes | FileObject | None = None
     partitions: Partitions = field(default=(), compare=False)  # columns with one value in all rows
     retry_policy: RetryPolicy = field(default=DEFAULT_RETRY, compare=False)
     # what its table says of deleted rows
@@ -44,7 +47,11 @@ class Source:
     def open(self, known: Known | None = None) -> Store:
         """The file. `known`: what there is of it from before, which a remote store can confirm in one request."""
         if self.data is not None:
-            return MemoryStore(self.data, self.path)
+            if isinstance(self.data, bytes):
+                return MemoryStore(self.data, self.path)
+            from pageseek.storage.file_objects import FileObjectStore  # late: few need it
+
+            return FileObjectStore(self.data)
         if self.filesystem is None:
             return LocalStore(self.path)
         return self.filesystem.open(self.path, self.retry_policy, known)
@@ -164,9 +171,15 @@ def resolve(
         return [
             one for item in source for one in resolve(item, storage_options, retry_policy, tables)
         ]
-    raise TypeError(
-        f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
-    )
+    from pageseek.storage.given import FileOf, translated  # late: few need it
+
+    found = source if isinstance(source, FileOf) else translated(source)
+    if not isinstance(found, FileOf):
+        return resolve(found, storage_options, retry_policy, tables)
+    if found.data is not None:
+        return [Source(found.name, data=found.data, partitions=found.partitions or ())]
+    (one,) = resolve(found.place, storage_options, retry_policy)
+    return [one if found.partitions is None else replace(one, partitions=found.partitions)]
 
 
 def place(
@@ -186,6 +199,11 @@ def _named(
     source: Any, storage_options: Mapping[str, Any] | None, retry_policy: RetryPolicy
 ) -> tuple[Files | None, str] | None:
     """What opens the file of a path, a URL or a pair (None: this machine), and the path there; None for other things."""
+    if isinstance(source, os.PathLike):
+        made = os.fspath(source)
+        if not isinstance(made, str):
+            made = os.fsdecode(made)
+        return None, _at_home(made)
     if isinstance(source, str):
         scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
@@ -199,7 +217,7 @@ def _named(
             from pageseek.storage.urls import from_url
 
             return from_url(source, scheme, storage_options or {}, retry_policy)
-        return None, source
+        return None, _at_home(source)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         files, path = source
         if isinstance(files, Files):
@@ -212,9 +230,14 @@ def _named(
             from pageseek.storage.urls import of_pair
 
             return of_pair(files, path)
-    if isinstance(source, os.PathLike):
-        return None, os.fspath(source)
     return None
+
+
+def _at_home(path: str) -> str:
+    """The path with `~` as the folder of its user, unless something here is called so."""
+    if not path.startswith("~") or os.path.lexists(path.replace(os.sep, "/").partition("/")[0]):
+        return path
+    return os.path.expanduser(path)
 
 
 def _local(path: str, tables: Tables | None) -> list[Source]:
