@@ -69,9 +69,11 @@ def scan(
 
     Parameters
     ----------
-    source : str, path, sequence of them, (filesystem, path), bytes, or a table
+    source : str, path, sequence or iterator of them, (filesystem, path), bytes, an open file, a dataset, or a table
         A file, a directory (its .parquet files), a glob or a URL: `s3://`, `gs://`, `abfss://`, `az://`, `https://`,
-        `hdfs://`, or another that fsspec knows. A filesystem is one of pyarrow or fsspec, or a store of obstore. Below a
+        `hdfs://`, or another that fsspec knows. A filesystem is one of pyarrow or fsspec, or a store of obstore. An open file
+        (`open(path, "rb")`, `io.BytesIO`, `fsspec.open(...)`) stays open and is the caller's: keep it open until the rows
+        have been read. Of a `pyarrow.dataset` the files, their filesystem and the values of its folders are taken. Below a
         directory, names with a leading `_` or `.` are hidden, and folders such as `k=1` are columns of the files in
         them (`partitioning`).
 
@@ -96,6 +98,9 @@ def scan(
 
         Texts of ISO 8601 may be compared with dates, times and timestamps. A column may be compared with another
         one, and some element of a list with a value: `pageseek.col("items.price").any() > 5`.
+    params : sequence or mapping, optional
+        The values of `?` in a filter in SQL, in their order, or of `:name`, by name: `filter="id = ?", params=[5]`. They are
+        no part of the text, so that texts of others are safe. `in ?` takes a list. docs/filters.md has more.
     limit : int, optional
         The greatest number of rows; they are the first in file order.
     nan : {"ieee", "spark"}
@@ -136,10 +141,11 @@ def scan(
         Bytes of each buffer of one column of one row group, decoded; 8 GiB unless given.
     max_metadata_bytes : int
         Bytes of a footer, or of an index of a column chunk, in the file and parsed; 1 GiB unless given.
-    partitioning : pyarrow.Schema, mapping of names to types, or False; optional
+    partitioning : pyarrow.Schema, mapping of names to types, "hive", or False; optional
         Types of the columns in the names of folders below a directory or a glob (`k=1`, as Hive writes them). A column
         whose type is not given is int32, int64, date, or else text, by all its values; `__HIVE_DEFAULT_PARTITION__` is
         null. These columns come last, and replace columns of the same name in the files. False ignores folders.
+        `pyarrow.dataset.partitioning(..., flavor="hive")` is taken, too.
     schema : pyarrow.Schema, optional
         The columns and their types. A column is null in the rows of a file that lacks it. A type that does not hold all
         values of a file's column exactly is refused, as is a column that is not in the schema.
@@ -155,6 +161,8 @@ def scan(
         log, so that it needs a local folder or a DeltaTable.
     snapshot : int or str, optional
         Of a table of Iceberg: the number of a snapshot, or the name of a branch or a tag.
+    filesystem : filesystem of pyarrow or fsspec, or store of obstore; optional
+        Has the paths of the source: the same as (filesystem, path).
     storage_options : mapping, optional
         Credentials, region, endpoint and more for the library that opens a URL: obstore if it is installed, else pyarrow
         or fsspec. Their names are those of that library. Without them, the library looks in the environment. The files of
@@ -164,23 +172,26 @@ def scan(
         that it is busy; 5 unless given.
     timeout : float, optional
         Seconds without an answer of a remote store after which a request has failed; 10 unless given.
+    **habits
+        Options of pyarrow's readers: `use_threads=False` is `threads=1`, `read_dictionary` is `dictionary_columns`, and
+        `coerce_int96_timestamp_unit` is `int96_unit`. `memory_map`, `pre_buffer` and `buffer_size` change nothing. Others are
+        a TypeError that says what to write (docs/pyarrow.md).
     """
     if habits:
         from pageseek.base.habits import read_habits  # late: few callers need it
 
         threads, changed_unit, dictionary_columns = read_habits(
-            "scan", habits, scan.__kwdefaults__, threads, int96_unit, dictionary_columns
+            habits, scan.__kwdefaults__, threads, int96_unit, dictionary_columns
         )
         int96_unit = changed_unit
-    if params is not None:
-        filter = to_expression(filter, params)
+    condition = filter if params is None else to_expression(filter, params)
     if filesystem is not None:
         from pageseek.storage.given import with_filesystem
 
         source = with_filesystem(source, filesystem)
     request = Request.of(
         columns,
-        filter,
+        condition,
         limit,
         (int96_unit, string_type, dictionary_columns, out_of_range),
         nan,
@@ -301,7 +312,7 @@ def open_file(
     if habits:
         from pageseek.base.habits import refuse
 
-        refuse("open", habits, open_file.__kwdefaults__)
+        refuse(habits, open_file.__kwdefaults__, "open")
     if filesystem is not None:
         from pageseek.storage.given import with_filesystem
 

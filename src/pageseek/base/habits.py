@@ -46,6 +46,7 @@ class _Refused(NamedTuple):
 _NO_EFFECT = frozenset(("memory_map", "pre_buffer", "buffer_size", "cache_metadata", "page_checksum_verification"))  # fmt: skip
 _LIMITS = "use max_metadata_bytes=, which limits the bytes of a footer"
 _PANDAS = "rows come out as Arrow; "
+# fmt: off
 _REFUSED = {
     # pyarrow
     "filters": _Refused("use filter=, which takes the same lists"),
@@ -54,7 +55,7 @@ _REFUSED = {
     "schema_depth_limit": _Refused(_LIMITS),
     "binary_type": _Refused("use string_type='large' or 'view'"),
     "list_type": _Refused("lists come out as list; cast the table"),
-    "arrow_extensions_enabled": _Refused("extension types always come out as such; cast the table", (None, True)),  # fmt: skip
+    "arrow_extensions_enabled": _Refused("extension types always come out as such; cast the table", (None, True)),
     "decryption_properties": _Refused("encrypted columns cannot be read"),
     "use_pandas_metadata": _Refused("name the columns of the index in columns=", (None, False)),
     "use_legacy_dataset": _Refused("there is one reader", (None, False)),
@@ -91,10 +92,11 @@ _REFUSED = {
     "predicate": _Refused("use filter="),
     "condition": _Refused("use filter="),
     "parameters": _Refused("use params="),
-}  # fmt: skip
+}
+# fmt: on
 
 
-def refuse(function: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+def refuse(given: Mapping[str, Any], known: Iterable[str], function: str = "scan") -> None:
     """Raise TypeError for the first option that a function does not take, unless its value changes nothing.
 
     `known`: the options of the function.
@@ -104,14 +106,12 @@ def refuse(function: str, given: Mapping[str, Any], known: Iterable[str]) -> Non
             continue
         refused = _REFUSED.get(name)
         if refused is not None:
-            if not any(value is one or (type(value) is type(one) and value == one) for one in refused.neutral):  # fmt: skip
-                raise TypeError(f"{function}: {name}={_short(value)}: {refused.instead}")
+            if not any(type(value) is type(one) and value == one for one in refused.neutral):
+                raise TypeError(f"{name}={_short(value)}: {refused.instead}")
             continue
         close = nearest(name, list(known))
-        meant = (
-            f"; did you mean {close[0]}=?" if close else f"; help(pageseek.{function}) lists them"
-        )
-        raise TypeError(f"{function}: there is no option {name}={meant}")
+        meant = f"did you mean {close[0]}=?" if close else f"help(pageseek.{function}) lists those there are"  # fmt: skip
+        raise TypeError(f"there is no option {name}=; {meant}")
 
 
 def _short(value: Any) -> str:
@@ -120,7 +120,6 @@ def _short(value: Any) -> str:
 
 
 def read_habits(
-    function: str,
     given: Mapping[str, Any],
     known: Iterable[str],
     threads: int | None,
@@ -134,32 +133,32 @@ def read_habits(
     rest = dict(given)
     use_threads = rest.pop("use_threads", None)
     if use_threads is not None and not isinstance(use_threads, bool):
-        raise TypeError(f"{function}: use_threads={use_threads!r}: True or False; threads= takes a number")  # fmt: skip
+        raise TypeError(f"use_threads={use_threads!r}: True or False; threads= takes a number")
     if use_threads is False:
         if threads not in (None, 1):
-            raise _twice(function, "threads", "use_threads")
+            raise _twice("threads", "use_threads")
         threads = 1
     unit = rest.pop("coerce_int96_timestamp_unit", None)
     if unit is not None:
         if int96_unit != "ns":
-            raise _twice(function, "int96_unit", "coerce_int96_timestamp_unit")
+            raise _twice("int96_unit", "coerce_int96_timestamp_unit")
         if unit not in ("ns", "us", "ms"):
-            raise TypeError(f"{function}: coerce_int96_timestamp_unit={unit!r}: int96_unit= is 'ns', 'us' or 'ms'")  # fmt: skip
+            raise TypeError(f"coerce_int96_timestamp_unit={unit!r}: int96_unit= is 'ns', 'us' or 'ms'")  # fmt: skip
         int96_unit = unit
     columns = rest.pop("read_dictionary", None)
     if columns is not None:
         if dictionary_columns:
-            raise _twice(function, "dictionary_columns", "read_dictionary")
+            raise _twice("dictionary_columns", "read_dictionary")
         dictionary_columns = sorted(columns) if isinstance(columns, (set, frozenset)) else columns
     prefixes = rest.pop("ignore_prefixes", None)
-    if prefixes is not None and set(prefixes) != {".", "_"}:
+    if prefixes is not None and sorted(prefixes) != [".", "_"]:
         raise TypeError(
-            f"{function}: ignore_prefixes={_short(prefixes)}: names with a leading _ or . are hidden; "
+            f"ignore_prefixes={_short(prefixes)}: names with a leading _ or . are hidden; "
             "give files of other names by a glob or as a list"
         )
-    refuse(function, rest, known)
+    refuse(rest, known)
     return threads, int96_unit, dictionary_columns
 
 
-def _twice(function: str, name: str, other: str) -> TypeError:
-    return TypeError(f"{function}: {name}= and {other}= mean the same: give one of them")
+def _twice(name: str, other: str) -> TypeError:
+    return TypeError(f"{name}= and {other}= mean the same: give one of them")

@@ -275,7 +275,9 @@ def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
             shown = f"date {iso.DATE_FORM}" if sql else iso.DATE_FORM
         return f": write it as {shown}"
     if isinstance(leaf_type.type, pa.UuidType):
-        return f": give {'uuid ' if sql else 'a uuid.UUID, 16 bytes or the text '}'550e8400-e29b-41d4-a716-446655440000'"
+        if sql:
+            return ": write it as uuid '550e8400-e29b-41d4-a716-446655440000'"
+        return ": give a uuid.UUID, its 16 bytes, or its text"
     if isinstance(value, uuid.UUID):
         return ": the column is not declared as a UUID; give value.bytes or str(value), as its values are"
     if isinstance(value, str) and leaf_type.kind not in BYTES_KINDS:

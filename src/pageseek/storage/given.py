@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from pageseek.base.errors import StoreError, UnsupportedError
 from pageseek.storage.file_objects import FileObject
+from pageseek.storage.fsspec_files import is_filesystem
+from pageseek.storage.obstore_files import is_store
 
 FORMS = "a path, a URL, a list or an iterator of them, a directory, a glob, (filesystem, path), bytes, an open file, or a dataset"
 
@@ -65,7 +68,7 @@ def translated(source: Any) -> list[Any] | FileOf:
         return [metadata.source]
     if hasattr(source, "read"):
         return _of_file(source)
-    raise TypeError(f"source {_article(source)}: {FORMS}{_remedy(source)}")
+    raise TypeError(f"source {_article(source)}: {_remedy(source) or FORMS}")
 
 
 def with_filesystem(source: Any, filesystem: Any) -> Any:
@@ -76,6 +79,10 @@ def with_filesystem(source: Any, filesystem: Any) -> Any:
         raise TypeError(
             f"filesystem={str(filesystem)!r}: a filesystem of pyarrow or fsspec, or a store of obstore; "
             "a URL such as s3://bucket/key needs none"
+        )
+    if not (isinstance(filesystem, pafs.FileSystem) or is_filesystem(filesystem) or is_store(filesystem)):  # fmt: skip
+        raise TypeError(
+            f"filesystem: {_article(filesystem)} is no filesystem of pyarrow or fsspec, and no store of obstore"
         )
     if isinstance(source, (str, os.PathLike)):
         return filesystem, _on(filesystem, os.fspath(source))
@@ -170,8 +177,19 @@ def _of_dataset(dataset: Any) -> list[Any]:
         raise UnsupportedError(
             f"source {type(dataset).__name__}: it has no files; a FileSystemDataset has"
         )
-    schema = dataset.schema
-    return [_of_fragment(one, schema) for one in dataset.get_fragments()]
+    fragments, schema = list(dataset.get_fragments()), dataset.schema
+    files = [_of_fragment(one, schema) for one in fragments]
+    names = dict.fromkeys(name for file in files for name, _ in file.partitions or ())
+    for fragment, file in zip(fragments, files, strict=True):
+        known = dict(file.partitions or ())
+        if len(known) < len(names):  # folders without names have none for null
+            inside = set(fragment.physical_schema.names) & (set(names) - set(known))
+            if inside:
+                raise UnsupportedError(
+                    f"{file.name}: the dataset has a value of {min(inside)!r} for other files, and this file has the column"
+                )
+        file.partitions = tuple([(name, known.get(name, _null(name, schema))) for name in names])
+    return files
 
 
 def _of_fragment(fragment: Any, schema: pa.Schema | None) -> FileOf:
@@ -199,6 +217,10 @@ def _of_fragment(fragment: Any, schema: pa.Schema | None) -> FileOf:
     return FileOf(name, None, (fragment.filesystem, fragment.path), partitions)
 
 
+def _null(name: str, schema: pa.Schema) -> pa.Scalar:
+    return pa.scalar(None, _type(name, None, schema))
+
+
 def _type(name: str, value: Any, schema: pa.Schema | None) -> pa.DataType:
     if schema is None or schema.get_field_index(name) < 0:
         return pa.scalar(value).type
@@ -219,11 +241,13 @@ def _remedy(source: Any) -> str:
     """What to write instead of something that looks like a source."""
     kind = type(source).__name__
     if isinstance(source, (set, frozenset)):
-        return "; a set has no order, and rows come in the order of files: give sorted(...)"
+        return "a set has no order, and rows come in the order of the files; give sorted(...)"
     if isinstance(source, Mapping):
-        return "; give list(...) of the keys or the values that are paths"
+        return "give a list of the keys, or of the values, that are paths"
     if isinstance(source, (pa.Table, pa.RecordBatch)) or kind in ("DataFrame", "LazyFrame"):
-        return "; its rows are in memory already, so that nothing is read of a file"
+        return "its rows are in memory already; a source is a file, such as a path"
+    if kind in ("Series", "Index"):
+        return "give its .tolist()"
     if type(source).__module__.startswith("pageseek.") and kind == "Scan":
-        return "; a scan goes on by its methods: .filter(...), .select(...), .limit(...)"
+        return "a scan goes on by its methods: .filter(...), .select(...), .limit(...)"
     return ""
