@@ -97,7 +97,8 @@ def open_metadata(
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
     found = files_of(source, storage_options, retry_policy, table).files
     if len(found) != 1:
-        raise ValueError(f"open takes one file, the source has {len(found)}")
+        such = f": give one of them, such as {found[0].name!r}; scan reads all" if found else ""
+        raise ValueError(f"open takes one file, the source has {len(found)}{such}")
     return FileMetadata(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
 
 

@@ -89,6 +89,10 @@ def _is_term(value: Any) -> bool:
 
 
 def _conjunction(terms: Any) -> Expression:
+    if isinstance(terms, str):  # a tuple in the place of the list
+        raise PredicateError(
+            f"filter {terms!r}: a list of (column, operator, value) is expected, such as [('a', '>', 35)]"
+        )
     if not isinstance(terms, (list, tuple)) or not terms:
         raise PredicateError(f"filter {terms!r}: a list of (column, operator, value) is expected")
     parts = [_term(term) for term in terms]

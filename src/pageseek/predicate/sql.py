@@ -53,6 +53,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like")  # each is a method of the parser
+_BEHIND_COLUMNS = ("and", "or", "not", "is", *_PREDICATES)
 MAX_PARTS = 1_000  # of a dotted name
 
 
@@ -130,6 +131,10 @@ class Parser:
         char = self._text[at]
         if char in "&|~":
             return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
+        if char == "%" and self._text[at : at + 2].lower() == "%s":
+            return "'%s': a parameter is written ? or :name, and its value given in params="
+        if char == "[" and at and self._text[:at].rstrip().lower().endswith("in"):
+            return "'[': the values of IN stand in parentheses, (1, 2)"
         if char == "$":
             return "'$': a parameter is written ? or :name"
         if char in "'\"`":
@@ -181,6 +186,14 @@ class Parser:
     # -- conditions -------------------------------------------------------------------------------
 
     def whole(self) -> ex.Expression:
+        after = self._ahead()
+        if self._token.word in ("where", "select") and (
+            after.kind in ("quoted", "number")
+            or (after.kind == "word" and after.word not in _BEHIND_COLUMNS)
+        ):
+            raise self._error(
+                self._token.at, f"write the condition alone, without {self._token.text}"
+            )
         made = self._or()
         date = _DATE.match(self._text, self._tokens[self._next - 1].at)
         if date is not None and self._token.key == "-":

@@ -137,7 +137,9 @@ def _ticks(value: Any) -> str:
     return f"timestamp '{made.isoformat(' ')}{fraction}{zone}'"
 
 
-def point(words: str, text: str, at: int) -> PredicateError:
+def point(
+    words: str, text: str, at: int, kind: type[PredicateError] = PredicateError
+) -> PredicateError:
     """An error that points at a character: the line of the text that has it, and a caret below."""
     start = text.rfind("\n", 0, at) + 1
     stop = text.find("\n", at)
@@ -147,6 +149,6 @@ def point(words: str, text: str, at: int) -> PredicateError:
     head = "..." if first else ""
     tail = "..." if len(line) > first + 100 else ""
     caret = " " * (len(head) + at - start - first) + "^"
-    error = PredicateError(f"{words}\n  {head}{shown}{tail}\n  {caret}")
+    error = kind(f"{words}\n  {head}{shown}{tail}\n  {caret}")
     error.at = at
     return error

@@ -27,7 +27,7 @@ AHEAD = 256 << 20  # the default of max_ahead_bytes
 _LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
-def _names(option: str, given: Any) -> tuple[str, ...]:
+def names_of(option: str, given: Any) -> tuple[str, ...]:
     """The names of columns that a caller gave under an option."""
     if isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given):
         return tuple(given)
@@ -43,7 +43,7 @@ def _names(option: str, given: Any) -> tuple[str, ...]:
         made = tuple(given)
         if all(isinstance(one, str) for one in made):
             return made
-    raise TypeError(f"{option}={given!r}: a list of names, such as ['id', 'price']")
+    raise TypeError(f"{option}: {given!r} is no list of names, such as ['id', 'price']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class Request:
         if max_ahead_bytes < 0:
             raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
         int96_unit, string_type, dictionary_columns, out_of_range = output
-        columns = None if columns is None else _names("columns", columns)
-        dictionary_columns = _names("dictionary_columns", dictionary_columns)
+        columns = None if columns is None else names_of("columns", columns)
+        dictionary_columns = names_of("dictionary_columns", dictionary_columns)
         if nan not in ("ieee", "spark"):
             raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
         return cls(

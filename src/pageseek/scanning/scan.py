@@ -16,7 +16,7 @@ from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scanning.execution import Execution
 from pageseek.scanning.prepared import PreparedQuery
-from pageseek.scanning.request import Request
+from pageseek.scanning.request import Request, names_of
 from pageseek.scanning.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.storage import Origin, Source, Sources
@@ -43,7 +43,7 @@ class Scan:
         """Only these columns, in this order. Without any: rows without columns."""
         names: list[str] = []
         for column in columns:
-            names.extend([column] if isinstance(column, str) else column)
+            names.extend([column] if isinstance(column, str) else names_of("select", column))
         return replace(self, _request=replace(self._request, columns=tuple(names)))
 
     def filter(

@@ -39,7 +39,7 @@ class FileObject:
     def size(self) -> int:
         """The bytes of the file now."""
         with self._lock:
-            return self._at(lambda file: int(file.seek(0, io.SEEK_END) or file.tell()))
+            return int(self._at(lambda file: file.seek(0, io.SEEK_END) or file.tell()))
 
     def read(self, offset: int, length: int) -> Buffer:
         """Bytes at an offset. OSError: there are fewer."""
@@ -56,7 +56,7 @@ class FileObject:
             return b"".join(parts)
 
         with self._lock:
-            found = self._at(at)
+            found: Buffer = self._at(at)
         if len(found) != length:
             raise StoreError(
                 f"{self.name}: {length} bytes asked at {offset}, the file object gave {len(found)}"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -15,9 +16,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.base.records import dataclass
+from pageseek.base.suggest import ENTRIES
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
-from pageseek.storage.listing import NO_DATA, NO_MATCH, is_data, on_disk, on_store
+from pageseek.storage.listing import SUFFIXES, is_data, no_data, no_match, on_disk, on_store
 from pageseek.storage.local import LocalStore, MemoryStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
@@ -266,6 +268,22 @@ def _on_files(
     if found is None and is_file is None and path and not path.endswith("/") and not magic:
         return [Source(path, files, retry_policy=retry_policy)]
     if not found:
-        said = NO_MATCH if magic else NO_DATA
-        raise FileNotFoundError(f"{files.name(path)}: {said}")
+        if magic:
+            raise FileNotFoundError(no_match(files.name(path)))
+        from pageseek.storage.nothing_found import of_files  # late: for this error only
+
+        there = of_files(_listed(files, path, retry_policy), SUFFIXES)
+        raise FileNotFoundError(no_data(files.name(path), there))
     return [Source(one, files, partitions=said, retry_policy=retry_policy) for one, said in found]
+
+
+def _listed(files: Files, path: str, retry_policy: RetryPolicy) -> list[str]:
+    """The paths of the first files below a folder of a store that has no data, for an error."""
+    root = files.folder(path).rstrip("/")
+    try:
+        return [
+            one.removeprefix(root).lstrip("/")
+            for one in islice(files.find(root, retry_policy), ENTRIES)
+        ]
+    except OSError:
+        return []
