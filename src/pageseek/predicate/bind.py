@@ -178,7 +178,7 @@ def _place(e: ex.Expression, value_leaf: Callable[[ex.Column], Found]) -> ex.Pla
         return place
     if isinstance(e, ex.CompareColumns):
         return e.other.place
-    if isinstance(e, (ex.Like, ex.StartsWith)):
+    if isinstance(e, (ex.Like, ex.ILike, ex.StartsWith)):
         beside: Iterable[int] = place.values if leaf_type.kind in BYTES_KINDS else ()
     elif isinstance(e, ex.IsIn) and len(place.values) == len(e.values):
         beside = (

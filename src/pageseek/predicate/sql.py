@@ -52,7 +52,12 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "decimal": lambda text: Decimal(_checked(text.strip())),
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
-_PREDICATES = ("in", "between", "like")  # each is a method of the parser
+_PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
+_NO_ARITHMETIC = (
+    "SQL here has no arithmetic, columns are compared as they are; a filter of pyarrow has it: "
+    "pc.field('a') + 1 > pc.field('b')"
+)
+_OF_ARROW = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length", "abs": "abs"}
 _BEHIND_COLUMNS = ("and", "or", "not", "is", *_PREDICATES)
 MAX_PARTS = 1_000  # of a dotted name
 
@@ -139,8 +144,8 @@ class Parser:
             return "'$': a parameter is written ? or :name"
         if char in "'\"`":
             return f"this {char} is never closed; inside, it is written twice"
-        if char in "*/%|&~^+":
-            return f"{char!r}: columns are compared as they are, without arithmetic"
+        if char in "*/%|&~^":
+            return f"{char!r}: {_NO_ARITHMETIC}"
         return f"{char!r} has no meaning here"
 
     def _error(self, at: int, words: str) -> PredicateError:
@@ -313,6 +318,8 @@ class Parser:
             raise self._expected("a comparison such as = or <")
         if isinstance(operand, ex.Element):
             raise self._expected("a comparison such as = or < after ANY(...)")
+        if token.key in ("+", "-"):
+            raise self._error(token.at, f"{token.key!r}: {_NO_ARITHMETIC}")
         if token.kind != "end" and token.key not in (")", "and", "or", "is"):
             raise self._expected("a comparison such as =, <, IN, LIKE or IS NULL")
         return operand == True  # noqa: E712  # a column of booleans
@@ -419,13 +426,29 @@ class Parser:
         return ex.And((first, self._compare(operand, "<=", high, at)))
 
     def _like(self, operand: _Operand, at: int) -> ex.Expression:
+        found = self._pattern(operand, at, "LIKE")
+        return found if isinstance(found, ex.Expression) else found[0].like(*found[1:])
+
+    def _ilike(self, operand: _Operand, at: int) -> ex.Expression:
+        found = self._pattern(operand, at, "ILIKE")
+        if isinstance(found, ex.Expression):
+            return found
+        column, pattern, escape = found
+        if isinstance(pattern, bytes):
+            raise self._error(at, "the pattern of ILIKE is a text such as 'a%'; bytes have no case")
+        return column.ilike(pattern, escape)
+
+    def _pattern(
+        self, operand: _Operand, at: int, what: str
+    ) -> tuple[ex.Column, str | bytes, str] | ex.Expression:
+        """The column, pattern and escape of LIKE; or what the condition is where one of them is null."""
         if not _is_null(operand):
-            self._column_of(operand, at, "LIKE")
+            self._column_of(operand, at, what)
         pattern, escape = self._operand(), "\\"
         if not isinstance(pattern, _Literal) or not isinstance(
             pattern.value, (str, bytes, type(None))
         ):
-            raise self._error(at, "the pattern of LIKE is a text such as 'a%'")
+            raise self._error(at, f"the pattern of {what} is a text such as 'a%'")
         if self._took("escape"):
             token = self._token
             given = self._operand()
@@ -438,7 +461,7 @@ class Parser:
                 )
         if pattern.value is None or isinstance(operand, _Literal):
             return ex.Constant(None)
-        return _beside(operand, pattern).like(pattern.value, escape)
+        return _beside(operand, pattern), pattern.value, escape
 
     def _column_of(self, operand: _Operand, at: int, what: str) -> ex.Column:
         if isinstance(operand, _Literal):
@@ -492,6 +515,14 @@ class Parser:
             if token.word in self.typed and self._ahead().kind == "text":
                 return _Literal(self._typed(), token.at)
             if self._ahead().key == "(":
+                if token.word in _OF_ARROW:
+                    like = (
+                        "; ILIKE compares without regard to case" if token.word != "length" else ""
+                    )
+                    raise self._error(
+                        token.at,
+                        f"there is no function {token.text}{like}; a filter of pyarrow has one: pc.{_OF_ARROW[token.word]}(pc.field('name')) == ...",
+                    )
                 raise self._error(
                     token.at,
                     f"there is no function {token.text}; {offered(token.text, (*FUNCTIONS, 'any'))}",

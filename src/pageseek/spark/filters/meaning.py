@@ -76,7 +76,9 @@ class _Meaning:
             made = replace(e, column=self._named(e.column), other=self._named(e.other))
             self._check_columns(made)
             return made
-        if isinstance(e, (ex.Compare, ex.IsIn, ex.IsNull, ex.IsNan, ex.StartsWith, ex.Like)):
+        if isinstance(
+            e, (ex.Compare, ex.IsIn, ex.IsNull, ex.IsNan, ex.StartsWith, ex.Like, ex.ILike)
+        ):
             return self._test(_beside(e, self._named(e.column)), self._kind(e.column))
         return e
 
