@@ -44,6 +44,9 @@ def steps() -> list[Step]:
         names = [PYTHON, "-m", "mypy", "--config-file", "tests/mypy.ini", "tests"]
         paths = {"MYPYPATH": f"{TREE}:{ROOT / 'tests'}"}
         checks.append(Step("mypy-tests", names, paths))
+    if uses := found("tests/typing/*.py"):  # programs of users: right ones, and mistakes
+        users = [PYTHON, "-m", "mypy", "--strict", "--config-file="]
+        checks.append(Step("mypy-users", [*users, "--ignore-missing-imports", *uses], tree))
     if modules:
         stubs = [PYTHON, "-m", "mypy.stubtest", *allow, *modules]
         checks.append(Step("stubtest", stubs, tree))

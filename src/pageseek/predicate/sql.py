@@ -54,7 +54,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
 _NO_ARITHMETIC = (
-    "SQL here has no arithmetic, columns are compared as they are; a filter of pyarrow has it: "
+    "columns are compared as they are, without arithmetic; a filter of pyarrow has it: "
     "pc.field('a') + 1 > pc.field('b')"
 )
 _OF_ARROW = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length", "abs": "abs"}

@@ -43,7 +43,7 @@ def names_of(option: str, given: Any) -> tuple[str, ...]:
         made = tuple(given)
         if all(isinstance(one, str) for one in made):
             return made
-    raise TypeError(f"{option}: {given!r} is no list of names, such as ['id', 'price']")
+    raise TypeError(f"{option}={given!r}: a list of names, such as ['id', 'price']")
 
 
 @dataclass(frozen=True, slots=True)
