@@ -34,8 +34,8 @@ def scans() -> ps.Report:
     query: ps.PreparedQuery = scan.prepare("a = :k")
     query(5)
     for batch in scan.to_batches():
-        print(batch.num_rows)
+        assert batch.num_rows
     file: ps.ParquetFile = ps.open("a", memory_map=True)
-    print(file.num_rows)
+    assert file.num_rows
     condition: ps.Expression = (ps.col("a") == 5) & ~ps.col("b").is_null()
     return scan.filter(condition).explain(analyze=True)
