@@ -11,7 +11,6 @@ from pageseek.base.errors import PredicateError
 from pageseek.predicate.expression import And, ArrowFilter, Column, Expression, Or, flatten
 from pageseek.predicate.operators import TUPLE_OPERATORS
 from pageseek.predicate.sql import parse
-from pageseek.predicate.sql_values import Given
 
 
 def to_expression(
@@ -53,6 +52,7 @@ def _with_params(value: Any, params: Sequence[Any] | Mapping[str, Any]) -> Expre
             else "params: they belong to a filter in SQL, or to one with pageseek.param(name)"
         )
     from pageseek.predicate.parameter_values import check_value, parameters_of, with_values
+    from pageseek.predicate.sql_values import Given
 
     given, known = Given(params), parameters_of(value)
     found = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
@@ -18,8 +18,10 @@ from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number, uuid_of
 from pageseek.predicate.operators import FUNCTIONS, MIRRORED, OF_SQL, OPERATORS, SYMBOLS
 from pageseek.predicate.parameters import Param
-from pageseek.predicate.sql_values import Given
 from pageseek.predicate.text import RESERVED, point
+
+if TYPE_CHECKING:
+    from pageseek.predicate.sql_values import Given
 
 MAX_NESTED = 100  # parentheses and NOTs within one another
 
@@ -100,7 +102,11 @@ def parse(text: str, params: Sequence[Any] | Mapping[str, Any] | None = None) ->
     >>> parse("a > 5 and b is not null")
     a > 5 and b is not null
     """
-    return Parser(text, None if params is None else Given(params)).whole()
+    if params is None:
+        return Parser(text).whole()
+    from pageseek.predicate.sql_values import Given  # late: few filters have values beside them
+
+    return Parser(text, Given(params)).whole()
 
 
 class Parser:
