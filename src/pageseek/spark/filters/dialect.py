@@ -75,6 +75,7 @@ class _Parser(sql.Parser):
             "timestamp_ltz": _instant,
             "timestamp_ntz": _local,
         }
+        del self.typed["uuid"]  # a type that Spark does not have
         super().__init__(text)
 
     def _timestamp(self, text: str) -> Any:
