@@ -121,7 +121,7 @@ def test_where_a_parameter_may_stand(source: bytes, text: str, params: Any, expe
         ("i = ?", ["x"], "column 'i' of type int64 cannot be compared with 'x'"),
         ("i = $1", [1], "a parameter is written [?] or :name"),
         ("i = ?", None, r"[?] has no value: give params=\[...\]"),
-        ("i = :k", None, r"no value: give params={'k': ...}"),
+        ("i = :k", None, r"no value: give the filter to .*, or params={'k': ...}"),
         ("i = 1 and", [], "write a column"),
         (None, [1], "params: there is no filter"),
         ([("i", "=", 1)], [1], "params: they belong to a filter in SQL"),

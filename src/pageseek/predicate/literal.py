@@ -86,8 +86,8 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
     if made is None:
         if isinstance(value, Param):
             raise PredicateError(
-                f"param({value.name!r}) has no value: give params={{{value.name!r}: ...}}, or give the filter to "
-                "Scan.prepare, and the value with each call"
+                f"param({value.name!r}) has no value: give the filter to Scan.prepare, and the value with each call, "
+                f"or params={{{value.name!r}: ...}}"
             )
         raise PredicateError(
             f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type, getattr(column, 'place', None) is not None)}"
