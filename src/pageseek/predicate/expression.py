@@ -168,19 +168,18 @@ class Column:
 
         After `escape` any character stands for itself; with an empty `escape` there is no such character.
         """
-        _check_pattern("like", pattern, escape)
-        return self._made(Like(self, pattern, escape))
+        return self._made(Like(self, _pattern("like", pattern, escape), escape))
 
     def ilike(self, pattern: str, escape: str = "\\") -> Expression:
         """LIKE without regard to case, of text: each character of value and pattern stands for its small letter.
 
-        The small letter is that of Unicode's simple mapping, one character for one: `\u00c4` equals `\u00e4`, and `\u00df` is not `ss`.
+        The small letter is that of Unicode's simple mapping, one character for one: `Ä` equals `ä`, and `ß` is not `ss`.
         Only what precedes the first letter or wildcard of the pattern prunes.
         """
-        _check_pattern("ilike", pattern, escape)
-        if isinstance(pattern, bytes):
+        checked = _pattern("ilike", pattern, escape)
+        if isinstance(checked, bytes):
             raise PredicateError(f"ilike({pattern!r}): a str; bytes have no case")
-        return self._made(ILike(self, pattern, escape))
+        return self._made(ILike(self, checked, escape))
 
     def any(self) -> Element:
         """Some element of a list: `col("tags").any() == "x"`, `col("items.price").any() > 5`.
@@ -229,7 +228,8 @@ class Element(Column):
         return f"any({show_column(self.path)})"
 
 
-def _check_pattern(what: str, pattern: object, escape: object) -> None:
+def _pattern(what: str, pattern: object, escape: object) -> str | bytes:
+    """The pattern of LIKE, checked."""
     if isinstance(pattern, Param):
         raise PredicateError(
             f"{what}({pattern!r}): a pattern is no parameter of a prepared query; starts_with takes one for a prefix"
@@ -238,6 +238,7 @@ def _check_pattern(what: str, pattern: object, escape: object) -> None:
         raise PredicateError(f"{what}({pattern!r}): a str, or bytes for binary columns")
     if not isinstance(escape, str) or len(escape) > 1:
         raise PredicateError(f"{what}(escape={escape!r}): one character, or '' for none")
+    return pattern
 
 
 def _value(value: object) -> object:

@@ -63,7 +63,7 @@ def translated(source: Any) -> list[Any] | FileOf:
         found = _of_pyarrow(source)
         if found is not None:
             return found
-    metadata = getattr(source, "_metadata", None)  # of a ParquetFile of this package
+    metadata: Any = getattr(source, "_metadata", None)  # of a ParquetFile of this package
     if kind.__module__.startswith("pageseek.") and hasattr(metadata, "source"):
         return [metadata.source]
     if hasattr(source, "read"):
