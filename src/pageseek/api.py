@@ -181,7 +181,7 @@ def scan(
         from pageseek.base.habits import read_habits  # late: few callers need it
 
         threads, changed_unit, dictionary_columns = read_habits(
-            habits, scan.__kwdefaults__, threads, int96_unit, dictionary_columns
+            habits, scan.__kwdefaults__ or (), threads, int96_unit, dictionary_columns
         )
         int96_unit = changed_unit
     condition = filter if params is None else to_expression(filter, params)
@@ -312,7 +312,7 @@ def open_file(
     if habits:
         from pageseek.base.habits import refuse
 
-        refuse(habits, open_file.__kwdefaults__, "open")
+        refuse(habits, open_file.__kwdefaults__ or (), "open")
     if filesystem is not None:
         from pageseek.storage.given import with_filesystem
 
