@@ -21,7 +21,7 @@ def lake(tmp_path: Path) -> str:
     folder = tmp_path / "lake/day=1"
     folder.mkdir(parents=True)
     pq.write_table(
-        pa.table({"id": [1], "adress": [{"zip": "1", "City": "b"}]}), folder / "a.parquet"
+        pa.table({"id": [1], "place": [{"zip": "1", "City": "b"}]}), folder / "a.parquet"
     )
     pq.write_table(pa.table({"id": [2], "Price": [1.5], "size": ["s"]}), folder / "b.parquet")
     return str(tmp_path / "lake")
@@ -38,12 +38,12 @@ def one(lake: str) -> str:
         ({"columns": ["prise"]}, "Price"),  # a column of the second file
         ({"columns": ["price"]}, "Price"),
         ({"columns": ["dya"]}, "day"),  # of the folders
-        ({"columns": ["id", "siz"]}, "size"),
+        ({"columns": ["id", "SIZE"]}, "size"),
         ({"filter": "price = 1"}, "Price"),
         ({"filter": "id = 1 and prise > 5"}, "Price"),
         ({"filter": "dy = 1"}, "day"),
-        ({"filter": ps.col("addres.zip") == "1"}, "adress.zip"),
-        ({"filter": "adress.city = 'b'"}, "adress.City"),
+        ({"filter": ps.col("places.zip") == "1"}, "place.zip"),
+        ({"filter": "place.city = 'b'"}, "place.City"),
         ({"filter": "any(sizes) = 's'"}, "size"),
         ({"filter": "id = 1 or Prize > id"}, "Price"),
     ],
@@ -65,9 +65,9 @@ def test_an_error_in_sql_points_at_a_name_that_no_file_has(lake: str) -> None:
 
 def test_names_of_one_file(one: str) -> None:
     for made, words in (
-        (lambda: ps.read_table(one, filter=ps.col("adress.zap") == "1"), "no field 'zap'; did you mean 'zip'?"),
-        (lambda: ps.read_table(one, filter="adress.citty = 'b'"), "no field 'citty'; did you mean 'City'?"),
-        (lambda: ps.read_table(one, columns=["adress.city"]), "did you mean 'adress.City'?"),
+        (lambda: ps.read_table(one, filter=ps.col("place.zap") == "1"), "no field 'zap'; did you mean 'zip'?"),
+        (lambda: ps.read_table(one, filter="place.citty = 'b'"), "no field 'citty'; did you mean 'City'?"),
+        (lambda: ps.read_table(one, columns=["place.city"]), "did you mean 'place.City'?"),
         (lambda: ps.read_table(one, filter="ID = 1"), "did you mean 'id'?"),
         (lambda: ps.scan(one).select("idd").to_table(), "did you mean 'id'?"),
         (lambda: ps.scan(one).aggregate([("idd", "min")]), "did you mean 'id'?"),
@@ -80,7 +80,7 @@ def test_names_of_one_file(one: str) -> None:
 
 
 MISTAKES: list[tuple[Callable[[str], Any], type[Exception], str]] = [
-    (lambda path: ps.read_table(path, prune=["statistcs"]), ps.PredicateError, "did you mean 'statistics'?"),
+    (lambda path: ps.read_table(path, prune=["statistic"]), ps.PredicateError, "did you mean 'statistics'?"),
     (lambda path: ps.read_table(path, filter="id in [1, 2]"), ps.PredicateError, "IN stand in parentheses"),
     (lambda path: ps.read_table(path, filter="where id = 1"), ps.PredicateError, "without where"),
     (lambda path: ps.read_table(path, filter="WHERE 1 = id"), ps.PredicateError, "without WHERE"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pageseek as ps
 
 ps.read_table("a", column=["a"])  # type: ignore[call-arg]
-ps.read_table("a", coloums=["a"])  # type: ignore[call-arg]
+ps.read_table("a", cols=["a"])  # type: ignore[call-arg]
 ps.read_table("a", dtype_backend="pyarrow")  # type: ignore[call-arg]
 ps.read_table("a", string_type="large_string")  # type: ignore[arg-type]
 ps.read_table("a", use_threads=4)  # type: ignore[arg-type]
