@@ -70,7 +70,7 @@ def test_defaults_of_other_readers_are_taken(path: str) -> None:
             known = set(inspect.signature(ps.scan).parameters) | {"self", "filters"}
             if one.default is not one.empty and name not in known:
                 assert ps.scan(path, **{name: one.default}).count_rows() == 10, name
-    assert ps.scan(path, **{"engine": "pyarrow"}).count_rows() == 10
+    assert ps.scan(path, engine="pyarrow").count_rows() == 10  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_an_option_without_a_meaning_says_what_has_it(path: str, option: Any, wo
 def test_filters_is_filter(path: str) -> None:
     assert ps.read_table(path, filters=[("a", ">", 7)]).num_rows == 2
     with pytest.raises(TypeError, match=r"filters=.*: use filter="):
-        ps.scan(path, **{"filters": [("a", ">", 7)]})
+        ps.scan(path, filters=[("a", ">", 7)])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="filter= or filters=, not both"):
         ps.read_table(path, filter="a > 7", filters=[("a", ">", 7)])
 
 
 def test_options_of_scans_are_none_of_open(path: str) -> None:
     with pytest.raises(TypeError, match=r"no option columns=; help\(pageseek.open\)"):
-        ps.open(path, **{"columns": ["a"]})
+        ps.open(path, columns=["a"])  # type: ignore[call-arg]
 
 
 def test_the_remedies_are_options(path: str) -> None:
