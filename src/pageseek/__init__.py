@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pageseek.advice.advising import advise
     from pageseek.api import (
         CacheInfo,
-        ParquetFile,
         Scan,
         cache_info,
         clear_cache,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     )
     from pageseek.base.progress import Progress
     from pageseek.base.report import Report
+    from pageseek.format.parquet_file import ParquetFile
     from pageseek.predicate.expression import Column, Expression, col
     from pageseek.predicate.parameters import param
     from pageseek.predicate.search import lower_bound, upper_bound
@@ -97,7 +97,7 @@ _ROOMS = {
     "_core.rows": ("RowRanges",),
     "advice.advising": ("advise",),
     "api": (
-        "CacheInfo", "ParquetFile", "Scan", "cache_info", "clear_cache", "load_cache", "open", "read_table",
+        "CacheInfo", "Scan", "cache_info", "clear_cache", "load_cache", "open", "read_table",
         "resize_cache", "save_cache", "scan",
     ),
     "base.errors": (
@@ -106,6 +106,7 @@ _ROOMS = {
     ),
     "base.progress": ("Progress",),
     "base.report": ("Report",),
+    "format.parquet_file": ("ParquetFile",),
     "predicate.expression": ("Column", "Expression", "col"),
     "predicate.parameters": ("param",),
     "predicate.search": ("lower_bound", "upper_bound"),

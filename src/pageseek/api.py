@@ -17,7 +17,6 @@ from pageseek.datasets.file_cache import CacheInfo as CacheInfo
 from pageseek.datasets.file_cache import cache
 from pageseek.datasets.sources import files_of, open_metadata, with_schema
 from pageseek.datasets.table_versions import AsOf
-from pageseek.format.parquet_file import ParquetFile as ParquetFile
 from pageseek.predicate.filters import to_expression
 from pageseek.scanning.request import AHEAD, BATCH_SIZE, Request
 from pageseek.scanning.scan import Scan as Scan
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pageseek.base.habits import OpenHabits, ReadHabits
+    from pageseek.format.parquet_file import ParquetFile
 
 DEFAULT_RETRIES = RetryPolicy()
 Params: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -100,7 +100,7 @@ def scan(
         one, and some element of a list with a value: `pageseek.col("items.price").any() > 5`.
     params : sequence or mapping, optional
         The values of `?` in a filter in SQL, in their order, or of `:name`, by name: `filter="id = ?", params=[5]`. They are
-        no part of the text, so that texts of others are safe. `in ?` takes a list. docs/filters.md has more.
+        no part of the text, so that texts of others are safe. `in ?` takes a list. docs/parameters.md has more.
     limit : int, optional
         The greatest number of rows; they are the first in file order.
     nan : {"ieee", "spark"}
@@ -317,6 +317,8 @@ def open_file(
         from pageseek.storage.given import with_filesystem
 
         source = with_filesystem(source, filesystem)
+    from pageseek.format.parquet_file import ParquetFile  # late, as below: scans do not need it
+
     return ParquetFile(
         open_metadata(
             source,
@@ -330,7 +332,7 @@ def open_file(
 
 def clear_cache() -> None:
     """Forget the footers and page indexes of files opened before, and the deleted rows of tables."""
-    from pageseek.scanning import deleted_rows  # late: few scans need it
+    from pageseek.scanning import deleted_rows
 
     cache.clear()
     deleted_rows.forget()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning import prepare
+from pageseek.datasets import legacy_calendar
 
 VERSION, DATETIME, INT96 = (
     b"org.apache.spark.version", b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96",
@@ -71,7 +71,7 @@ def test_no_file_is_opened_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ps.clear_cache()
     scan.explain()
     noting, before = ps.cache_info().files, ps.cache_info().misses
-    monkeypatch.setattr(prepare, "calendar_note", lambda *_: None)
+    monkeypatch.setattr(legacy_calendar, "calendar_note", lambda *_: None)
     ps.clear_cache()
     scan.explain()
     assert (ps.cache_info().files, ps.cache_info().misses) == (noting, before)

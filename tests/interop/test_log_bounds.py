@@ -23,7 +23,7 @@ from pageseek.datasets.file_bounds import ColumnBounds, FileBounds
 from pageseek.format.types import Options
 from pageseek.predicate.bind import bind
 from pageseek.predicate.filters import to_expression
-from pageseek.prune import prune_groups
+from pageseek.prune.row_groups import prune_groups
 
 deltalake = pytest.importorskip("deltalake")
 

@@ -15,8 +15,9 @@ from pageseek.format.columns import tested as leaf_at
 from pageseek.format.types import Options
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import tests_of as judged_of
-from pageseek.prune import GroupProof, Proof, PruneContext
+from pageseek.prune import Proof, PruneContext
 from pageseek.prune.accumulator import ProofAccumulator
+from pageseek.prune.row_groups import GroupProof
 from support.opened import open_metadata
 
 N = 100

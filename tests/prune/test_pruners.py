@@ -14,8 +14,9 @@ import pytest
 from pageseek._core.rows import RowRanges
 
 import pageseek as ps
-from pageseek.prune import Proof, mechanisms, passing
+from pageseek.prune import Proof, passing
 from pageseek.prune.checked_pruner import CheckedPruner
+from pageseek.prune.registry import mechanisms
 from support.concurrency import in_threads
 from support.pruners import judged
 

@@ -16,7 +16,7 @@ import pytest
 from pageseek._core.page_tasks import PARALLEL
 
 import pageseek as ps
-from pageseek.scanning import joined_groups, scheduler, tables
+from pageseek.scanning import joined_groups, tables
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -58,9 +58,8 @@ class Spy:
             self.failed += found is None
             return found
 
-        monkeypatch.setattr(tables, "joined", counted)
-        for module in (tables, scheduler):
-            monkeypatch.setattr(module, "read_joined", watched)
+        monkeypatch.setattr(joined_groups, "joined", counted)
+        monkeypatch.setattr(joined_groups, "read_joined", watched)
 
 
 @pytest.fixture

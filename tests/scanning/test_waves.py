@@ -169,7 +169,7 @@ def test_what_the_core_does_not_decode_by_itself_is_left_to_threads(
     compression = what if what in ("gzip", "brotli") else "none"
     pq.write_table(found, path, row_group_size=GROUP, compression=compression, max_rows_per_page=50)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
-    monkeypatch.setattr(tables, "in_waves", none)
+    monkeypatch.setattr(waves_module, "in_waves", none)
     wanted = ps.read_table(path, threads=1)
     assert ps.read_table(path, threads=2).equals(wanted)
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.advice.questions import EQUAL, Condition
+from pageseek.base.late_modules import compute as pc
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

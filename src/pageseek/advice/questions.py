@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import compute as pc
 from pageseek.predicate.expression import (
     And,
     AnyElement,

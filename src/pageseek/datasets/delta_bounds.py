@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from pageseek.base.late_modules import compute as pc
 from pageseek.datasets.file_bounds import ColumnBounds, FileBounds, Path
 
 MOST_DIGITS = 15  # of decimals: the log has them as JSON numbers, which may be doubles

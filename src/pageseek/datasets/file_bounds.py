@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
+from pageseek.base.late_modules import compute as pc
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, FLOAT_KINDS, LeafType, Options, SchemaElement
 from pageseek.predicate.constant_column import constant_leaf_type

@@ -8,28 +8,19 @@ and Spark reads a time in the zone of its session; `pageseek.spark` infers as Sp
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.suggest import offered
 from pageseek.storage import Source
-from pageseek.storage.hive import Partitions, Types
+from pageseek.storage.hive import Inference, Partitions, Types
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-class Inference(NamedTuple):
-    """Another way to infer types. `typed`: from the texts of a column to its type, and the value of each; `given`: types that
-    stay.
-    """
-
-    given: Types | None
-    typed: Callable[[Sequence[str]], tuple[pa.DataType, Sequence[Any]]]
 
 
 def typed(

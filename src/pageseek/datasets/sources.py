@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from pageseek.storage.hive import Inference
+
+if TYPE_CHECKING:
+    from pageseek.datasets.dataset_schema import DatasetSchema
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -12,8 +19,6 @@ import pyarrow as pa
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
-from pageseek.datasets.dataset_schema import DatasetSchema
-from pageseek.datasets.partitions import Inference, by_name, typed
 from pageseek.datasets.table_versions import CURRENT, AsOf
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Origin, RetryPolicy, Source, Sources, resolve
@@ -113,15 +118,17 @@ def with_schema(
         from pageseek.datasets.given_partitioning import types_of  # late: few need it
 
         partitioning = types_of(partitioning)
-    inference = partitioning if isinstance(partitioning, Inference) else None
-    if inference is not None:
-        partitioning = inference.given
+    inference = None
+    if isinstance(partitioning, Inference):
+        inference, partitioning = partitioning, partitioning.given
     if (lake := found.table) is not None:
         if partitioning is not None or schema is not None:
             raise ValueError(
                 "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
             )
         inside = dict(lake.inside)
+        from pageseek.datasets.dataset_schema import DatasetSchema  # late, as below: for many files
+
         bounded = Sources(lake.sources)
         bounded.bounds = lake.bounds
         return bounded, DatasetSchema(lake.folders, lake.schema, fields=lake.fields, inside=inside)
@@ -137,6 +144,8 @@ def with_schema(
     types = None if isinstance(partitioning, bool) else partitioning
     folders = None
     if types is not None or any(map(attrgetter("partitions"), files)):
+        from pageseek.datasets.partitions import by_name, typed
+
         names = {name for name, _ in files[0].partitions}
         if schema is not None:
             given = {field.name: field.type for field in schema if field.name in names}
@@ -144,4 +153,6 @@ def with_schema(
         files, folders = typed(files, types, inference)
     if len(files) == 1 and not folders and schema is None:
         return files, None
+    from pageseek.datasets.dataset_schema import DatasetSchema
+
     return files, DatasetSchema(folders or pa.schema([]), schema)

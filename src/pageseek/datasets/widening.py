@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.base.arrays import of_numpy
+from pageseek.base.late_modules import compute as pc
 from pageseek.datasets.table_fields import TableField
 
 _UNITS = ("s", "ms", "us", "ns")

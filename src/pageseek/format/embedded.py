@@ -5,7 +5,6 @@ The form is that of docs/format.md. Bytes that do not fit it are no index: nothi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import InvalidIndexError as InvalidIndexError
+from pageseek.base.late_modules import json
 from pageseek.base.records import dataclass
 from pageseek.format.chunks import Chunk
 from pageseek.format.file_footer import FooterFile

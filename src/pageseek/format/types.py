@@ -7,7 +7,6 @@ own reader gives for the file.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any, NamedTuple, Self
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from pageseek.base.errors import CORRUPT, LIMIT, CoreError, LimitError
+from pageseek.base.late_modules import json
 from pageseek.base.limits import DEFAULT
 from pageseek.base.records import dataclass
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow.compute as pc
-
 from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import is_instance
 from pageseek.predicate.expression import And, ArrowFilter, Column, Expression, Or, flatten
 from pageseek.predicate.operators import TUPLE_OPERATORS
 from pageseek.predicate.sql import parse
@@ -33,7 +33,7 @@ def to_expression(
     if isinstance(value, (list, tuple)):
         found = _from_dnf(value)
         return None if found is None else flatten(found)
-    if isinstance(value, pc.Expression):
+    if is_instance(value, pc, "Expression"):
         return ArrowFilter(value)
     raise PredicateError(
         f"a filter of type {type(value).__name__} is not supported; give an expression such as "

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
+from pageseek.base.late_modules import compute as pc
 from pageseek.format.types import (
     BYTES_KINDS,
     FLOAT_KINDS,

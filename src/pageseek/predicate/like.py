@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import compute as pc
 
 ANY, ONE = "%", "_"  # of any length; one character
 MAX_PATTERN = 10_000  # bytes and wildcards of a pattern that needs a regular expression

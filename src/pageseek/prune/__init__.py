@@ -26,67 +26,17 @@ receives their bytes in that order, and returns its proofs.
 """
 
 from pageseek.io.range_requests import Wanted
-from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
-from pageseek.prune.bloom_filter import filter_hashes
-from pageseek.prune.column_index import load_indexes
-from pageseek.prune.driver import applicable, run_mechanisms
-from pageseek.prune.footer_finality import Figures, final, may_be_final, more_than_footers
-from pageseek.prune.needed_hashes import has_built_form, needed_hashes
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
-from pageseek.prune.registry import (
-    BLOOM_FILTER,
-    COLUMN_INDEX,
-    DATAFUSION_INDEX,
-    DICTIONARY,
-    DISTINCT,
-    FILE_BLOOM,
-    OF_OPENED,
-    PAGE_HEADERS,
-    REGISTRY,
-    STATISTICS,
-    catalogs,
-    mechanisms,
-    register_pruner,
-    unregister_pruner,
-)
-from pageseek.prune.row_groups import GroupProof, prune_groups
-from pageseek.prune.value_lists import ValueLists
+from pageseek.prune.registry import register_pruner, unregister_pruner
 
 __all__ = [
-    "BLOOM_FILTER",
-    "COLUMN_INDEX",
-    "DATAFUSION_INDEX",
-    "DICTIONARY",
-    "DISTINCT",
-    "FILE_BLOOM",
-    "OF_OPENED",
-    "PAGE_HEADERS",
-    "REGISTRY",
-    "STATISTICS",
     "Catalog",
-    "Figures",
-    "GroupProof",
-    "MechanismRun",
     "Price",
     "Proof",
-    "ProofAccumulator",
     "PruneContext",
     "Pruner",
-    "ValueLists",
     "Wanted",
-    "applicable",
-    "catalogs",
-    "filter_hashes",
-    "final",
-    "has_built_form",
-    "load_indexes",
-    "may_be_final",
-    "mechanisms",
-    "more_than_footers",
-    "needed_hashes",
     "passing",
-    "prune_groups",
     "register_pruner",
-    "run_mechanisms",
     "unregister_pruner",
 ]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.base.errors import LimitError
+from pageseek.base.late_modules import compute as pc
 from pageseek.base.report import Report
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate.constant_column import ConstantColumn
-from pageseek.prune import COLUMN_INDEX, STATISTICS, load_indexes
+from pageseek.prune.column_index import load_indexes
+from pageseek.prune.registry import COLUMN_INDEX, STATISTICS
 from pageseek.scanning.aggregate_values import ColumnValues, less, plain
 from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.request import Request

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
+from pageseek.base.late_modules import compute as pc
 from pageseek.datasets.evolution import SchemaMapping
 from pageseek.format.columns import Names, output
 from pageseek.format.file_metadata import FileMetadata

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pageseek.base.report import Report
 from pageseek.format.types import FLOAT_KINDS
 from pageseek.predicate.constant_column import ConstantColumn
-from pageseek.prune import STATISTICS
+from pageseek.prune.registry import STATISTICS
 from pageseek.scanning.accounting import account
 from pageseek.scanning.aggregate_bounds import declared, promising
 from pageseek.scanning.aggregate_columns import Leaves, Wanted, leaves_of_columns

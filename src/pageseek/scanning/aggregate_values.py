@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.late_modules import compute as pc
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.types import as_type
 

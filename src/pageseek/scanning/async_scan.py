@@ -17,7 +17,7 @@ from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.version_checks import UnconfirmedVersions
-from pageseek.prune import REGISTRY
+from pageseek.prune.registry import REGISTRY
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.file_scan import FileScan, Rows
 from pageseek.scanning.footer_selection import ranges_by_footer

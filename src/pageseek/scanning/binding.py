@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from pageseek.datasets.dataset_schema import tested_paths
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Schema
 from pageseek.scanning.bound_request import BoundRequest
@@ -25,6 +24,8 @@ class BoundRequests:
             set()
         )  # columns of folders that the filter tests; None: any
         if request.filter is not None and request.dataset_schema is not None:
+            from pageseek.datasets.dataset_schema import tested_paths  # late: for many files
+
             paths = tested_paths(request.filter)
             self._folders = None if paths is None else {path[0] for path in paths}
 

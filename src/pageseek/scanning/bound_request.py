@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from copy import copy
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
-from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter
-from pageseek.datasets.evolution import SchemaMapping
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Kept
@@ -19,6 +18,9 @@ from pageseek.scanning.condition_order import Learned
 from pageseek.scanning.leaf_use import LeafUse
 from pageseek.scanning.request import Request
 from pageseek.storage import Source
+
+if TYPE_CHECKING:
+    from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter
 
 
 class BoundRequest:
@@ -101,6 +103,8 @@ class BoundRequest:
         strict: Collection[Path],
     ) -> BoundRequest:
         """The request bound to one of many files: `columns` and `schema` have what this file has of them."""
+        from pageseek.datasets.evolution import SchemaMapping  # late, as below: for many files
+
         mapping = SchemaMapping(file, dataset_schema, request.options, source.partitions, strict)
         mapping.check_dictionaries()
         columns, schema = mapping.output(request.columns)
@@ -134,6 +138,11 @@ class BoundRequest:
         own = list(self.schema)
         if self.request.dataset_schema is None:
             own = own[first:]
+        if own == list(schema)[first:] and not source.partitions:
+            self._fitting[:] = [schema]
+            return None
+        from pageseek.datasets.dataset_schema import SchemaAdapter
+
         values = {**self.defaults, **dict(source.partitions)}
         dataset_schema = self.request.dataset_schema
         fields = () if dataset_schema is None else dataset_schema.fields

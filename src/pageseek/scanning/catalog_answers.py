@@ -7,7 +7,7 @@ from typing import Any
 
 from pageseek._core import rows
 from pageseek.base.errors import PrunerError
-from pageseek.prune import catalogs
+from pageseek.prune.registry import catalogs
 from pageseek.scanning.request import Request
 from pageseek.scanning.row_selection import row_ranges
 from pageseek.storage import Source, Sources

@@ -20,7 +20,7 @@ from pageseek.format.embedded import BLOOM, KEY, InvalidIndexError, Pointer, dir
 from pageseek.format.file_bloom_form import WORDS, block_of, words_of
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune import filter_hashes
+from pageseek.prune.bloom_filter import filter_hashes
 from pageseek.scanning.batched_lists import ColumnLists, ListAnswer, ListReader
 from pageseek.scanning.footer_table import AT, Flags, FooterTable, entries_of
 from pageseek.scanning.schema_group import SchemaGroup

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PageseekError
 from pageseek.base.suggest import offered
-from pageseek.datasets.dataset_schema import DatasetSchema, Union, depends_on_types, tested_paths
-from pageseek.datasets.evolution import SchemaMapping
-from pageseek.datasets.folder_columns import Folders
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.predicate.expression import Column, Expression, Place, walk
 from pageseek.predicate.text import point
@@ -20,6 +18,10 @@ from pageseek.scanning.binding import BoundRequests
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.request import Request
 from pageseek.storage import Source, Sources
+
+if TYPE_CHECKING:
+    from pageseek.datasets.dataset_schema import DatasetSchema, Union
+    from pageseek.datasets.folder_columns import Folders
 
 OpenFile = Callable[[Source], FileMetadata]
 Path = tuple[str, ...]
@@ -46,7 +48,11 @@ class DatasetColumns:
         self._folders: Folders | None = None
         self.opened = 0
         if request.dataset_schema is not None:
+            from pageseek.datasets.dataset_schema import Union  # late, as below: for many files
+
             if sources.in_folders:
+                from pageseek.datasets.folder_columns import Folders
+
                 self._folders = Folders(request.dataset_schema, request.filter, request.nan)
             self._union = Union(request.dataset_schema, request.columns)
         self.request = request
@@ -57,6 +63,8 @@ class DatasetColumns:
         request, dataset_schema = self.request, self.request.dataset_schema
         if dataset_schema is None:
             return
+        from pageseek.datasets.dataset_schema import Union, depends_on_types
+
         tested = dataset_schema.given
         if tested is None and request.filter is not None and depends_on_types(request.filter):
             tested = self._tested(request.filter, dataset_schema)
@@ -68,6 +76,9 @@ class DatasetColumns:
 
     def _tested(self, condition: Expression, dataset_schema: DatasetSchema) -> pa.Schema:
         """The types of the tested columns over all files."""
+        from pageseek.datasets.dataset_schema import Union, tested_paths
+        from pageseek.datasets.evolution import SchemaMapping
+
         paths, options = tested_paths(condition), self.request.options
         union = Union(dataset_schema, None)
         for source in self._sources:
@@ -109,6 +120,8 @@ class DatasetColumns:
         request, dataset_schema = self.request, self.request.dataset_schema
         if dataset_schema is None or dataset_schema.given is None:
             return False
+        from pageseek.datasets.dataset_schema import tested_paths
+
         paths = [] if request.filter is None else tested_paths(request.filter)
         return paths is not None and all(
             dataset_schema.gives(path)

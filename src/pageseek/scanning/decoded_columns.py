@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError, LimitError, placed
+from pageseek.base.late_modules import compute as pc
 from pageseek.format.columns import PRESENCE, Column, Part
 from pageseek.format.nesting import Decoded, assemble
 from pageseek.format.schema import Leaf

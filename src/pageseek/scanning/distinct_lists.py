@@ -19,7 +19,7 @@ from pageseek.format.embedded import (
 )
 from pageseek.format.value_list import KIND, VERSION
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune import ValueLists
+from pageseek.prune.value_lists import ValueLists
 from pageseek.scanning.batched_lists import ColumnLists, ListAnswer, ListReader
 from pageseek.scanning.footer_table import KEYS
 

@@ -21,7 +21,8 @@ from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BOOLEAN, BYTE_ARRAY, FIXED, FLOAT, INT32
 from pageseek.io.range_requests import together
-from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS, load_indexes
+from pageseek.prune.column_index import load_indexes
+from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.scanning.file_scan import FileScan
 from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.steps import Steps

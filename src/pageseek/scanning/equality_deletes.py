@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PredicateError
+from pageseek.base.late_modules import compute as pc
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import EqualityDeletes, KeyField
 from pageseek.datasets.widening import joined_type, widened

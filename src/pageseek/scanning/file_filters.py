@@ -11,7 +11,7 @@ from pageseek._core import lists
 from pageseek.format import file_bloom_form as form
 from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, EntryForm, InvalidIndexError
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune import has_built_form, needed_hashes
+from pageseek.prune.needed_hashes import has_built_form, needed_hashes
 from pageseek.scanning.batched_lists import ColumnLists, ListAnswer, ListReader
 from pageseek.scanning.footer_table import KEYS, Flags, FooterTable, entries_of
 from pageseek.scanning.schema_group import SchemaGroup

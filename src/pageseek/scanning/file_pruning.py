@@ -8,7 +8,9 @@ from dataclasses import replace
 from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
-from pageseek.prune import GroupProof, MechanismRun, ProofAccumulator, run_mechanisms
+from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
+from pageseek.prune.driver import run_mechanisms
+from pageseek.prune.row_groups import GroupProof
 from pageseek.scanning.accounting import LIMIT, TAKE, account
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.late_offsets import load_planned_offsets

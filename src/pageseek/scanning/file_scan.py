@@ -16,7 +16,8 @@ from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.format.chunks import declared_pages
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
-from pageseek.prune import STATISTICS, GroupProof, prune_groups
+from pageseek.prune.registry import STATISTICS
+from pageseek.prune.row_groups import GroupProof, prune_groups
 from pageseek.scanning.accounting import count_kept
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.file_pruning import prune_pages

@@ -26,7 +26,6 @@ from pageseek.scanning.request import Request
 from pageseek.scanning.schema_group import SchemaGroup
 from pageseek.storage import Known, Source, Sources
 
-FEWEST_FILES = 8  # files that are as quickly opened one by one
 FIRST_LIMITED = 8  # files of the first batch of a scan with a limit
 MAX_FILES = 1024  # of a batch
 GROWTH = 16  # how many times larger the next batch is while files are similar

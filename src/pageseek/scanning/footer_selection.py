@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, compress
+from typing import TYPE_CHECKING
 
 from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.predicate.bound import BoundConst
-from pageseek.prune import STATISTICS
+from pageseek.prune.registry import STATISTICS
 from pageseek.scanning.accounting import (
     DELETED,
     FILTER,
@@ -18,11 +19,13 @@ from pageseek.scanning.accounting import (
     TAKE,
     last_proof,
 )
-from pageseek.scanning.batched_file import BatchedFile, PrunedFiles
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.request import Request
 from pageseek.storage import Source
+
+if TYPE_CHECKING:
+    from pageseek.scanning.batched_file import BatchedFile, PrunedFiles
 
 
 def ranges_by_footer(

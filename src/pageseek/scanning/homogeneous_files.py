@@ -17,7 +17,8 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune import (
+from pageseek.prune.footer_finality import final, more_than_footers
+from pageseek.prune.registry import (
     BLOOM_FILTER,
     DATAFUSION_INDEX,
     DICTIONARY,
@@ -25,10 +26,8 @@ from pageseek.prune import (
     FILE_BLOOM,
     OF_OPENED,
     STATISTICS,
-    final,
-    more_than_footers,
-    prune_groups,
 )
+from pageseek.prune.row_groups import prune_groups
 from pageseek.scanning.batched_lists import ColumnLists, ask_lists
 from pageseek.scanning.chunk_filters import ChunkFilters
 from pageseek.scanning.datafusion_lists import DatafusionLists

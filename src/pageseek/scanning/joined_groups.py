@@ -29,7 +29,7 @@ from pageseek.scanning.group_filter import GroupFilter
 from pageseek.scanning.group_reader import LEAST_RESERVED, GroupReader
 from pageseek.scanning.leaf_use import LeafUse
 from pageseek.scanning.output_size import MAX_RATIO, likely_memory, likely_rows
-from pageseek.scanning.plan import GroupPlan
+from pageseek.scanning.plan import GroupPlan, Joint
 from pageseek.scanning.request_sharing import weight
 from pageseek.scanning.segments import count_segments, stops_of
 from pageseek.scanning.steps import DecodePages, PageTask, Read, Reserve, ScanContext, Steps
@@ -51,13 +51,6 @@ class Place(NamedTuple):
     number: int
     first: int
     num_rows: int
-
-
-class Joint(NamedTuple):
-    """Row groups that are read as one, or a single one; and the bytes of memory that they take, as the footer lets expect."""
-
-    groups: Sequence[GroupPlan]
-    likely: int
 
 
 def joined(

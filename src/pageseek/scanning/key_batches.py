@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.base.arrays import of_numpy
 from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import compute as pc
 from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_D128, K_FIXED, LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import NAN_RULES

@@ -10,7 +10,8 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import walk, walking_bytes
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import together
-from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS, load_indexes
+from pageseek.prune.column_index import load_indexes
+from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.condition_order import blocks_of
 from pageseek.scanning.plan import GroupPlan

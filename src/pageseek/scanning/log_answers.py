@@ -7,10 +7,9 @@ import numpy.typing as npt
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.report import Report
-from pageseek.datasets.dataset_schema import tested_paths
 from pageseek.predicate.bind import bind
-from pageseek.prune import prune_groups
 from pageseek.prune.registry import LOG
+from pageseek.prune.row_groups import prune_groups
 from pageseek.scanning.request import Request
 from pageseek.storage import Sources
 
@@ -40,6 +39,8 @@ class LogAnswers:
         except PredicateError:  # raised again, with the name of a file, where one is opened
             return None
         may = prune_groups(bounds, bound, request.options).may
+        from pageseek.datasets.dataset_schema import tested_paths  # late: for tables
+
         for note in bounds.notes(tested_paths(request.filter) or ()):
             report.note(note)
         return cls(may) if 0 in may else None

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
 from pageseek.base.batches import table_of
-from pageseek.datasets.dataset_schema import SchemaAdapter
 from pageseek.scanning.file_scan import FileScan, Rows
 from pageseek.scanning.lane import Lane
 from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.scheduler import Scheduler
 from pageseek.scanning.steps import Held
+
+if TYPE_CHECKING:
+    from pageseek.datasets.dataset_schema import SchemaAdapter
 
 
 class OpenedFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import NamedTuple
 
@@ -53,6 +54,13 @@ class Footer(NamedTuple):
 
     schema: tuple[bytes, bytes, bytes, bytes | None]
     row_groups: int
+
+
+class Joint(NamedTuple):
+    """Row groups that are read as one, or a single one; and the bytes of memory that they take, as the footer lets expect."""
+
+    groups: Sequence[GroupPlan]
+    likely: int
 
 
 @dataclass(frozen=True, slots=True)

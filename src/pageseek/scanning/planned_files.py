@@ -11,7 +11,6 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.workers import Job
 from pageseek.scanning.accounting import last_proof
-from pageseek.scanning.division import for_memory
 from pageseek.scanning.file_scan import FileScan
 from pageseek.scanning.plan import FilePlan
 from pageseek.scanning.request_sharing import UNKNOWN_BYTES
@@ -91,6 +90,8 @@ class PlannedFiles:
             if self._scheduler.request.limit is None:
                 self._prune(scan, report)
             if self._divides:
+                from pageseek.scanning.division import for_memory  # late: few scans divide
+
                 self._scheduler.divide(scan, for_memory(scan), report)
         except (PageseekError, OSError) as error:
             self._plans[at].name_in(error)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,9 @@ import pyarrow as pa
 
 from pageseek.prune.registry import LOG
 from pageseek.scanning.accounting import DELETED, LIMIT, PARTITION, TAKE, account, last_proof
-from pageseek.scanning.batched_file import BatchedFile
 from pageseek.scanning.catalog_answers import CatalogAnswers
 from pageseek.scanning.dataset_columns import DatasetColumns
 from pageseek.scanning.file_scan import FileScan
-from pageseek.scanning.footer_batches import FEWEST_FILES, FooterBatches
 from pageseek.scanning.footer_selection import (
     check_selected,
     check_taken,
@@ -33,6 +31,11 @@ from pageseek.scanning.request import Request
 from pageseek.scanning.scheduler import Scheduler
 from pageseek.storage import Source, Sources, Version
 
+if TYPE_CHECKING:
+    from pageseek.scanning.batched_file import BatchedFile
+    from pageseek.scanning.footer_batches import FooterBatches
+
+FEWEST_FILES = 8  # files that are as quickly opened one by one
 MOST_EXAMINED = 4096  # files of a plan whose row groups in doubt are put to all mechanisms
 
 
@@ -103,6 +106,8 @@ class Planner:
             return None
         if self.columns.one_schema or self._sources.far:
             return None
+        from pageseek.scanning.footer_batches import FooterBatches  # late: for many files
+
         return FooterBatches(
             self._sources, request, self._report, self._wanted, self.columns.requests.said
         )

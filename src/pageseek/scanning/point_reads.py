@@ -26,9 +26,8 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import K_VIEWS, LeafType, Options
 from pageseek.predicate.in_literals import Literals
-from pageseek.prune import COLUMN_INDEX, REGISTRY, STATISTICS
+from pageseek.prune.registry import COLUMN_INDEX, REGISTRY, STATISTICS
 from pageseek.scanning.bound_request import BoundRequest
-from pageseek.scanning.deleted_rows import deleted_rows
 from pageseek.scanning.output_size import likely_rows
 from pageseek.scanning.point_tests import PointTests
 from pageseek.scanning.request import Request
@@ -224,7 +223,11 @@ class PointPlan:
     def _deleted(self) -> rows.RowRanges | None:
         """The rows that the table has deleted."""
         source = self._source
-        return deleted_rows(source, self.file.num_rows, Report()) if source.deletes else None
+        if not source.deletes:
+            return None
+        from pageseek.scanning.deleted_rows import deleted_rows  # late: for tables
+
+        return deleted_rows(source, self.file.num_rows, Report())
 
     @cached_property
     def _leaves(self) -> PointLeaves | None:

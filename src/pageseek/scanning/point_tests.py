@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pageseek._core import rows
 from pageseek._core.points import MAX_TESTS
 from pageseek.base.errors import CoreError, PageseekError
-from pageseek.datasets.evolution import SchemaMapping
 from pageseek.format.columns import Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
@@ -20,9 +19,13 @@ from pageseek.predicate.bound import BoundConst, BoundLeaf
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
 from pageseek.predicate.parameter_values import parameters_of, with_values
-from pageseek.prune import PAGE_HEADERS, applicable
+from pageseek.prune.driver import applicable
+from pageseek.prune.registry import PAGE_HEADERS
 from pageseek.prune.row_groups import PASSES, SOME
 from pageseek.scanning.request import Request
+
+if TYPE_CHECKING:
+    from pageseek.datasets.evolution import SchemaMapping
 
 MOST_GROUPS = 4  # that statistics leave: of more row groups, other indexes may rule out some
 _TESTS = (ex.Compare, ex.IsIn, ex.StartsWith, ex.IsNan, ex.IsNull)
@@ -69,6 +72,8 @@ class PointTests:
             return None
         names: Names | SchemaMapping = Names(file, request.options)
         if request.dataset_schema is not None:
+            from pageseek.datasets.evolution import SchemaMapping  # late: for many files
+
             names = SchemaMapping(file, request.dataset_schema, request.options, ())
         tests = []
         for part in parts:
@@ -174,7 +179,7 @@ def _test(condition: ex.Expression, names: Names | SchemaMapping) -> Test | None
     if not isinstance(condition, _TESTS) or type(condition.column) is not ex.Column:
         return None
     path = condition.column.path
-    if isinstance(names, SchemaMapping) and names.as_float(path):
+    if not isinstance(names, Names) and names.as_float(path):
         return None
     leaf, leaf_type = names(path)
     if leaf.group or not leaf.flat or leaf_type.is_null or isinstance(leaf, ConstantColumn):

@@ -9,7 +9,6 @@ from typing import Self
 import pyarrow as pa
 
 from pageseek.base.report import Report
-from pageseek.datasets.legacy_calendar import calendar_note, zone_of
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scanning.file_scan import FileScan
 from pageseek.scanning.plan import FilePlan
@@ -123,6 +122,8 @@ def prepare(
         only = None if files else scan
         files.append(plan)
         if report.chunks is not None and scan is not None:  # it is open anyway
+            from pageseek.datasets.legacy_calendar import calendar_note, zone_of
+
             note = calendar_note(scan.file, scan.bound_request.leaves.read())
             if note is not None:
                 report.note(note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,12 +14,14 @@ from pageseek.base.errors import PredicateError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
 from pageseek.base.workers import cores
-from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.format.types import Options
 from pageseek.predicate.expression import Expression
 from pageseek.predicate.filters import to_expression
-from pageseek.prune import mechanisms
+from pageseek.prune.registry import mechanisms
 from pageseek.scanning.row_selection import MOST_ROWS
+
+if TYPE_CHECKING:
+    from pageseek.datasets.dataset_schema import DatasetSchema
 
 _NO_ROWS = rows.RowRanges.empty()
 BATCH_SIZE = 1 << 17

@@ -18,9 +18,7 @@ from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool, cores
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scanning.binding import BoundRequests
-from pageseek.scanning.division import divide
 from pageseek.scanning.file_scan import FileScan, Rows
-from pageseek.scanning.joined_groups import read_joined
 from pageseek.scanning.lane import Lane
 from pageseek.scanning.open_ahead import FileOpener
 from pageseek.scanning.plan import FilePlan, GroupPlan
@@ -105,6 +103,8 @@ class Scheduler:
 
     def divide(self, scan: FileScan, wanted: Sequence[int], report: Report) -> None:
         """Have the row groups of a file read in at most so many pieces each."""
+        from pageseek.scanning.division import divide  # late, as below: few scans need it
+
         groups = self.lane(scan, report).run(divide(scan, wanted, report))
         scan.plan = replace(scan.plan, groups=groups)
 
@@ -131,6 +131,8 @@ class Scheduler:
     def read_joined(self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane) -> Rows | None:
         """The rows of row groups that are read as one; None if they have to be read one by one."""
         try:
+            from pageseek.scanning.joined_groups import read_joined
+
             return lane.run(read_joined(scan, groups, lane.context))
         except PageseekError:
             scan.file.store.check()  # the bytes may be of another version

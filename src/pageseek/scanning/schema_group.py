@@ -8,7 +8,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate.bound import BoundConst, leaves_of, tests_of
-from pageseek.prune import may_be_final
+from pageseek.prune.footer_finality import may_be_final
 from pageseek.scanning.bound_request import BoundRequest
 
 WIDE = 16  # leaves to read beyond which their chunks are looked at only to count them

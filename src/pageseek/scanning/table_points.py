@@ -14,7 +14,7 @@ from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.predicate.parameter_values import with_values
-from pageseek.prune import COLUMN_INDEX, REGISTRY, STATISTICS
+from pageseek.prune.registry import COLUMN_INDEX, REGISTRY, STATISTICS
 from pageseek.scanning.log_answers import LogAnswers
 from pageseek.scanning.point_reads import PointReads
 from pageseek.scanning.request import Request

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -20,16 +20,17 @@ from pageseek.base.report import Report
 from pageseek.base.workers import Job
 from pageseek.scanning.accounting import last_proof
 from pageseek.scanning.file_scan import FileScan, Rows
-from pageseek.scanning.joined_groups import Joint, joined, read_joined
 from pageseek.scanning.lane import Lane
 from pageseek.scanning.limit_steps import LimitSteps
 from pageseek.scanning.opened_file import OpenedFile
-from pageseek.scanning.plan import FilePlan, GroupPlan
+from pageseek.scanning.plan import FilePlan, GroupPlan, Joint
 from pageseek.scanning.planned_files import PlannedFiles
 from pageseek.scanning.request_sharing import FEWEST_RUNS, UNKNOWN_BYTES, fetch, runs, weight
 from pageseek.scanning.scheduler import Scheduler
 from pageseek.scanning.steps import Steps
-from pageseek.scanning.waves import UNDER_WAY, Member, in_waves, suits
+
+if TYPE_CHECKING:
+    from pageseek.scanning.waves import Member
 
 FEW_VALUES = 1 << 18  # one thread reads these before a second one has started
 # In smaller row groups threads wait for the interpreter's lock. With two threads, files of 5,000 rows and 4 columns took
@@ -129,6 +130,8 @@ class TableReader:
 
     def _wants_waves(self, row_groups: int, num_rows: int) -> bool:
         """Whether row groups are so small that waves are quicker than threads of Python, where these suit their pages."""
+        from pageseek.scanning.waves import UNDER_WAY  # late, as below: for several row groups
+
         request = self._scheduler.request
         return (
             PARALLEL
@@ -143,6 +146,8 @@ class TableReader:
         scan = next(files, None)
         if scan is None:
             return files, True
+        from pageseek.scanning.waves import suits
+
         suited = True
         if isinstance(scan, FileScan) and scan.plan.groups:
             lane = self._scheduler.lane(scan, self._report)
@@ -212,6 +217,8 @@ class TableReader:
         """The row groups in order, small ones together. With a limit each is by itself, as it may be the last."""
         if len(groups) < 2 or self._left is not None or self._narrow is not None:
             return [Joint([group], UNKNOWN_BYTES) for group in groups]
+        from pageseek.scanning.joined_groups import joined  # late: for several row groups
+
         return joined(scan, groups, lane.context, lambda: self._growth)
 
     def _one_by_one(
@@ -235,6 +242,8 @@ class TableReader:
     # -- small row groups, several at a time in this thread ---------------------------------------
 
     def _in_waves(self, files: Files) -> Iterator[tuple[FilePlan, pa.Table]]:
+        from pageseek.scanning.waves import in_waves
+
         order: Order = deque()
         for members in in_waves(self._waves(files, order), self._scheduler.threads):
             for member in members:
@@ -272,6 +281,9 @@ class TableReader:
         The footer tells how long values are as they are encoded. A few codes may stand for long strings, so that the first
         waves are small, and later ones as large as the tables before allow.
         """
+        from pageseek.scanning.joined_groups import read_joined
+        from pageseek.scanning.waves import Member
+
         scheduler, report = self._scheduler, self._report
         members: list[Member[Rows | None]] = []
         size = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -13,6 +13,15 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 Partition: TypeAlias = tuple[str, Any]
 Partitions: TypeAlias = tuple[Partition, ...]
 Types: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
+
+
+class Inference(NamedTuple):
+    """Another way to infer types. `typed`: from the texts of a column to its type, and the value of each; `given`: types that
+    stay.
+    """
+
+    given: Types | None
+    typed: Callable[[Sequence[str]], tuple[pa.DataType, Sequence[Any]]]
 
 
 class Unquoted(str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import glob
-import hashlib
 import os
 import stat
 import sys
@@ -21,6 +20,7 @@ from pageseek._core import files
 from pageseek._core.memory import Block
 from pageseek.base.errors import FileChangedError
 from pageseek.base.in_parts import in_parts
+from pageseek.base.late_modules import hashlib
 from pageseek.storage.store import Buffer, Version
 
 LARGE = (

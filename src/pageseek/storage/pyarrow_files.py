@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.late_modules import fs as pafs
 from pageseek.base.records import dataclass
 from pageseek.storage import retry
 from pageseek.storage.endpoint import SMALL, Endpoint, endpoint

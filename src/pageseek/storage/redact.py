@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlsplit
+
+from pageseek.base.late_modules import hashlib
 
 MAX_ERROR_TEXT = 300  # characters of another library's error that are shown
 _url = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>,)\]]+")

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
+from pageseek.base.late_modules import fs as pafs
+from pageseek.base.late_modules import is_instance
 from pageseek.base.records import dataclass
 from pageseek.base.suggest import ENTRIES
 from pageseek.storage.files import Begun, Files, Needed
@@ -224,7 +225,7 @@ def _named(
         files, path = source
         if isinstance(files, Files):
             return files, path
-        if isinstance(files, pafs.FileSystem):
+        if is_instance(files, pafs, "FileSystem"):
             from pageseek.storage.pyarrow_files import of_filesystem
 
             return of_filesystem(files, path)

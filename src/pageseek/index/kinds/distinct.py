@@ -97,8 +97,8 @@ def _differences(
     found: Distinct, column: IndexedColumn, row_group: int, real: GroupValues
 ) -> list[str]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
+    from pageseek.base.late_modules import compute as pc
     from pageseek.index.distinct_builder import values_of
 
     wrong = []

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pageseek.datasets.partitions import Inference
 from pageseek.scanning.scan import Scan
 from pageseek.spark.columns.types import TIME_SETTING
 from pageseek.spark.filters.dialect import MAX_DIGITS
@@ -19,7 +18,7 @@ from pageseek.spark.session.one_spelling import names_of_first, unified_scan
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.session.zone import SessionZone
 from pageseek.storage import Sources
-from pageseek.storage.hive import Partitions, Types, Unquoted
+from pageseek.storage.hive import Inference, Partitions, Types, Unquoted
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

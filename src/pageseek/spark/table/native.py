@@ -28,7 +28,7 @@ from pageseek.format.types import (
     L_TIMESTAMP,
     logical_of,
 )
-from pageseek.prune import STATISTICS
+from pageseek.prune.registry import STATISTICS
 from pageseek.scanning.plan import FilePlan
 from pageseek.scanning.scan import Scan
 from pageseek.scanning.scan_plan import ScanPlan
