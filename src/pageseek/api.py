@@ -6,7 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -17,15 +17,19 @@ from pageseek.datasets.file_cache import CacheInfo as CacheInfo
 from pageseek.datasets.file_cache import cache
 from pageseek.datasets.sources import files_of, open_metadata, with_schema
 from pageseek.datasets.table_versions import AsOf
+from pageseek.predicate.filters import to_expression
 from pageseek.scanning.request import AHEAD, BATCH_SIZE, Request
 from pageseek.scanning.scan import Scan as Scan
-from pageseek.storage import RetryPolicy, Sources, Types
+from pageseek.storage import RetryPolicy, Sources
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.habits import OpenHabits, ReadHabits
     from pageseek.format.parquet_file import ParquetFile
-    from pageseek.storage.hive import Inference
 
 DEFAULT_RETRIES = RetryPolicy()
+Params: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 def scan(
@@ -34,11 +38,12 @@ def scan(
     columns: Sequence[str] | None = None,
     filter: Any = None,
     limit: int | None = None,
-    nan: str = "ieee",
-    int96_unit: str = "ns",
-    string_type: str = "string",
+    params: Params | None = None,
+    nan: Literal["ieee", "spark"] = "ieee",
+    int96_unit: Literal["ns", "us", "ms"] = "ns",
+    string_type: Literal["string", "large", "view"] = "string",
     dictionary_columns: Sequence[str] = (),
-    out_of_range: str = "error",
+    out_of_range: Literal["error", "keep"] = "error",
     prune: bool | Collection[str] = True,
     distinct_index: str | None = None,
     batch_size: int = BATCH_SIZE,
@@ -48,23 +53,27 @@ def scan(
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
-    partitioning: Types | Inference | bool | None = None,
+    partitioning: Any = None,
     schema: pa.Schema | None = None,
     table: bool | None = None,
     version: int | None = None,
     timestamp: dt.datetime | str | None = None,
     snapshot: int | str | None = None,
+    filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,
+    **habits: Unpack[ReadHabits],
 ) -> Scan:
     """A lazy scan of one or many Parquet files.
 
     Parameters
     ----------
-    source : str, path, sequence of them, (filesystem, path), bytes, or a table
+    source : str, path, sequence or iterator of them, (filesystem, path), bytes, an open file, a dataset, or a table
         A file, a directory (its .parquet files), a glob or a URL: `s3://`, `gs://`, `abfss://`, `az://`, `https://`,
-        `hdfs://`, or another that fsspec knows. A filesystem is one of pyarrow or fsspec, or a store of obstore. Below a
+        `hdfs://`, or another that fsspec knows. A filesystem is one of pyarrow or fsspec, or a store of obstore. An open file
+        (`open(path, "rb")`, `io.BytesIO`, `fsspec.open(...)`) stays open and is the caller's: keep it open until the rows
+        have been read. Of a `pyarrow.dataset` the files, their filesystem and the values of its folders are taken. Below a
         directory, names with a leading `_` or `.` are hidden, and folders such as `k=1` are columns of the files in
         them (`partitioning`).
 
@@ -89,6 +98,9 @@ def scan(
 
         Texts of ISO 8601 may be compared with dates, times and timestamps. A column may be compared with another
         one, and some element of a list with a value: `pageseek.col("items.price").any() > 5`.
+    params : sequence or mapping, optional
+        The values of `?` in a filter in SQL, in their order, or of `:name`, by name: `filter="id = ?", params=[5]`. They are
+        no part of the text, so that texts of others are safe. `in ?` takes a list. docs/parameters.md has more.
     limit : int, optional
         The greatest number of rows; they are the first in file order.
     nan : {"ieee", "spark"}
@@ -129,10 +141,11 @@ def scan(
         Bytes of each buffer of one column of one row group, decoded; 8 GiB unless given.
     max_metadata_bytes : int
         Bytes of a footer, or of an index of a column chunk, in the file and parsed; 1 GiB unless given.
-    partitioning : pyarrow.Schema, mapping of names to types, or False; optional
+    partitioning : pyarrow.Schema, mapping of names to types, "hive", or False; optional
         Types of the columns in the names of folders below a directory or a glob (`k=1`, as Hive writes them). A column
         whose type is not given is int32, int64, date, or else text, by all its values; `__HIVE_DEFAULT_PARTITION__` is
         null. These columns come last, and replace columns of the same name in the files. False ignores folders.
+        `pyarrow.dataset.partitioning(..., flavor="hive")` is taken, too.
     schema : pyarrow.Schema, optional
         The columns and their types. A column is null in the rows of a file that lacks it. A type that does not hold all
         values of a file's column exactly is refused, as is a column that is not in the schema.
@@ -148,6 +161,8 @@ def scan(
         log, so that it needs a local folder or a DeltaTable.
     snapshot : int or str, optional
         Of a table of Iceberg: the number of a snapshot, or the name of a branch or a tag.
+    filesystem : filesystem of pyarrow or fsspec, or store of obstore; optional
+        Has the paths of the source: the same as (filesystem, path).
     storage_options : mapping, optional
         Credentials, region, endpoint and more for the library that opens a URL: obstore if it is installed, else pyarrow
         or fsspec. Their names are those of that library. Without them, the library looks in the environment. The files of
@@ -157,10 +172,26 @@ def scan(
         that it is busy; 5 unless given.
     timeout : float, optional
         Seconds without an answer of a remote store after which a request has failed; 10 unless given.
+    **habits
+        Options of pyarrow's readers: `use_threads=False` is `threads=1`, `read_dictionary` is `dictionary_columns`, and
+        `coerce_int96_timestamp_unit` is `int96_unit`. `memory_map`, `pre_buffer` and `buffer_size` change nothing. Others are
+        a TypeError that says what to write (docs/pyarrow.md).
     """
+    if habits:
+        from pageseek.base.habits import read_habits  # late: few callers need it
+
+        threads, changed_unit, dictionary_columns = read_habits(
+            habits, scan.__kwdefaults__ or (), threads, int96_unit, dictionary_columns
+        )
+        int96_unit = changed_unit
+    condition = filter if params is None else to_expression(filter, params)
+    if filesystem is not None:
+        from pageseek.storage.given import with_filesystem
+
+        source = with_filesystem(source, filesystem)
     request = Request.of(
         columns,
-        filter,
+        condition,
         limit,
         (int96_unit, string_type, dictionary_columns, out_of_range),
         nan,
@@ -191,13 +222,69 @@ def read_table(
     limit: int | None = None,
     *,
     filters: Any = None,
-    **options: Any,
+    params: Params | None = None,
+    nan: Literal["ieee", "spark"] = "ieee",
+    int96_unit: Literal["ns", "us", "ms"] = "ns",
+    string_type: Literal["string", "large", "view"] = "string",
+    dictionary_columns: Sequence[str] = (),
+    out_of_range: Literal["error", "keep"] = "error",
+    prune: bool | Collection[str] = True,
+    distinct_index: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    threads: int | None = None,
+    max_ahead_bytes: int = AHEAD,
+    progress: bool | Callable[[Progress], None] = False,
+    max_page_bytes: int = DEFAULT.max_page_bytes,
+    max_output_bytes: int = DEFAULT.max_output_bytes,
+    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    partitioning: Any = None,
+    schema: pa.Schema | None = None,
+    table: bool | None = None,
+    version: int | None = None,
+    timestamp: dt.datetime | str | None = None,
+    snapshot: int | str | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
+    **habits: Unpack[ReadHabits],
 ) -> pa.Table:
     """The rows that pass a filter, as a table; parameters as in `scan`. `filters` is another name of `filter`."""
     if filter is not None and filters is not None:
-        raise TypeError("give filter or filters, not both")
-    condition = filter if filter is not None else filters
-    return scan(source, columns=columns, filter=condition, limit=limit, **options).to_table()
+        raise TypeError("read_table: give filter= or filters=, not both")
+    lazy = scan(
+        source,
+        columns=columns,
+        filter=filters if filter is None else filter,
+        limit=limit,
+        params=params,
+        nan=nan,
+        int96_unit=int96_unit,
+        string_type=string_type,
+        dictionary_columns=dictionary_columns,
+        out_of_range=out_of_range,
+        prune=prune,
+        distinct_index=distinct_index,
+        batch_size=batch_size,
+        threads=threads,
+        max_ahead_bytes=max_ahead_bytes,
+        progress=progress,
+        max_page_bytes=max_page_bytes,
+        max_output_bytes=max_output_bytes,
+        max_metadata_bytes=max_metadata_bytes,
+        partitioning=partitioning,
+        schema=schema,
+        table=table,
+        version=version,
+        timestamp=timestamp,
+        snapshot=snapshot,
+        filesystem=filesystem,
+        storage_options=storage_options,
+        retries=retries,
+        timeout=timeout,
+        **habits,
+    )
+    return lazy.to_table()
 
 
 def retry_policy(retries: int | None, timeout: float | None) -> RetryPolicy:
@@ -215,11 +302,21 @@ def open_file(
     *,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
     table: bool | None = None,
+    filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,
+    **habits: Unpack[OpenHabits],
 ) -> ParquetFile:
     """Open one file: its schema, row groups, statistics and page index. The options are those of `scan`."""
+    if habits:
+        from pageseek.base.habits import refuse
+
+        refuse(habits, open_file.__kwdefaults__ or (), "open")
+    if filesystem is not None:
+        from pageseek.storage.given import with_filesystem
+
+        source = with_filesystem(source, filesystem)
     from pageseek.format.parquet_file import ParquetFile  # late, as below: scans do not need it
 
     return ParquetFile(

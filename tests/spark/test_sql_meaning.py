@@ -487,3 +487,20 @@ def test_names_are_those_of_the_session(spark: Any, path: str, conf: Any) -> Non
             read(spark, path, filter=condition)
     with pytest.raises(ps.PredicateError, match="no column 'MIXED'"):
         read(spark, path, ["MIXED"])
+
+
+def test_the_text_of_a_uuid_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Its column is binary in Spark, where no text equals the bytes."""
+    ids = [bytes([i]) * 16 for i in range(5)]
+    made = str(tmp_path / "ids.parquet")
+    pq.write_table(pa.table({"id": range(5), "u": pa.array(ids, pa.uuid())}), made)
+    found = read(spark, made, ["id"], f"u = X'{ids[3].hex()}'").collect()
+    assert [row.id for row in found] == [3]
+    settings = Settings(spark)
+    columns = Columns(opened(spark, made), settings)
+    for condition in (f"u = '{ids[3].hex()}'", f"u in ('{ids[3].hex()}')"):
+        assert read(spark, made, ["id"], condition).collect() == []  # as Spark says
+        with pytest.raises(
+            ps.PredicateError, match="UUIDs are binary in Spark; write the bytes as X"
+        ):
+            spark_filter(condition, columns, settings)

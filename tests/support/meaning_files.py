@@ -95,6 +95,10 @@ ts = 'tomorrow'
 day = '2024'
 `st.A` = 1
 "a" = 1
+s ilike 'x%'
+i32 = :k
+i32 = ?
+bytes = uuid '550e8400-e29b-41d4-a716-446655440000'
 """.strip().splitlines()  # fmt: skip
 
 IN_TEXTS = ["ts in ('2024-01-01')", "day in ('2024-01-01')", "day in ('2024-01-01 05:00:00')"]

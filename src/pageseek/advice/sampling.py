@@ -6,6 +6,7 @@ import io
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -219,8 +220,9 @@ def masks_of(
     data = file.getbuffer().tobytes()
     del file
     made = []
+    options: dict[str, Any] = {"nan": nan}
     for one in conditions:
-        found = scan(data, columns=[], filter=one, nan=nan).with_row_number("row").to_table()
+        found = scan(data, columns=[], filter=one, **options).with_row_number("row").to_table()
         mask = np.zeros(sample.table.num_rows, np.bool_)
         mask[found["row"].to_numpy()] = True
         made.append(mask)

@@ -62,7 +62,7 @@ class NoColumnError(PredicateError):
         return text if self._offer is None else f"{text}; {self._offer}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self),)
+        return type(self), (str(self),), {"at": self.at}
 
 
 class PrunerError(PageseekError):

@@ -21,7 +21,7 @@ from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
 from pageseek.datasets.table_versions import CURRENT, AsOf
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.storage import Origin, RetryPolicy, Source, Sources, Types, resolve
+from pageseek.storage import Origin, RetryPolicy, Source, Sources, resolve
 from pageseek.storage.resolve import DEFAULT_RETRY
 from pageseek.storage.table_folders import TableFolder, Tables
 
@@ -102,17 +102,22 @@ def open_metadata(
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
     found = files_of(source, storage_options, retry_policy, table).files
     if len(found) != 1:
-        raise ValueError(f"open takes one file, the source has {len(found)}")
+        such = f": give one of them, such as {found[0].name!r}; scan reads all" if found else ""
+        raise ValueError(f"open takes one file, the source has {len(found)}{such}")
     return FileMetadata(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
 
 
 def with_schema(
-    found: Found, partitioning: Types | Inference | bool | None, schema: pa.Schema | None
+    found: Found, partitioning: Any, schema: pa.Schema | None
 ) -> tuple[Sequence[Source], DatasetSchema | None]:
     """The files with the typed values of their folders, and the schema of all; None: there is one file.
 
     `partitioning`, `schema`: the types of the columns of folders, and of all columns, as a caller gives them.
     """
+    if partitioning is not None and not isinstance(partitioning, (bool, pa.Schema, Inference)):
+        from pageseek.datasets.given_partitioning import types_of  # late: few need it
+
+        partitioning = types_of(partitioning)
     inference = None
     if isinstance(partitioning, Inference):
         inference, partitioning = partitioning, partitioning.given

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.records import dataclass
+from pageseek.base.suggest import Offer
 from pageseek.format.codecs import decompressor
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, NestingLevel, Node, nesting_levels_of, project, select
@@ -155,10 +156,11 @@ def _below(file: FileMetadata, root: Node, path: str | tuple[str, ...]) -> Node:
             f"{file.name}: {shown!r} is a {node.kind}; write col({shown!r}).any() for a condition on "
             "some of its elements"
         )
-    kind = NoColumnError if node.kind == "struct" else PredicateError
-    raise kind(
-        f"{file.name}: {shown!r} has no field {rest if isinstance(rest, str) else rest[0]!r}"
-    )
+    said = f"{file.name}: {shown!r} has no field {rest if isinstance(rest, str) else rest[0]!r}"
+    if node.kind != "struct":
+        raise PredicateError(said)
+    wanted = rest if isinstance(rest, str) else rest[0]
+    raise NoColumnError(said, Offer(wanted, lambda: [child.name for child in node.children]))
 
 
 @dataclass(frozen=True, slots=True)

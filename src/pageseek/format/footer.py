@@ -45,7 +45,7 @@ def read_footer(
         )
     if magic != b"PAR1":
         raise CorruptFileError(
-            f"{store.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short"
+            f"{store.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short{_kind(bytes(tail))}"
         )
     length = int.from_bytes(tail[-8:-4], "little")
     if length > size - 12:
@@ -106,3 +106,14 @@ def _brought(store: Store, report: Report) -> memoryview | None:
     if not store.renewed:
         report.bytes["metadata"] += tail.nbytes
     return tail
+
+
+def _kind(tail: bytes) -> str:
+    """What a file that is not of Parquet may be, by its last bytes."""
+    if tail.endswith(b"ARROW1"):
+        return "; it is a file of Arrow (Feather): pyarrow.feather.read_table reads it"
+    if b"ORC" in tail[-5:]:
+        return "; it is a file of ORC: pyarrow.orc.read_table reads it"
+    if all(byte >= 0x20 or byte in b"\t\r\n" for byte in tail[-64:]):
+        return "; it ends in text, as CSV and JSON do: pyarrow.csv and pyarrow.json read these"
+    return ""

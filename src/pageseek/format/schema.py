@@ -302,14 +302,14 @@ class Schema:
 
     def offer(self, name: str) -> Offer:
         """The names to offer for a column that does not exist; for a dotted path those of leaves, too."""
+        return Offer(name, lambda: self.names(name))
 
-        def names() -> list[str]:
-            found = [self.field(i).name for i in range(self.num_fields)]
-            if "." in name:
-                found += [leaf.name for leaf in self.leaves]
-            return list(dict.fromkeys(found))
-
-        return Offer(name, names)
+    def names(self, name: str) -> list[str]:
+        """The names of columns; for a dotted path those of leaves, too."""
+        found = [self.field(i).name for i in range(self.num_fields)]
+        if "." in name:
+            found += [leaf.name for leaf in self.leaves]
+        return list(dict.fromkeys(found))
 
     def flat_leaf(self, index: int) -> Leaf | None:
         """The leaf that a top-level field is; None of a field that repeats, or has fields of its own."""

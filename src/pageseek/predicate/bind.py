@@ -71,7 +71,7 @@ class _Binder:
             found = _pointed(error, e, self._value)
             if found is error:
                 raise
-            raise found from error
+            raise found from None  # it says all that the other does
         if isinstance(bound, BoundLeaf) and bound.op == NEVER[bound.negate]:
             return BoundConst(False)
         return bound
@@ -160,7 +160,8 @@ def _pointed(
     words = str(error)
     if isinstance(e, ex.CompareColumns) and isinstance(error, NoColumnError):
         words += f"; a text is written in single quotes, {show('.'.join(e.other.path))}"
-    return point(words, place.text, place.at)
+    kind = NoColumnError if isinstance(error, NoColumnError) else PredicateError
+    return point(words, place.text, place.at, kind)
 
 
 def _place(e: ex.Expression, value_leaf: Callable[[ex.Column], Found]) -> ex.Place | None:
@@ -177,9 +178,9 @@ def _place(e: ex.Expression, value_leaf: Callable[[ex.Column], Found]) -> ex.Pla
         return place
     if isinstance(e, ex.CompareColumns):
         return e.other.place
-    if isinstance(e, (ex.Like, ex.StartsWith)):
+    if isinstance(e, (ex.Like, ex.ILike, ex.StartsWith)):
         beside: Iterable[int] = place.values if leaf_type.kind in BYTES_KINDS else ()
-    elif isinstance(e, ex.IsIn):
+    elif isinstance(e, ex.IsIn) and len(place.values) == len(e.values):
         beside = (
             at
             for value, at in zip(e.values, place.values, strict=True)

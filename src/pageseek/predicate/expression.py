@@ -168,15 +168,18 @@ class Column:
 
         After `escape` any character stands for itself; with an empty `escape` there is no such character.
         """
-        if isinstance(pattern, Param):
-            raise PredicateError(
-                f"like({pattern!r}): a pattern is no parameter; starts_with takes one for a prefix"
-            )
-        if not isinstance(pattern, (str, bytes)):
-            raise PredicateError(f"like({pattern!r}): a str, or bytes for binary columns")
-        if not isinstance(escape, str) or len(escape) > 1:
-            raise PredicateError(f"like(escape={escape!r}): one character, or '' for none")
-        return self._made(Like(self, pattern, escape))
+        return self._made(Like(self, _pattern("like", pattern, escape), escape))
+
+    def ilike(self, pattern: str, escape: str = "\\") -> Expression:
+        """LIKE without regard to case, of text: each character of value and pattern stands for its small letter.
+
+        The small letter is that of Unicode's simple mapping, one character for one: `Ä` equals `ä`, and `ß` is not `ss`.
+        Only what precedes the first letter or wildcard of the pattern prunes.
+        """
+        checked = _pattern("ilike", pattern, escape)
+        if isinstance(checked, bytes):
+            raise PredicateError(f"ilike({pattern!r}): a str; bytes have no case")
+        return self._made(ILike(self, checked, escape))
 
     def any(self) -> Element:
         """Some element of a list: `col("tags").any() == "x"`, `col("items.price").any() > 5`.
@@ -223,6 +226,19 @@ class Element(Column):
     @property
     def shown(self) -> str:
         return f"any({show_column(self.path)})"
+
+
+def _pattern(what: str, pattern: object, escape: object) -> str | bytes:
+    """The pattern of LIKE, checked."""
+    if isinstance(pattern, Param):
+        raise PredicateError(
+            f"{what}({pattern!r}): a pattern is no parameter of a prepared query; starts_with takes one for a prefix"
+        )
+    if not isinstance(pattern, (str, bytes)):
+        raise PredicateError(f"{what}({pattern!r}): a str, or bytes for binary columns")
+    if not isinstance(escape, str) or len(escape) > 1:
+        raise PredicateError(f"{what}(escape={escape!r}): one character, or '' for none")
+    return pattern
 
 
 def _value(value: object) -> object:
@@ -377,6 +393,19 @@ class Like(Expression):
     def __repr__(self) -> str:
         escape = "" if self.escape == "\\" else f" escape {show(self.escape)}"
         return f"{self.column.shown} like {show(self.pattern)}{escape}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ILike(Expression):
+    """LIKE without regard to case."""
+
+    column: Column
+    pattern: str
+    escape: str = "\\"
+
+    def __repr__(self) -> str:
+        escape = "" if self.escape == "\\" else f" escape {show(self.escape)}"
+        return f"{self.column.shown} ilike {show(self.pattern)}{escape}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pageseek.base.errors import PredicateError
@@ -13,8 +13,15 @@ from pageseek.predicate.operators import TUPLE_OPERATORS
 from pageseek.predicate.sql import parse
 
 
-def to_expression(value: Any) -> Expression | None:
-    """A filter in any accepted form as an expression: an expression of ours or of pyarrow, SQL, or DNF lists."""
+def to_expression(
+    value: Any, params: Sequence[Any] | Mapping[str, Any] | None = None
+) -> Expression | None:
+    """A filter in any accepted form as an expression: an expression of ours or of pyarrow, SQL, or DNF lists.
+
+    `params`: the values of the parameters in SQL, or in an expression of ours.
+    """
+    if params is not None:
+        return _with_params(value, params)
     if value is None:
         return None
     if isinstance(value, Expression):
@@ -32,6 +39,28 @@ def to_expression(value: Any) -> Expression | None:
         f"a filter of type {type(value).__name__} is not supported; give an expression such as "
         "pageseek.col('a') > 35, SQL such as \"a > 35\", or lists such as [('a', '>', 35)]"
     )
+
+
+def _with_params(value: Any, params: Sequence[Any] | Mapping[str, Any]) -> Expression:
+    """A filter with the values of its parameters."""
+    if isinstance(value, str):
+        return flatten(parse(value, params))
+    if not isinstance(value, Expression):
+        raise PredicateError(
+            "params: there is no filter"
+            if value is None
+            else "params: they belong to a filter in SQL, or to one with pageseek.param(name)"
+        )
+    from pageseek.predicate.parameter_values import check_value, parameters_of, with_values
+    from pageseek.predicate.sql_values import Given
+
+    given, known = Given(params), parameters_of(value)
+    found = {
+        name: check_value(name, given.value(f":{name}", listed), listed)
+        for name, listed in known.items()
+    }
+    given.check_all_used()
+    return flatten(with_values(value, found))
 
 
 # -- lists of tuples, the form that pyarrow and pandas take (disjunctive normal form) ----------------
@@ -60,6 +89,10 @@ def _is_term(value: Any) -> bool:
 
 
 def _conjunction(terms: Any) -> Expression:
+    if isinstance(terms, str):  # a tuple in the place of the list
+        raise PredicateError(
+            f"filter {terms!r}: a list of (column, operator, value) is expected, such as [('a', '>', 35)]"
+        )
     if not isinstance(terms, (list, tuple)) or not terms:
         raise PredicateError(f"filter {terms!r}: a list of (column, operator, value) is expected")
     parts = [_term(term) for term in terms]

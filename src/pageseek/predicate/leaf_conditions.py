@@ -139,6 +139,31 @@ def _like_test(e: ex.Like, found: Found, nan: int, negate: bool) -> Bound:
     )
 
 
+def _ilike_test(e: ex.ILike, found: Found, nan: int, negate: bool) -> Bound:
+    """LIKE without regard to case: a residual, beside a test of what precedes the first letter of the pattern."""
+    leaf, leaf_type = found
+    if family(leaf_type) != "text":
+        raise PredicateError(f"{e!r}: column of type {leaf_type.type} is no text; case is of text")
+    pattern = like.compile_pattern(e.pattern, e.escape)
+    match = like.matcher(pattern.lowered(), True)
+
+    def evaluate(values: list[pa.ChunkedArray]) -> Any:
+        try:
+            return match([like.lower(values[0])])
+        except pa.ArrowInvalid as error:
+            raise PredicateError(f"{e!r}: a value is no text in UTF-8 ({error})") from error
+
+    residual = BoundResidual((input_leaf(found, e),), evaluate, negate, e)
+    prefix = pattern.caseless_prefix
+    if negate or not prefix or leaf_type.kind not in BYTES_KINDS:
+        return residual
+    source = ex.StartsWith(e.column, prefix.decode())
+    literals = pack_literals([prefix], leaf_type)
+    return BoundAnd(
+        (BoundLeaf(leaf, leaf_type, rows.OP_PREFIX, literals, False, nan, source), residual)
+    )
+
+
 def columns_test(e: ex.CompareColumns, one: Found, other: Found, nan: int, negate: bool) -> Bound:
     """Two columns of the same row compared."""
     a, b = one[1], other[1]
@@ -157,4 +182,5 @@ OF_ONE_LEAF: dict[type[ex.Expression], Callable[[Any, Found, int, bool], Bound]]
     ex.IsNan: _nan_test,
     ex.StartsWith: _prefix_test,
     ex.Like: _like_test,
+    ex.ILike: _ilike_test,
 }

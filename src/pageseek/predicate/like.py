@@ -14,6 +14,13 @@ ANY, ONE = "%", "_"  # of any length; one character
 MAX_PATTERN = 10_000  # bytes and wildcards of a pattern that needs a regular expression
 
 
+def lower(values: pa.Array | pa.ChunkedArray) -> Any:
+    """Texts in small letters, by Unicode's simple mapping."""
+    if not pa.types.is_large_string(values.type):  # small letters may need more bytes
+        values = values.cast(pa.large_string())
+    return pc.utf8_lower(values)
+
+
 class Pattern(NamedTuple):
     """A pattern as bytes, with the wildcards between them."""
 
@@ -35,6 +42,22 @@ class Pattern(NamedTuple):
         """Whether it is a prefix and `%`."""
         rest = self.parts[1:] if self.prefix else self.parts
         return rest == (ANY,)
+
+    def lowered(self) -> Pattern:
+        """The pattern of a text in small letters."""
+        return Pattern(
+            tuple([part if isinstance(part, str) else _lowered(part) for part in self.parts])
+        )
+
+    @property
+    def caseless_prefix(self) -> bytes:
+        """The bytes that every match begins with in any case: those of ASCII before the first letter.
+
+        A sign of ASCII that is no letter is the small letter of itself alone, but `k` is also that of the sign of Kelvin.
+        """
+        made = self.prefix
+        n = next((i for i, byte in enumerate(made) if byte > 127 or chr(byte).isalpha()), len(made))
+        return made[:n]
 
 
 def compile_pattern(pattern: str | bytes, escape: str) -> Pattern:
@@ -69,6 +92,15 @@ def compile_pattern(pattern: str | bytes, escape: str) -> Pattern:
             plain.append(char)
     close()
     return Pattern(tuple(parts))
+
+
+def _lowered(part: bytes) -> bytes:
+    try:
+        text = part.decode()
+    except UnicodeDecodeError:  # half a character, which no text has
+        return part
+    made: str = pc.utf8_lower(pa.scalar(text)).as_py()
+    return made.encode()
 
 
 def matcher(pattern: Pattern, text: bool) -> Callable[[list[pa.ChunkedArray]], Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import uuid
 from decimal import Decimal
 from fractions import Fraction
@@ -45,6 +46,7 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _MOST_MONTHS = 10**15  # beyond every timestamp, and few enough that numpy counts their days
 
 MAX_EXPONENT = 10_000  # of decimal literals
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-?)(?:[0-9a-fA-F]{4}\1){3}[0-9a-fA-F]{12}")
 _INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
     kind.id
     for kind in (
@@ -84,12 +86,20 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
     if made is None:
         if isinstance(value, Param):
             raise PredicateError(
-                f"param({value.name!r}) has no value: give the filter to Scan.prepare, and the value with each call"
+                f"param({value.name!r}) has no value: give the filter to Scan.prepare, and the value with each call, "
+                f"or params={{{value.name!r}: ...}}"
             )
         raise PredicateError(
             f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type, getattr(column, 'place', None) is not None)}"
         )
     return made
+
+
+def uuid_of(text: str) -> uuid.UUID:
+    """The UUID of a text of 32 hexadecimal digits, with or without its four hyphens. ValueError: it is none."""
+    if not _UUID.fullmatch(text):
+        raise ValueError(f"{text!r} is no UUID, such as '550e8400-e29b-41d4-a716-446655440000'")
+    return uuid.UUID(text)
 
 
 def _timed(text: str, leaf_type: LeafType) -> Any:
@@ -121,8 +131,14 @@ def _plain(scalar: pa.Scalar) -> Any:
 def _convert(value: Any, leaf_type: LeafType) -> Exact | None:
     t = pa.types
     made, kind = leaf_type.storage, leaf_type.kind
-    if isinstance(leaf_type.type, pa.BaseExtensionType) and isinstance(value, uuid.UUID):
-        return value.bytes
+    if isinstance(leaf_type.type, pa.BaseExtensionType):
+        if isinstance(value, uuid.UUID):
+            return value.bytes
+        if isinstance(value, str) and isinstance(leaf_type.type, pa.UuidType):
+            try:
+                return uuid_of(value).bytes
+            except ValueError:
+                return None
     if kind == K_BOOL:
         return value if isinstance(value, bool) else None
     if kind in BYTES_KINDS:
@@ -258,6 +274,12 @@ def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
         if pa.types.is_date(made):
             shown = f"date {iso.DATE_FORM}" if sql else iso.DATE_FORM
         return f": write it as {shown}"
+    if isinstance(leaf_type.type, pa.UuidType):
+        if sql:
+            return ": write it as uuid '550e8400-e29b-41d4-a716-446655440000'"
+        return ": give a uuid.UUID, its 16 bytes, or its text"
+    if isinstance(value, uuid.UUID):
+        return ": the column is not declared as a UUID; give value.bytes or str(value), as its values are"
     if isinstance(value, str) and leaf_type.kind not in BYTES_KINDS:
         if sql:
             what = "true or false" if leaf_type.kind == K_BOOL else "the number"

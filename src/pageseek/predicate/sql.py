@@ -7,23 +7,27 @@ with a level for each of OR, AND, NOT and the predicates. A chain of one kind is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
-from pageseek.predicate.literal import MAX_EXPONENT, Number
+from pageseek.predicate.literal import MAX_EXPONENT, Number, uuid_of
 from pageseek.predicate.operators import FUNCTIONS, MIRRORED, OF_SQL, OPERATORS, SYMBOLS
+from pageseek.predicate.parameters import Param
 from pageseek.predicate.text import RESERVED, point
+
+if TYPE_CHECKING:
+    from pageseek.predicate.sql_values import Given
 
 MAX_NESTED = 100  # parentheses and NOTs within one another
 
 
-def token_pattern(text: str, quoted: str) -> re.Pattern[str]:
-    """The pattern of a token, with those of a text and of a quoted name; its groups are the kinds of tokens."""
+def token_pattern(text: str, quoted: str, param: str = r"(?!)") -> re.Pattern[str]:
+    """The pattern of a token, with those of a text, a quoted name and a parameter; its groups are the kinds of tokens."""
     return re.compile(
         rf"""(?P<space>(?:\s+|--[^\n]*)+)
         | (?P<blob>[xX]'(?:[^']|'')*')
@@ -31,6 +35,7 @@ def token_pattern(text: str, quoted: str) -> re.Pattern[str]:
         | (?P<quoted>{quoted})
         | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
         | (?P<word>[^\W\d]\w*)
+        | (?P<param>{param})
         | (?P<symbol>{SYMBOLS} | [(),.+-])""",
         re.VERBOSE | re.DOTALL,
     )
@@ -38,17 +43,24 @@ def token_pattern(text: str, quoted: str) -> re.Pattern[str]:
 
 BACKTICKS = r"`(?:[^`]|``)*`"
 DOUBLE_QUOTES = r'"(?:[^"]|"")*"'
-_TOKEN = token_pattern(r"'(?:[^']|'')*'", f"{DOUBLE_QUOTES} | {BACKTICKS}")
+_TOKEN = token_pattern(r"'(?:[^']|'')*'", f"{DOUBLE_QUOTES} | {BACKTICKS}", r"\?|(?<!:):[^\W\d]\w*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
     "timestamp": iso.timestamp,
     "time": iso.time,
     "double": float,
+    "uuid": uuid_of,
     "decimal": lambda text: Decimal(_checked(text.strip())),
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
-_PREDICATES = ("in", "between", "like")  # each is a method of the parser
+_PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
+_NO_ARITHMETIC = (
+    "columns are compared as they are, without arithmetic; a filter of pyarrow has it: "
+    "pc.field('a') + 1 > pc.field('b')"
+)
+_OF_ARROW = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length", "abs": "abs"}
+_BEHIND_COLUMNS = ("and", "or", "not", "is", *_PREDICATES)
 MAX_PARTS = 1_000  # of a dotted name
 
 
@@ -72,8 +84,13 @@ class _Literal(NamedTuple):
 _Operand: TypeAlias = ex.Column | _Literal
 
 
-def parse(text: str) -> ex.Expression:
+def parse(text: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> ex.Expression:
     """A condition as an expression.
+
+    Parameters
+    ----------
+    params : sequence or mapping, optional
+        The values of `?`, in order, or those of `:name`. Without it, a `:name` is a parameter of a prepared query.
 
     Raises
     ------
@@ -85,7 +102,11 @@ def parse(text: str) -> ex.Expression:
     >>> parse("a > 5 and b is not null")
     a > 5 and b is not null
     """
-    return Parser(text).whole()
+    if params is None:
+        return Parser(text).whole()
+    from pageseek.predicate.sql_values import Given  # late: few filters have values beside them
+
+    return Parser(text, Given(params)).whole()
 
 
 class Parser:
@@ -94,8 +115,9 @@ class Parser:
     tokens = _TOKEN
     typed = _TYPED
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, given: Given | None = None) -> None:
         self._text = text
+        self._given = given
         self._tokens = self._split()
         self._next = 0
         self._token = self._tokens[0]
@@ -120,10 +142,16 @@ class Parser:
         char = self._text[at]
         if char in "&|~":
             return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
+        if char == "%" and self._text[at : at + 2].lower() == "%s":
+            return "'%s': a parameter is written ? or :name, and its value given in params="
+        if char == "[" and at and self._text[:at].rstrip().lower().endswith("in"):
+            return "'[': the values of IN stand in parentheses, (1, 2)"
+        if char == "$":
+            return "'$': a parameter is written ? or :name"
         if char in "'\"`":
             return f"this {char} is never closed; inside, it is written twice"
-        if char in "*/%|&~^+":
-            return f"{char!r}: columns are compared as they are, without arithmetic"
+        if char in "*/%|&~^":
+            return f"{char!r}: {_NO_ARITHMETIC}"
         return f"{char!r} has no meaning here"
 
     def _error(self, at: int, words: str) -> PredicateError:
@@ -169,12 +197,22 @@ class Parser:
     # -- conditions -------------------------------------------------------------------------------
 
     def whole(self) -> ex.Expression:
+        after = self._ahead()
+        if self._token.word in ("where", "select") and (
+            after.kind in ("quoted", "number")
+            or (after.kind == "word" and after.word not in _BEHIND_COLUMNS)
+        ):
+            raise self._error(
+                self._token.at, f"write the condition alone, without {self._token.text}"
+            )
         made = self._or()
         date = _DATE.match(self._text, self._tokens[self._next - 1].at)
         if date is not None and self._token.key == "-":
             raise self._error(date.start(), f"a date is written so: date '{date[0]}'")
         if self._token.kind != "end":
             raise self._expected("AND, OR or the end")
+        if self._given is not None:
+            self._given.check_all_used()
         return made
 
     def _or(self) -> ex.Expression:
@@ -234,7 +272,7 @@ class Parser:
             opened += 1
         inside = opened
         while (token := self._ahead(inside)).kind != "end" and (
-            token.kind in ("number", "text", "blob", "quoted")
+            token.kind in ("number", "text", "blob", "quoted", "param")
             or (token.kind == "word" and token.word not in ("and", "or", "not", "is", *_PREDICATES))
             or token.key in (".", "-", "+")
         ):
@@ -265,6 +303,8 @@ class Parser:
             and isinstance(operand, _Literal)
             and not (operand.value is None or isinstance(operand.value, bool))
         ):
+            if isinstance(operand.value, Param):
+                raise self._error(first.at, "IS tests a column, not a parameter")
             self._take()
             negate = self._took("not")
             if not self._took("null"):
@@ -284,6 +324,8 @@ class Parser:
             raise self._expected("a comparison such as = or <")
         if isinstance(operand, ex.Element):
             raise self._expected("a comparison such as = or < after ANY(...)")
+        if token.key in ("+", "-"):
+            raise self._error(token.at, f"{token.key!r}: {_NO_ARITHMETIC}")
         if token.kind != "end" and token.key not in (")", "and", "or", "is"):
             raise self._expected("a comparison such as =, <, IN, LIKE or IS NULL")
         return operand == True  # noqa: E712  # a column of booleans
@@ -336,6 +378,8 @@ class Parser:
     def _in(self, operand: _Operand, at: int) -> ex.Expression:
         if not _is_null(operand):
             self._column_of(operand, at, "IN")
+        if self._token.kind == "param":
+            return self._in_parameter(operand)
         self._need("(", "to begin the values of IN")
         values: list[_Literal] = []
         if self._token.key == ")":
@@ -352,6 +396,30 @@ class Parser:
             return ex.Constant(None)
         return _beside(operand, *values).isin([item.value for item in values])
 
+    def _in_parameter(self, operand: _Operand) -> ex.Expression:
+        """`c in ?` and `c in :name`: the parameter stands for all values."""
+        token = self._take()
+        values = self._parameter(token, listed=True)
+        if isinstance(operand, _Literal):
+            return ex.Constant(None if isinstance(values, Param) or len(values) else False)
+        try:
+            return operand.isin(values)
+        except PredicateError as error:
+            raise self._error(token.at, str(error)) from error
+
+    def _parameter(self, token: _Token, listed: bool = False) -> Any:
+        """The value that a parameter stands for, or the parameter itself where values come later."""
+        try:
+            if self._given is not None:
+                return self._given.value(token.text, listed)
+            if token.text == "?":
+                raise PredicateError(
+                    "? has no value: give params=[...]; in a prepared query write :name"
+                )
+            return Param(token.text[1:])
+        except PredicateError as error:
+            raise self._error(token.at, str(error)) from None
+
     def _between(self, operand: _Operand, at: int) -> ex.Expression:
         low = self._operand()
         self._need("and", "between the two ends of BETWEEN")
@@ -364,13 +432,29 @@ class Parser:
         return ex.And((first, self._compare(operand, "<=", high, at)))
 
     def _like(self, operand: _Operand, at: int) -> ex.Expression:
+        found = self._pattern(operand, at, "LIKE")
+        return found if isinstance(found, ex.Expression) else found[0].like(*found[1:])
+
+    def _ilike(self, operand: _Operand, at: int) -> ex.Expression:
+        found = self._pattern(operand, at, "ILIKE")
+        if isinstance(found, ex.Expression):
+            return found
+        column, pattern, escape = found
+        if isinstance(pattern, bytes):
+            raise self._error(at, "the pattern of ILIKE is a text such as 'a%'; bytes have no case")
+        return column.ilike(pattern, escape)
+
+    def _pattern(
+        self, operand: _Operand, at: int, what: str
+    ) -> tuple[ex.Column, str | bytes, str] | ex.Expression:
+        """The column, pattern and escape of LIKE; or what the condition is where one of them is null."""
         if not _is_null(operand):
-            self._column_of(operand, at, "LIKE")
+            self._column_of(operand, at, what)
         pattern, escape = self._operand(), "\\"
         if not isinstance(pattern, _Literal) or not isinstance(
             pattern.value, (str, bytes, type(None))
         ):
-            raise self._error(at, "the pattern of LIKE is a text such as 'a%'")
+            raise self._error(at, f"the pattern of {what} is a text such as 'a%'")
         if self._took("escape"):
             token = self._token
             given = self._operand()
@@ -383,7 +467,7 @@ class Parser:
                 )
         if pattern.value is None or isinstance(operand, _Literal):
             return ex.Constant(None)
-        return _beside(operand, pattern).like(pattern.value, escape)
+        return _beside(operand, pattern), pattern.value, escape
 
     def _column_of(self, operand: _Operand, at: int, what: str) -> ex.Column:
         if isinstance(operand, _Literal):
@@ -407,7 +491,7 @@ class Parser:
         self._need(")", f"to close {token.text}")
         if function.of_text and values[0] is None:
             return ex.Constant(None)
-        if function.of_text and not isinstance(values[0], (str, bytes)):
+        if function.of_text and not isinstance(values[0], (str, bytes, Param)):
             raise self._error(token.at, f"{token.text} takes a text such as 'a'")
         made: ex.Expression = function.make(column, *values)
         return made
@@ -430,10 +514,21 @@ class Parser:
             return column.any()
         if token.kind == "quoted":
             return self._column()
+        if token.kind == "param":
+            self._take()
+            return _Literal(self._parameter(token), token.at)
         if token.kind == "word" and token.word not in RESERVED:
             if token.word in self.typed and self._ahead().kind == "text":
                 return _Literal(self._typed(), token.at)
             if self._ahead().key == "(":
+                if token.word in _OF_ARROW:
+                    like = (
+                        "; ILIKE compares without regard to case" if token.word != "length" else ""
+                    )
+                    raise self._error(
+                        token.at,
+                        f"there is no function {token.text}{like}; a filter of pyarrow has one: pc.{_OF_ARROW[token.word]}(pc.field('name')) == ...",
+                    )
                 raise self._error(
                     token.at,
                     f"there is no function {token.text}; {offered(token.text, (*FUNCTIONS, 'any'))}",
@@ -471,7 +566,7 @@ class Parser:
         try:
             return self.typed[kind](text)
         except (ValueError, ArithmeticError) as error:
-            words = str(error) if kind not in ("decimal", "double") else f"{text!r} is no number"
+            words = f"{text!r} is no number" if kind in ("decimal", "double") else str(error)
             raise self._error(token.at, f"{kind.upper()}: {words}") from error
 
     def _unquoted(self, token: _Token) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import uuid
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -79,6 +80,8 @@ def _literal(value: Any) -> str:
         return f"date '{value.isoformat()}'"
     if isinstance(value, dt.time) and value.tzinfo is None:
         return f"time '{value.isoformat()}'"
+    if isinstance(value, uuid.UUID):
+        return f"uuid '{value}'"
     if isinstance(value, dt.timedelta):
         return f"timedelta '{value}'"
     return repr(value)
@@ -134,7 +137,9 @@ def _ticks(value: Any) -> str:
     return f"timestamp '{made.isoformat(' ')}{fraction}{zone}'"
 
 
-def point(words: str, text: str, at: int) -> PredicateError:
+def point(
+    words: str, text: str, at: int, kind: type[PredicateError] = PredicateError
+) -> PredicateError:
     """An error that points at a character: the line of the text that has it, and a caret below."""
     start = text.rfind("\n", 0, at) + 1
     stop = text.find("\n", at)
@@ -144,6 +149,6 @@ def point(words: str, text: str, at: int) -> PredicateError:
     head = "..." if first else ""
     tail = "..." if len(line) > first + 100 else ""
     caret = " " * (len(head) + at - start - first) + "^"
-    error = PredicateError(f"{words}\n  {head}{shown}{tail}\n  {caret}")
+    error = kind(f"{words}\n  {head}{shown}{tail}\n  {caret}")
     error.at = at
     return error

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pageseek.base.errors import NoColumnError, PageseekError
+from pageseek.base.suggest import offered
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.predicate.expression import Expression
+from pageseek.predicate.expression import Column, Expression, Place, walk
+from pageseek.predicate.text import point
 from pageseek.scanning.binding import BoundRequests
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.request import Request
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from pageseek.datasets.folder_columns import Folders
 
 OpenFile = Callable[[Source], FileMetadata]
+Path = tuple[str, ...]
+MOST_OFFERED = 64  # files whose names are offered for one that does not exist
 
 
 class DatasetColumns:
@@ -135,9 +141,41 @@ class DatasetColumns:
             file = self._open_file(source)
             self.opened += 1
             self.add(self.requests.of(file, source), file.name)
-        if self._union.unknown:  # raises the error, with the names that the first file has
-            source = self._sources[0]
-            unknown = self._union.unknown
-            BoundRequest.of(self._open_file(source), self.request, source, unknown)
+        if self._union.unknown:
+            self._refuse(self._union.unknown)
         name = self._sources[0].name if self._sources else "the table"
         return self.request.numbered(self._union.schema(), name)
+
+    def _refuse(self, unknown: set[Path]) -> None:
+        """Raise the error of paths that no file has, with names of all files and folders."""
+        source = self._sources[0]
+        try:
+            BoundRequest.of(self._open_file(source), self.request, source, unknown)
+        except NoColumnError:
+            asked = self.request.columns or ()
+            path = min(unknown, key=lambda path: (path not in [(name,) for name in asked], path))
+            name = ".".join(path)
+            rest = len(self._sources) - 1
+            others = f", and none in the other {rest:,} file{'s' * (rest > 1)}" if rest else ""
+            words = f"{source.name}: no column {name!r}{others}; {offered(name, self._names(name))}"
+            place = _place(self.request.filter, path)
+            if place is None:
+                raise NoColumnError(words) from None
+            raise point(words, place.text, place.at, NoColumnError) from None
+
+    def _names(self, name: str) -> list[str]:
+        """The names to offer for one that no file has: of folders, and of the first files."""
+        found = dict.fromkeys(name for name, _ in self._sources[0].partitions)
+        for source in self._sources[:MOST_OFFERED]:
+            with suppress(PageseekError, OSError):
+                found.update(dict.fromkeys(self._open_file(source).schema_tree.names(name)))
+        return list(found)
+
+
+def _place(condition: Expression | None, path: Path) -> Place | None:
+    """Where the text of a filter names a path."""
+    for part in () if condition is None else walk(condition):
+        for column in (getattr(part, name, None) for name in ("column", "other", "element")):
+            if isinstance(column, Column) and column.path == path:
+                return column.place
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,25 @@ _NO_ROWS = rows.RowRanges.empty()
 BATCH_SIZE = 1 << 17
 AHEAD = 256 << 20  # the default of max_ahead_bytes
 _LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
+
+
+def names_of(option: str, given: Any) -> tuple[str, ...]:
+    """The names of columns that a caller gave under an option."""
+    if isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given):
+        return tuple(given)
+    if isinstance(given, Mapping):
+        raise TypeError(
+            f"{option}: names of columns; new ones are computed of the table that was read, with its append_column"
+        )
+    if isinstance(given, (set, frozenset)):
+        raise TypeError(
+            f"{option}: a set has no order, and columns come in the order given: give a list"
+        )
+    if not isinstance(given, (str, bytes)) and isinstance(given, Iterable):
+        made = tuple(given)
+        if all(isinstance(one, str) for one in made):
+            return made
+    raise TypeError(f"{option}={given!r}: a list of names, such as ['id', 'price']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +121,15 @@ class Request:
         if max_ahead_bytes < 0:
             raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
         int96_unit, string_type, dictionary_columns, out_of_range = output
-        for name, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
-            if isinstance(given, str):
-                raise TypeError(f"{name}={given!r}: a list of names, such as ['id', 'price']")
-            for one in given if isinstance(given, (list, tuple)) else ():
-                if not isinstance(one, str):
-                    raise TypeError(f"{name}={given!r}: a list of names, such as ['id', 'price']")
+        columns = None if columns is None else names_of("columns", columns)
+        dictionary_columns = names_of("dictionary_columns", dictionary_columns)
         if nan not in ("ieee", "spark"):
             raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
         return cls(
-            columns=None if columns is None else tuple(columns),
+            columns=columns,
             filter=to_expression(condition),
             limit=limit,
-            options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
+            options=Options(int96_unit, string_type, dictionary_columns, out_of_range),
             nan=nan,
             batch_size=batch_size,
             # as a rule they are the default: comparing them is cheaper than making them

@@ -17,7 +17,7 @@ from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scanning.execution import Execution
 from pageseek.scanning.prepared import PreparedQuery
-from pageseek.scanning.request import Request
+from pageseek.scanning.request import Request, names_of
 from pageseek.scanning.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.storage import Origin, Source, Sources
@@ -44,12 +44,14 @@ class Scan:
         """Only these columns, in this order. Without any: rows without columns."""
         names: list[str] = []
         for column in columns:
-            names.extend([column] if isinstance(column, str) else column)
+            names.extend([column] if isinstance(column, str) else names_of("select", column))
         return replace(self, _request=replace(self._request, columns=tuple(names)))
 
-    def filter(self, condition: Any) -> Scan:
-        """Only rows for which the condition, and each one given before, is TRUE."""
-        made = to_expression(condition)
+    def filter(
+        self, condition: Any, params: Sequence[Any] | Mapping[str, Any] | None = None
+    ) -> Scan:
+        """Only rows for which the condition, and each one given before, is TRUE. `params`: values of its `?` or `:name`."""
+        made = to_expression(condition, params)
         if made is None:
             return self
         if self._request.filter is not None:

@@ -16,17 +16,28 @@ from pageseek.storage.local import check_place, check_regular
 from pageseek.storage.table_folders import NAMES, ListedTables, kind_here
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
-NO_DATA = (
-    "no .parquet file in this directory, which is one whose name ends in "
+OTHER_NAMES = (
+    "; names of data end in "
     + " or ".join(SUFFIXES)
-    + ", in capitals too, and does not begin with _ or .; give files of other names by a glob or as a list"
+    + "; give files of other names by a glob or as a list"
 )
-NO_MATCH = "no file matches; a glob of folders ends in /**/*.parquet, and {a,b} is no wildcard"
 Found = tuple[str, Partitions]  # a path, and the values in the names of its folders
 Identity = tuple[int, int]  # of a folder: device and inode
 State = frozenset[int]
 # errors of a link that leads nowhere, which is no file
 _NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
+
+
+def no_data(name: str, there: str) -> str:
+    """That a directory has no data. `there`: what it has."""
+    return f"{name}: no .parquet file in this directory: {there}{OTHER_NAMES}"
+
+
+def no_match(name: str, there: str = "") -> str:
+    """That no file matches a glob. `there`: what is near."""
+    deeper = "" if "**" in name else "; a glob that looks into all folders ends in /**/*.parquet"
+    braces = "; {a,b} is no wildcard: give a list of globs" if "{" in name else ""
+    return f"{name}: no file matches{there}{deeper}{braces}"
 
 
 def is_data(name: str) -> bool:
@@ -160,7 +171,10 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
         if seen is not None:
             seen.recognize(found)
         if not found and (seen is None or seen.below is None):
-            raise FileNotFoundError(f"{path}: {NO_DATA}")
+            from pageseek.storage.nothing_found import in_directory  # late: for this error only
+
+            there = in_directory(root, SUFFIXES)
+            raise FileNotFoundError(no_data(path if path == root else f"{path} ({root})", there))
         return found
     if mode:
         if not stat.S_ISREG(mode):
@@ -178,7 +192,9 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
     top = os.path.abspath("/".join(names[:at]) + "/" if at else ".")
     found = _with_folders(_walk(top, wanted, seen)) if os.path.isdir(top) else []
     if not found:
-        raise FileNotFoundError(f"{path}: {NO_MATCH}")
+        from pageseek.storage.nothing_found import by_glob
+
+        raise FileNotFoundError(no_match(path, by_glob(path, top)))
     if seen is not None:
         seen.recognize(found)
     return found

@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -16,27 +17,31 @@ import pyarrow as pa
 from pageseek.base.late_modules import fs as pafs
 from pageseek.base.late_modules import is_instance
 from pageseek.base.records import dataclass
+from pageseek.base.suggest import ENTRIES
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
-from pageseek.storage.listing import NO_DATA, NO_MATCH, is_data, on_disk, on_store
+from pageseek.storage.listing import SUFFIXES, is_data, no_data, no_match, on_disk, on_store
 from pageseek.storage.local import LocalStore, MemoryStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
 from pageseek.storage.table_folders import ListedTables, Tables, of_metadata
+
+if TYPE_CHECKING:
+    from pageseek.storage.file_objects import FileObject
 
 DEFAULT_RETRY = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file, not yet open: a local path, a path on a filesystem, or bytes. Picklable.
+    """One file, not yet open: a local path, a path on a filesystem, or bytes. Picklable, unless it is an open file object.
 
     `filesystem`: opens files that are not on this machine's disk. `retry_policy`: for remote stores.
     """
 
     path: str
     filesystem: Files | None = None
-    data: bytes | None = None
+    data: bytes | FileObject | None = None
     partitions: Partitions = field(default=(), compare=False)  # columns with one value in all rows
     retry_policy: RetryPolicy = field(default=DEFAULT_RETRY, compare=False)
     # what its table says of deleted rows
@@ -45,7 +50,11 @@ class Source:
     def open(self, known: Known | None = None) -> Store:
         """The file. `known`: what there is of it from before, which a remote store can confirm in one request."""
         if self.data is not None:
-            return MemoryStore(self.data, self.path)
+            if isinstance(self.data, bytes):
+                return MemoryStore(self.data, self.path)
+            from pageseek.storage.file_objects import FileObjectStore  # late: few need it
+
+            return FileObjectStore(self.data)
         if self.filesystem is None:
             return LocalStore(self.path)
         return self.filesystem.open(self.path, self.retry_policy, known)
@@ -165,9 +174,15 @@ def resolve(
         return [
             one for item in source for one in resolve(item, storage_options, retry_policy, tables)
         ]
-    raise TypeError(
-        f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
-    )
+    from pageseek.storage.given import FileOf, translated  # late: few need it
+
+    found = source if isinstance(source, FileOf) else translated(source)
+    if not isinstance(found, FileOf):
+        return resolve(found, storage_options, retry_policy, tables)
+    if found.data is not None:
+        return [Source(found.name, data=found.data, partitions=found.partitions or ())]
+    (one,) = resolve(found.place, storage_options, retry_policy)
+    return [one if found.partitions is None else replace(one, partitions=found.partitions)]
 
 
 def place(
@@ -187,6 +202,11 @@ def _named(
     source: Any, storage_options: Mapping[str, Any] | None, retry_policy: RetryPolicy
 ) -> tuple[Files | None, str] | None:
     """What opens the file of a path, a URL or a pair (None: this machine), and the path there; None for other things."""
+    if isinstance(source, os.PathLike):
+        made = os.fspath(source)
+        if not isinstance(made, str):
+            made = os.fsdecode(made)
+        return None, _at_home(made)
     if isinstance(source, str):
         scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
@@ -200,7 +220,7 @@ def _named(
             from pageseek.storage.urls import from_url
 
             return from_url(source, scheme, storage_options or {}, retry_policy)
-        return None, source
+        return None, _at_home(source)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         files, path = source
         if isinstance(files, Files):
@@ -213,9 +233,14 @@ def _named(
             from pageseek.storage.urls import of_pair
 
             return of_pair(files, path)
-    if isinstance(source, os.PathLike):
-        return None, os.fspath(source)
     return None
+
+
+def _at_home(path: str) -> str:
+    """The path with `~` as the folder of its user, unless something here is called so."""
+    if not path.startswith("~") or os.path.lexists(path.replace(os.sep, "/").partition("/")[0]):
+        return path
+    return os.path.expanduser(path)
 
 
 def _local(path: str, tables: Tables | None) -> list[Source]:
@@ -244,6 +269,22 @@ def _on_files(
     if found is None and is_file is None and path and not path.endswith("/") and not magic:
         return [Source(path, files, retry_policy=retry_policy)]
     if not found:
-        said = NO_MATCH if magic else NO_DATA
-        raise FileNotFoundError(f"{files.name(path)}: {said}")
+        if magic:
+            raise FileNotFoundError(no_match(files.name(path)))
+        from pageseek.storage.nothing_found import of_files  # late: for this error only
+
+        there = of_files(_listed(files, path, retry_policy), SUFFIXES)
+        raise FileNotFoundError(no_data(files.name(path), there))
     return [Source(one, files, partitions=said, retry_policy=retry_policy) for one, said in found]
+
+
+def _listed(files: Files, path: str, retry_policy: RetryPolicy) -> list[str]:
+    """The paths of the first files below a folder of a store that has no data, for an error."""
+    root = files.folder(path).rstrip("/")
+    try:
+        return [
+            one.removeprefix(root).lstrip("/")
+            for one in islice(files.find(root, retry_policy), ENTRIES)
+        ]
+    except OSError:
+        return []

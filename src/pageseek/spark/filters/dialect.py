@@ -75,6 +75,7 @@ class _Parser(sql.Parser):
             "timestamp_ltz": _instant,
             "timestamp_ntz": _local,
         }
+        del self.typed["uuid"]  # a type that Spark does not have
         super().__init__(text)
 
     def _timestamp(self, text: str) -> Any:
@@ -155,6 +156,10 @@ class _Parser(sql.Parser):
         if isinstance(made, ex.Like):
             self._check_escapes(made, at)
         return made
+
+    def _ilike(self, operand: Any, at: int) -> ex.Expression:
+        """Java's small letters are not those of `ilike` here: some are several characters."""
+        raise self._error(at, "ILIKE is not understood here")
 
     def _check_escapes(self, test: ex.Like, at: int) -> None:
         """Refuse an escape before anything but a wildcard or another escape, as Spark does."""

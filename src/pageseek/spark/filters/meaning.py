@@ -76,7 +76,9 @@ class _Meaning:
             made = replace(e, column=self._named(e.column), other=self._named(e.other))
             self._check_columns(made)
             return made
-        if isinstance(e, (ex.Compare, ex.IsIn, ex.IsNull, ex.IsNan, ex.StartsWith, ex.Like)):
+        if isinstance(
+            e, (ex.Compare, ex.IsIn, ex.IsNull, ex.IsNan, ex.StartsWith, ex.Like, ex.ILike)
+        ):
             return self._test(_beside(e, self._named(e.column)), self._kind(e.column))
         return e
 
@@ -95,6 +97,8 @@ class _Meaning:
         if kind is None or not isinstance(e, (ex.Compare, ex.IsIn, ex.StartsWith)):
             return e
         leaf_type, made = kind.leaf_type, kind.leaf_type.storage
+        if self._text and isinstance(leaf_type.type, pa.UuidType):
+            _refuse_texts(e)
         if leaf_type.kind in BYTES_KINDS:
             return _of_enum(e) if _is_enum(kind) else e
         if isinstance(e, ex.StartsWith):
@@ -284,6 +288,13 @@ def _beside(e: Any, column: ex.Column) -> Any:
 
 def _refused(e: ex.Expression, why: str) -> PredicateError:
     return PredicateError(f"filter {e!r}: {why}")
+
+
+def _refuse_texts(e: ex.Compare | ex.IsIn | ex.StartsWith) -> None:
+    """A UUID is binary in Spark, where no text of one equals its bytes."""
+    given = [e.value] if isinstance(e, ex.Compare) else e.values if isinstance(e, ex.IsIn) else []
+    if any(isinstance(value, str) for value in given):
+        raise PredicateError(f"{e!r}: UUIDs are binary in Spark; write the bytes as X'...'")
 
 
 def _is_enum(kind: Kind) -> bool:
