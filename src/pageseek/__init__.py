@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     )
     from pageseek.base.progress import Progress
     from pageseek.base.report import Report
+    from pageseek.engines import polars as polars
+    from pageseek.engines.arrow_dataset import dataset
     from pageseek.predicate.expression import Column, Expression, col
     from pageseek.predicate.parameters import param
     from pageseek.predicate.search import lower_bound, upper_bound
@@ -75,11 +77,13 @@ __all__ = [
     "cache_info",
     "clear_cache",
     "col",
+    "dataset",
     "index",
     "load_cache",
     "lower_bound",
     "open",
     "param",
+    "polars",
     "read_table",
     "register_pruner",
     "resize_cache",
@@ -106,6 +110,7 @@ _ROOMS = {
     ),
     "base.progress": ("Progress",),
     "base.report": ("Report",),
+    "engines.arrow_dataset": ("dataset",),
     "predicate.expression": ("Column", "Expression", "col"),
     "predicate.parameters": ("param",),
     "predicate.search": ("lower_bound", "upper_bound"),
@@ -122,6 +127,8 @@ def __getattr__(name: str) -> Any:
     """Import what is used for the first time."""
     if name in ("index", "spark"):
         return importlib.import_module(f"pageseek.{name}")
+    if name == "polars":
+        return importlib.import_module("pageseek.engines.polars")
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"pageseek.{_WHERE[name]}")
