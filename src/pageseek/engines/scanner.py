@@ -15,6 +15,7 @@ from pageseek.base.errors import FileChangedError
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.engines.projection import Projection
+from pageseek.scanning.requested_schema import with_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,10 @@ class DatasetScanner:
         """The rows by the PyCapsule protocol of Arrow."""
         if not self._projection.expressions:
             return self.scan.__arrow_c_stream__(requested_schema)
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+        reader = self.to_reader()
+        if requested_schema is not None:
+            reader = with_types(reader, pa.Schema._import_from_c_capsule(requested_schema))
+        return reader.__arrow_c_stream__()
 
     def _read(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         reader = self.scan.to_reader()
