@@ -223,7 +223,7 @@ def implied(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
             return ex.And(known) if known else None
         return ex.Or(known) if len(known) == len(args) else None
     if node.name == "if_else":
-        test, *branches = node.args
+        branches = node.args[1:]
         passing = [
             arg for arg in branches if not (isinstance(arg, Literal) and not arg.value.as_py())
         ]
