@@ -55,10 +55,7 @@ class Predicate:
             tree = json.loads(expression.meta.serialize(format="json"))
         except (*_ERRORS, pl.exceptions.PolarsError):
             return cls(expression, None)
-        kept = _without_dynamic(tree)
-        if kept is None:
-            return cls(None, None)
-        return cls(expression if kept is tree else _expression(kept), kept)
+        return cls(*_without_dynamic(expression, tree))
 
     @property
     def columns(self) -> list[str]:
@@ -76,26 +73,33 @@ class Predicate:
             return None
 
 
-def _without_dynamic(tree: Any) -> Any:
-    """The tree without the parts, joined by AND, that polars' optimizer added; None if nothing is left."""
+def _without_dynamic(expression: Any, tree: Any) -> tuple[Any, Any]:
+    """The expression and its tree without the parts, joined by AND, that polars' optimizer added; None if nothing is left."""
     if isinstance(tree, dict):
         shown = tree.get("Display")
         if isinstance(shown, dict) and str(shown.get("fmt_str", "")).startswith("dynamic_pred"):
-            return None
+            return None, None
         both = tree.get("BinaryExpr")
         if isinstance(both, dict) and both.get("op") == "And":
-            left, right = _without_dynamic(both["left"]), _without_dynamic(both["right"])
+            last, first = expression.meta.pop()  # not by JSON, which has no NaN
+            left, left_tree = _without_dynamic(first, both["left"])
+            right, right_tree = _without_dynamic(last, both["right"])
             if left is None or right is None:
-                return right if left is None else left
-            if left is not both["left"] or right is not both["right"]:
-                return {"BinaryExpr": {**both, "left": left, "right": right}}
-    return tree
+                return (right, right_tree) if left is None else (left, left_tree)
+            if left is not first or right is not last:
+                joined = {"BinaryExpr": {**both, "left": left_tree, "right": right_tree}}
+                return left & right, joined
+    return expression, tree
 
 
 def _expression(tree: Any) -> Any:
+    """An expression of polars by its JSON. ValueError: it is none."""
     import polars as pl
 
-    return pl.Expr.deserialize(io.BytesIO(json.dumps(tree).encode()), format="json")
+    try:
+        return pl.Expr.deserialize(io.BytesIO(json.dumps(tree).encode()), format="json")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ValueError(str(error)) from error
 
 
 class _Reader:

@@ -132,6 +132,8 @@ def _exists(path: tuple[str, ...], schema: pa.Schema) -> None:
         at = found.get_field_index(name) if pa.types.is_struct(found) else -1
         if at < 0:
             inside = f" in {'.'.join(path[:i])!r}" if i else ""
-            raise NoColumnError(f"no column {name!r}{inside}", Offer(name, lambda names=names: names))
+            raise NoColumnError(
+                f"no column {name!r}{inside}", Offer(name, lambda names=names: names)
+            )
         found = found.field(at).type
         names = [one.name for one in found] if pa.types.is_struct(found) else []
