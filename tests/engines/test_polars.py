@@ -72,7 +72,7 @@ PRUNED = {
     "date": c("d") > DAY + dt.timedelta(1800),
     "date and time": c("d") > MOMENT,
     "timestamp": c("t") > MOMENT,
-    "zoned": c("z") > MOMENT.replace(tzinfo=dt.timezone.utc),
+    "zoned": c("z") > MOMENT.replace(tzinfo=dt.UTC),
     "decimal": c("m") == Decimal("12.25"),
     "boolean": c("b") & (c("k") > 550),
     "field": c("st").struct.field("x") == 5,

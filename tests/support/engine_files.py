@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 N = 1_500  # rows of a file
 DAY, NOON = dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 12)
-UTC = dt.timezone.utc
+UTC = dt.UTC
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 

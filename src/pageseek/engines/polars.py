@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pageseek.api import Scan
@@ -41,7 +40,7 @@ def scan(source: Any, **options: Any) -> pl.LazyFrame:
     else:
         made = _scan(source, **{"string_type": "view", **options})
     rows = Rows(made)
-    frame: pl.LazyFrame = pl.io.plugins.register_io_source(
+    frame: Any = pl.io.plugins.register_io_source(
         rows.frames, schema=rows.schema, is_pure=True
     )
     return frame
@@ -107,7 +106,7 @@ def _batches(made: Scan, names: list[str], schema: pa.Schema) -> Iterator[pa.Rec
         yield batch.select(names)
 
 
-def _polars() -> ModuleType:
+def _polars() -> Any:
     """The package polars."""
     try:
         import polars as pl  # late: it is slow to import, and needed here alone

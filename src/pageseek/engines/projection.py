@@ -133,7 +133,7 @@ def _exists(path: tuple[str, ...], schema: pa.Schema) -> None:
         if at < 0:
             inside = f" in {'.'.join(path[:i])!r}" if i else ""
             raise NoColumnError(
-                f"no column {name!r}{inside}", Offer(name, lambda names=names: names)
+                f"no column {name!r}{inside}", Offer(name, list(names).copy)
             )
         found = found.field(at).type
         names = [one.name for one in found] if pa.types.is_struct(found) else []
