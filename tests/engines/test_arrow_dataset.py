@@ -119,6 +119,12 @@ def test_a_scanner_can_be_asked_again(path: Path) -> None:
         assert scanner.head(2) == wanted.slice(0, 2)
 
 
+def test_options_of_pyarrows_reader_that_mean_something_here(path: Path) -> None:
+    scan = ps.dataset(path).scanner(use_threads=False, batch_size=7, fragment_readahead=3).scan
+    assert (scan._request.threads, scan._request.batch_size) == (1, 7)
+    assert ps.dataset(path, threads=3).scanner(memory_pool=None).scan._request.threads == 3
+
+
 def test_batches_are_as_small_as_asked(path: Path) -> None:
     for columns in (["k"], {"k": F("k") + 0}):
         sizes = [b.num_rows for b in ps.dataset(path).to_batches(columns=columns, batch_size=300)]
@@ -275,3 +281,25 @@ def test_what_no_engine_could_filter_is_refused(path: Path) -> None:
         ps.dataset(ps.scan(path), threads=1)
     with pytest.raises(ps.UnsupportedError, match="numbers"):
         list(ps.dataset(ps.scan(path).take([1])).get_fragments())
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    made = pa.Table.from_arrays([pa.array([1]), pa.array(["a"])], names=["x", "x"])
+    pq.write_table(made, tmp_path / "a.parquet")
+    dataset = ps.dataset(tmp_path / "a.parquet")
+    assert dataset.to_table() == made
+    for columns in (["x"], {"y": F("x")}):
+        with pytest.raises(ps.PredicateError, match="2 columns have the name 'x'"):
+            dataset.to_table(columns=columns)
+
+
+def test_errors_of_a_file_name_its_place_through_an_engine(path: Path, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    data = bytearray(path.read_bytes())
+    data[4:40] = b"\xff" * 36
+    (tmp_path / "bad.parquet").write_bytes(data)
+    with duckdb.connect() as connection:
+        connection.register("d", ps.dataset(tmp_path / "bad.parquet"))
+        with pytest.raises(duckdb.Error, match="column 'k', row group 0, page 0 at byte 4"):
+            connection.sql("from d").fetchall()
+        assert connection.sql("select k from d where k = 1999").fetchall() == [(1999,)]

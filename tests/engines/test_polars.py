@@ -216,6 +216,14 @@ def test_nothing_is_read_before_it_is_collected(tmp_path: Path) -> None:
         lazy.select("k").collect()
 
 
+def test_odd_names(tmp_path: Path) -> None:
+    made = pa.table({"a.b": [1, 2], "": [3, 4], 'q"': [5, 6]})
+    pq.write_table(made, tmp_path / "a.parquet")
+    lazy = ps.polars.scan(tmp_path / "a.parquet")
+    assert lazy.collect_schema().names() == made.column_names
+    assert lazy.filter(c("a.b") == 2, c("") == 4).collect().rows() == [(2, 4, 6)]
+
+
 def test_dictionaries_are_categories(path: Path) -> None:
     lazy = ps.polars.scan(path, dictionary_columns=["s"]).filter(c("s") == "s00007")
     assert lazy.select("k").collect()["k"].to_list() == [7]

@@ -40,9 +40,7 @@ def scan(source: Any, **options: Any) -> pl.LazyFrame:
     else:
         made = _scan(source, **{"string_type": "view", **options})
     rows = Rows(made)
-    frame: Any = pl.io.plugins.register_io_source(
-        rows.frames, schema=rows.schema, is_pure=True
-    )
+    frame: Any = pl.io.plugins.register_io_source(rows.frames, schema=rows.schema, is_pure=True)
     return frame
 
 
@@ -55,7 +53,7 @@ class Rows:
 
     def schema(self) -> Any:
         """The schema of polars; footers are read for it once, and no data."""
-        return _polars().DataFrame(self._arrow().empty_table()).schema
+        return _frame(_polars(), self._arrow().empty_table()).schema
 
     def frames(
         self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
@@ -76,7 +74,7 @@ class Rows:
         if n_rows is not None and predicate is None:
             made = made.limit(n_rows)
         for batch in _batches(made, read, schema):
-            frame = pl.DataFrame(batch)
+            frame = _frame(pl, batch)
             if predicate is not None:
                 frame = frame.filter(predicate)
             if len(read) > len(wanted):
@@ -92,6 +90,14 @@ class Rows:
         if self._arrow_schema is None:
             self._arrow_schema = self._scan.schema
         return self._arrow_schema
+
+
+def _frame(pl: Any, rows: pa.Table | pa.RecordBatch) -> Any:
+    """Rows as a frame; polars would give names to columns whose name is empty."""
+    frame = pl.DataFrame(rows)
+    if frame.columns != rows.schema.names:
+        frame.columns = rows.schema.names
+    return frame
 
 
 def _batches(made: Scan, names: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -130,10 +130,12 @@ def _exists(path: tuple[str, ...], schema: pa.Schema) -> None:
     names, found = schema.names, pa.struct(list(schema))
     for i, name in enumerate(path):
         at = found.get_field_index(name) if pa.types.is_struct(found) else -1
+        if at < 0 and names.count(name) > 1:
+            raise PredicateError(
+                f"{names.count(name)} columns have the name {name!r}: none can be named alone"
+            )
         if at < 0:
             inside = f" in {'.'.join(path[:i])!r}" if i else ""
-            raise NoColumnError(
-                f"no column {name!r}{inside}", Offer(name, list(names).copy)
-            )
+            raise NoColumnError(f"no column {name!r}{inside}", Offer(name, list(names).copy))
         found = found.field(at).type
         names = [one.name for one in found] if pa.types.is_struct(found) else []

@@ -130,10 +130,9 @@ class DatasetScanner:
             A column has another type than the engine was told: it would take values for what they are not.
         """
         for field in read:
-            at = self.dataset_schema.get_field_index(field.name)
-            told = None if at < 0 else self.dataset_schema.field(at).type
-            if told is None or (told != field.type and not _is_part(field.type, told)):
-                was = "not there" if told is None else str(told)
+            told = [one.type for one in self.dataset_schema if one.name == field.name]
+            if not any(_is_part(field.type, one) for one in told):
+                was = str(told[0]) if told else "not there"
                 raise FileChangedError(
                     f"column {field.name!r} is {field.type} now, and was {was} when the dataset was made: the files have "
                     "changed; make the dataset anew"
