@@ -250,6 +250,21 @@ def test_an_answer_where_pyarrow_fails_to_cast_a_column() -> None:
     assert found(F("i") == float(2**53)) == []
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        F("t").cast(pa.timestamp("s")) == pa.scalar(NOON, pa.timestamp("s")),
+        F("i").cast(pa.int32()) == 5,
+        F("u").cast(pa.int64()) == 5,
+        F("i").cast(pa.float64()) == 5.0,
+        F("t").cast(pa.timestamp("us", "UTC")) == pa.scalar(NOON, pa.timestamp("us", "UTC")),
+        F("m").cast(pa.decimal128(9, 1)) == pa.scalar(Decimal("0.5"), pa.decimal128(9, 1)),
+    ],
+)
+def test_a_cast_that_may_fail_is_left_to_pyarrow(condition: Any) -> None:
+    assert has_residual(bound(condition))
+
+
 def test_parts_that_are_understood_prune() -> None:
     n = 1000
     table = pa.table({"k": range(n), "v": [k % 9 for k in range(n)]})
