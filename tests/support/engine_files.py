@@ -119,7 +119,9 @@ class Conditions:
         if kind == 4 and column in "sw":
             inside = self.pick.choice(["e", "03", "%"])
             made = None if col is None else col.str.contains(inside, literal=True)
-            return f"contains({column}, '{inside}')", made
+            if inside == "%":
+                return f"contains({column}, '{inside}')", made
+            return f"{column} like '%{inside}%'", made
         op = self.pick.choice(COMPARISONS)
         text, value = self.value(column)
         made = None
