@@ -131,6 +131,8 @@ def test_the_examples_run(
     tables: dict[str, Any],
     server: ObjectServer,
 ) -> None:
+    for engine in ("datafusion", "duckdb", "polars") if page == "engines.md" else ():
+        pytest.importorskip(engine, reason="pip install 'pageseek[bench]'")
     ps.clear_cache()
     prepared = {**stores, **tables}
     space = {name: prepared[name] for name in assumed(page) if name in prepared}

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     )
     from pageseek.base.progress import Progress
     from pageseek.base.report import Report
+    from pageseek.engines import polars as polars
+    from pageseek.engines.arrow_dataset import dataset
     from pageseek.format.parquet_file import ParquetFile
     from pageseek.predicate.expression import Column, Expression, col
     from pageseek.predicate.parameters import param
@@ -79,11 +81,13 @@ __all__ = [
     "cache_info",
     "clear_cache",
     "col",
+    "dataset",
     "index",
     "load_cache",
     "lower_bound",
     "open",
     "param",
+    "polars",
     "read_table",
     "register_pruner",
     "resize_cache",
@@ -110,6 +114,7 @@ _ROOMS = {
     ),
     "base.progress": ("Progress",),
     "base.report": ("Report",),
+    "engines.arrow_dataset": ("dataset",),
     "format.parquet_file": ("ParquetFile",),
     "predicate.expression": ("Column", "Expression", "col"),
     "predicate.parameters": ("param",),
@@ -127,6 +132,8 @@ def __getattr__(name: str) -> Any:
     """Import what is used for the first time."""
     if name in ("aio", "index", "spark"):
         return importlib.import_module(f"pageseek.{name}")
+    if name == "polars":
+        return importlib.import_module("pageseek.engines.polars")
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"pageseek.{_WHERE[name]}")

@@ -59,7 +59,7 @@ def _known(
     dataset: DatasetNames | None,
     bind: Callable[[ex.Expression], Bound],
 ) -> tuple[list[Bound], bool]:
-    """The conjuncts that mean the same as conditions of this package, and whether these are all."""
+    """Conditions of this package that are TRUE wherever the whole is, and whether they mean the same as the whole."""
 
     def leaf_type_of(path: tuple[str, ...]) -> LeafType | None:
         """The leaf type of a path. None if pyarrow may mean another column: a name has a dot."""
@@ -77,7 +77,8 @@ def _known(
             made = arrow.translate(part, leaf_type_of)
             if made is None:
                 all_known = False
-            else:
+                made = arrow.implied(part, leaf_type_of)
+            if made is not None:
                 known.append(bind(ex.flatten(made)))
         except (PredicateError, LookupError, ValueError, AttributeError):
             all_known = False  # pyarrow decides

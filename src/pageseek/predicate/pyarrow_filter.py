@@ -29,6 +29,7 @@ from pageseek.format.types import (
 )
 from pageseek.predicate import expression as ex
 from pageseek.predicate.column_pairs import family
+from pageseek.predicate.literal import PER_SECOND
 from pageseek.predicate.operators import MIRRORED, OF_ARROW
 
 KNOWN_VERSIONS = range(19, 28)  # of pyarrow: those whose serialized form is known here
@@ -199,13 +200,52 @@ def translate(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
         return None if inner is None else ex.Not(inner)
     if node.name in OF_ARROW:
         return _comparison(node, leaf_type_of)
-    if not isinstance(node.args[0], Field):
+    if node.name == "if_else":
+        return _choice(node, leaf_type_of)
+    if not node.args or not isinstance(node.args[0], Field):
         return None
     leaf_type = leaf_type_of(node.args[0].path)
     if leaf_type is None or leaf_type.is_null:
         return None
     make = _TESTS.get(node.name)
     return None if make is None else make(node.args[0], leaf_type, node.options or {})
+
+
+def implied(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
+    """A condition that is TRUE wherever this one is, but may be TRUE elsewhere, too; None if none is known."""
+    exact = translate(node, leaf_type_of)
+    if exact is not None or not isinstance(node, Call):
+        return exact
+    if node.name in ("and_kleene", "and", "or_kleene", "or"):
+        args = [implied(arg, leaf_type_of) for arg in node.args]
+        known = tuple(arg for arg in args if arg is not None)
+        if node.name in ("and_kleene", "and"):
+            return ex.And(known) if known else None
+        return ex.Or(known) if len(known) == len(args) else None
+    if node.name == "if_else":
+        branches = node.args[1:]
+        passing = [
+            arg for arg in branches if not (isinstance(arg, Literal) and not arg.value.as_py())
+        ]
+        if not passing:
+            return ex.Constant(False)
+        made = [implied(arg, leaf_type_of) for arg in passing]
+        return None if None in made else ex.Or(tuple(arg for arg in made if arg is not None))
+    if node.name == "is_in" and isinstance(node.args[0], Field):
+        leaf_type = leaf_type_of(node.args[0].path)
+        if leaf_type is not None and leaf_type.kind in FLOAT_KINDS:
+            return _is_in_floats(node.args[0], leaf_type, node.options or {})
+    return None
+
+
+def _choice(node: Call, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
+    """`if_else` whose test is never NULL."""
+    if not (isinstance(node.args[0], Call) and node.args[0].name in ("is_valid", "is_null")):
+        return None
+    test, one, other = (translate(arg, leaf_type_of) for arg in node.args)
+    if test is None or one is None or other is None:
+        return None
+    return ex.Or((ex.And((test, one)), ex.And((ex.Not(test), other))))
 
 
 def _column(field: Field) -> ex.Column:
@@ -217,12 +257,54 @@ def _comparison(node: Call, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
     op = OF_ARROW[node.name]
     if isinstance(left, Literal):
         left, op, right = right, MIRRORED[op], left
-    if not isinstance(left, Field) or not isinstance(right, Literal):
+    if not isinstance(right, Literal):
+        return None
+    target = None
+    if isinstance(left, Call) and left.name == "cast":
+        target, left = _cast_to(left), left.args[0]
+        if target is None:
+            return None
+    if not isinstance(left, Field):
         return None
     leaf_type = leaf_type_of(left.path)
-    if leaf_type is None or leaf_type.is_null or not _same(right.value, leaf_type):
+    if leaf_type is None or leaf_type.is_null:
         return None
-    return ex.Compare(_column(left), op, right.value)
+    if target is None:
+        known = _same(right.value, leaf_type)
+    else:
+        known = _same_in_cast(right.value, leaf_type, target)
+    return ex.Compare(_column(left), op, right.value) if known else None
+
+
+def _cast_to(node: Call) -> pa.DataType | None:
+    """The type of a cast that changes no value, or fails."""
+    options = node.options or {}
+    lossy = any(value.as_py() for name, value in options.items() if name.startswith("allow_"))
+    return None if lossy or "to_type" not in options else options["to_type"].type
+
+
+def _same_in_cast(value: pa.Scalar, leaf_type: LeafType, target: pa.DataType) -> bool:
+    """Whether a comparison of a literal with a column in a cast is one with the column: no value of it fails in the cast."""
+    t, made, kind = pa.types, leaf_type.storage, value.type
+    if not value.is_valid or isinstance(leaf_type.type, pa.BaseExtensionType):
+        return False
+    if t.is_integer(made) and t.is_integer(target):
+        signed = t.is_signed_integer(made), t.is_signed_integer(target)
+        wide = target.bit_width > made.bit_width or (
+            target.bit_width == made.bit_width and signed[0] == signed[1]
+        )
+        return wide and (signed[1] or not signed[0]) and bool(t.is_integer(kind))
+    if t.is_float64(target):
+        narrow = t.is_float32(made) or (t.is_integer(made) and made.bit_width <= 32)
+        return bool(narrow and t.is_float64(kind))
+    if t.is_timestamp(target) and t.is_date32(made):
+        return bool(t.is_timestamp(kind)) and target.tz is None and kind.tz is None
+    if t.is_timestamp(target) and t.is_timestamp(made):
+        finer = PER_SECOND[target.unit] >= PER_SECOND[made.unit]
+        return finer and target.tz == made.tz and _same(value, leaf_type)
+    if _is_text(target):
+        return family(leaf_type) == "text" and _is_text(kind)
+    return False
 
 
 def _same(value: pa.Scalar, leaf_type: LeafType) -> bool:
@@ -232,7 +314,9 @@ def _same(value: pa.Scalar, leaf_type: LeafType) -> bool:
         return bool(kind == made)
     if isinstance(leaf_type.type, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
         return False
-    if t.is_integer(made) and (t.is_integer(kind) or t.is_floating(kind)):
+    if t.is_dictionary(kind):
+        kind = kind.value_type
+    if t.is_integer(made) and (t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind)):
         return True  # pyarrow's casts are checked: they change no value, or fail
     if leaf_type.kind in FLOAT_KINDS:
         if not (t.is_integer(kind) or t.is_floating(kind)):
@@ -245,26 +329,77 @@ def _same(value: pa.Scalar, leaf_type: LeafType) -> bool:
             narrow: Any = wide(number)
             return bool(number != number or float(narrow) == number)
     if leaf_type.kind in BYTES_KINDS:
-        of_text = t.is_string(kind) or t.is_large_string(kind)
         of_bytes = t.is_binary(kind) or t.is_large_binary(kind)
-        return bool(of_text if family(leaf_type) == "text" else of_bytes)
+        return bool(_is_text(kind) if family(leaf_type) == "text" else of_bytes)
     if t.is_timestamp(made) and t.is_timestamp(kind):
-        return (made.tz is None) == (kind.tz is None) and made.unit == kind.unit
+        return bool(made.tz == kind.tz)
+    if t.is_date32(made) or (t.is_timestamp(made) and made.tz is None):
+        return bool(t.is_date(kind) or (t.is_timestamp(kind) and kind.tz is None))
+    if t.is_time(made):
+        return bool(t.is_time(kind))
     if t.is_decimal(made):
-        return bool(t.is_decimal(kind)) and made.scale == kind.scale
+        return bool(t.is_decimal(kind))
     return bool(kind == made)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_in(field: Field, leaf_type: LeafType, options: dict[str, Any]) -> ex.Expression | None:
     values = options["value_set"].values
+    if values is not None and leaf_type.kind in FLOAT_KINDS:
+        # pyarrow looks floats up by their bits: 0.0 is not -0.0, and NaN is NaN
+        present = values.drop_null()
+        if values.type != leaf_type.storage or not _is_plain(present):
+            return None
+    return _in_values(field, None if values is None else _stored(values, leaf_type), options)
+
+
+def _is_in_floats(
+    field: Field, leaf_type: LeafType, options: dict[str, Any]
+) -> ex.Expression | None:
+    """A condition that is TRUE wherever floats are in a list by their bits."""
+    values = options["value_set"].values
+    if values is None or values.type != leaf_type.storage:
+        return None
+    found: ex.Expression = ex.IsIn(_column(field), values.drop_null())
+    numbers = np.asarray(values.drop_null())
+    if np.any(numbers != numbers):
+        found = ex.Or((found, ex.IsNan(_column(field))))
+    return ex.Or((found, ex.IsNull(_column(field)))) if values.null_count else found
+
+
+def _is_plain(values: pa.Array) -> bool:
+    """Whether floats are equal exactly where their bits are."""
+    numbers = np.asarray(values)
+    return bool(np.all((numbers == numbers) & (numbers != 0)))
+
+
+def _stored(values: pa.Array, leaf_type: LeafType) -> pa.Array | None:
+    """The values of a list in a type of which pyarrow and this package find the same in the column; None if there is none."""
+    t, made, kind = pa.types, leaf_type.storage, values.type
+    if kind == made or (t.is_integer(kind) and t.is_integer(made) and leaf_type.kind != K_U64):
+        return values
+    both = (
+        (_is_text(kind) and family(leaf_type) == "text")
+        or (t.is_timestamp(kind) and t.is_timestamp(made) and kind.tz == made.tz)
+        or (t.is_decimal(kind) and t.is_decimal(made))
+        or (t.is_time(kind) and t.is_time(made))
+    )
+    if not both or isinstance(leaf_type.type, pa.BaseExtensionType):
+        return None
+    try:
+        return values.cast(pa.string() if _is_text(kind) else made)
+    except pa.ArrowException:  # a value that the column cannot have
+        return None
+
+
+def _in_values(
+    field: Field, values: pa.Array | None, options: dict[str, Any]
+) -> ex.Expression | None:
     matching = options["null_matching_behavior"].as_py()
-    if leaf_type.kind in FLOAT_KINDS or values is None or matching not in range(4):
-        return None  # pyarrow looks floats up by their bits
-    if values.type != leaf_type.storage and not (
-        pa.types.is_integer(values.type)
-        and pa.types.is_integer(leaf_type.storage)
-        and leaf_type.kind != K_U64
-    ):
+    if values is None or matching not in range(4):
         return None
     column = _column(field)
     has_null, present = values.null_count > 0, values.drop_null()

@@ -158,8 +158,13 @@ class Scan:
         """The Arrow PyCapsule protocol: any library that knows it can read a scan.
 
         That library limits how deep types are nested: pyarrow's import takes 64 levels. `to_reader` has no such limit.
+        A type that it requests is given where it holds all values exactly, such as `string_view` for `string`.
         """
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+        if requested_schema is None:
+            return self.to_reader().__arrow_c_stream__()
+        from pageseek.scanning.requested_schema import as_requested  # late: few ask
+
+        return as_requested(self._execution, requested_schema).__arrow_c_stream__()
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""

@@ -1,0 +1,67 @@
+"""The arguments of a scanner of pyarrow, as a scan of this package and the columns computed from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.api import Scan
+from pageseek.base.arguments import whole
+from pageseek.base.errors import UnsupportedError
+from pageseek.engines.projection import projection_of
+from pageseek.engines.scanner import DatasetScanner
+
+# arguments of pyarrow's scanner that tune its own reader; scans of this package have options of their own
+IGNORED = (
+    "batch_readahead",
+    "fragment_readahead",
+    "fragment_scan_options",
+    "cache_metadata",
+    "memory_pool",
+)
+
+
+def scanner(
+    scan: Scan,
+    schema: pa.Schema,
+    columns: Any = None,
+    filter: Any = None,
+    batch_size: int | None = None,
+    use_threads: bool = True,
+    **ignored: Any,
+) -> DatasetScanner:
+    """The rows of a scan that an engine asks for. `schema`: that of the scan, as the engine knows it."""
+    unknown = next((name for name in ignored if name not in IGNORED), None)
+    if unknown is not None:
+        raise TypeError(f"scanner() has no argument {unknown!r}")
+    made = projection_of(columns, schema)
+    if made.read is not None:
+        scan = scan.select(*made.read)
+    scan = scan.filter(condition_of(filter))
+    if batch_size is not None:
+        scan = with_batch_size(scan, batch_size)
+    if not use_threads:
+        scan = replace(scan, _request=replace(scan._request, threads=1))
+    return DatasetScanner(scan, schema, made)
+
+
+def with_batch_size(scan: Scan, batch_size: int) -> Scan:
+    """The scan with at most so many rows in a batch."""
+    rows = whole("batch_size", batch_size)
+    if rows < 1:
+        raise ValueError(f"batch_size={rows}: at least 1")
+    return replace(scan, _request=replace(scan._request, batch_size=min(rows, 1 << 31)))
+
+
+def condition_of(filter: Any) -> Any:
+    """A filter as a scan takes it. That of Substrait has one expression of pyarrow."""
+    if type(filter).__module__ != "pyarrow._substrait":
+        return filter
+    expressions = list(getattr(filter, "expressions", {}).values())
+    if len(expressions) != 1:
+        raise UnsupportedError(
+            f"a filter of Substrait with {len(expressions)} expressions: give one of them"
+        )
+    return expressions[0]

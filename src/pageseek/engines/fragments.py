@@ -1,0 +1,138 @@
+"""The files of a dataset, or row groups of them, which other processes can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek._core import rows
+from pageseek.api import ParquetFile, Scan
+from pageseek.base.records import dataclass
+from pageseek.datasets.dataset_schema import DatasetSchema
+from pageseek.datasets.sources import Found, open_metadata
+from pageseek.engines.asked import scanner
+from pageseek.engines.scanner import DatasetScanner
+from pageseek.storage import Origin, Source
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFragment:
+    """One file of a dataset, with the methods of `pyarrow.dataset.ParquetFileFragment`. It is picklable.
+
+    Its rows have the columns of the whole dataset. `scan` reads it. The filter of a filtered dataset holds for its fragments.
+    """
+
+    scan: Scan
+    dataset_schema: pa.Schema
+    _row_groups: tuple[int, ...] | None = None
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._source.path
+
+    @property
+    def partition_expression(self) -> Any:
+        """The values that the names of its folders give to columns."""
+        tests = [
+            pc.is_null(pc.field(name))
+            if value is None or getattr(value, "is_valid", True) is False
+            else pc.field(name) == pc.scalar(value)
+            for name, value in self._source.partitions
+        ]
+        return reduce(and_, tests) if tests else pc.scalar(True)
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """The columns of the file itself, with the types of Arrow that its own schema has."""
+        with self._open() as file:
+            return file.schema
+
+    @property
+    def num_row_groups(self) -> int:
+        """The number of row groups of this fragment."""
+        return len(self.row_groups)
+
+    @property
+    def row_groups(self) -> list[Any]:
+        """The row groups of this fragment, as `open` gives them."""
+        with self._open() as file:
+            groups = file.row_groups
+        return groups if self._row_groups is None else [groups[i] for i in self._row_groups]
+
+    def scanner(self, schema: pa.Schema | None = None, **options: Any) -> DatasetScanner:
+        """The columns and rows wanted; arguments of the dataset's scanner. `schema`: columns in place of those of the dataset."""
+        made, known = self.scan, self.dataset_schema
+        if schema is not None and not schema.equals(known):
+            files = made._request.dataset_schema or DatasetSchema()
+            request = replace(made._request, dataset_schema=replace(files, given=schema))
+            made = replace(made, _request=request)
+            known = made.schema
+        return scanner(made, known, **options)
+
+    def to_table(self, schema: pa.Schema | None = None, **options: Any) -> pa.Table:
+        """The rows as a table."""
+        return self.scanner(schema, **options).to_table()
+
+    def to_batches(
+        self, schema: pa.Schema | None = None, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches."""
+        return self.scanner(schema, **options).to_batches()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first rows."""
+        return self.scanner(**options).head(num_rows)
+
+    def take(self, indices: Any, **options: Any) -> pa.Table:
+        """The rows of these numbers."""
+        return self.scanner(**options).take(indices)
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:
+        """The number of rows."""
+        options.pop("columns", None)
+        return self.scanner(columns=[], filter=filter, **options).count_rows()
+
+    def subset(self, *, row_group_ids: Iterable[int]) -> DatasetFragment:
+        """Only these row groups of the file, in its order."""
+        wanted = tuple(sorted(set(row_group_ids)))
+        with self._open() as file:
+            sizes = [group.num_rows for group in file.row_groups]
+        beyond = next((i for i in wanted if not 0 <= i < len(sizes)), None)
+        if beyond is not None:
+            raise IndexError(
+                f"{self._source.name}: there is no row group {beyond}, the file has {len(sizes)}"
+            )
+        stops = np.cumsum([0, *sizes]).tolist()
+        ranges = rows.RowRanges([(stops[i], stops[i + 1]) for i in wanted if sizes[i]])
+        if self.scan._request.selected is not None:
+            ranges &= self.scan._request.selected.get(self._source.name, rows.RowRanges.empty())
+        request = replace(self.scan._request, selected={self._source.name: ranges})
+        return replace(self, scan=replace(self.scan, _request=request), _row_groups=wanted)
+
+    def split_by_row_group(self) -> list[DatasetFragment]:
+        """A fragment for each row group."""
+        wanted = self._row_groups
+        if wanted is None:
+            wanted = tuple(range(self.num_row_groups))
+        return [self.subset(row_group_ids=[i]) for i in wanted]
+
+    def __repr__(self) -> str:
+        groups = "" if self._row_groups is None else f", row groups {list(self._row_groups)}"
+        return f"<fragment of pageseek.dataset: {self._source.name}{groups}>"
+
+    @property
+    def _source(self) -> Source:
+        return self.scan.sources[0]
+
+    def _open(self) -> ParquetFile:
+        found = Found([self._source], None, None, Origin())
+        limit = self.scan._request.limits.max_metadata_bytes
+        return ParquetFile(open_metadata(found, max_metadata_bytes=limit))

@@ -1,0 +1,126 @@
+"""`pageseek.polars`: a LazyFrame that reads the columns and pages which a query of polars needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pageseek.api import Scan
+from pageseek.api import scan as _scan
+from pageseek.engines.asked import with_batch_size
+from pageseek.engines.polars_predicate import Predicate
+from pageseek.engines.scanner import DatasetScanner
+
+__all__ = ["scan"]
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+
+def scan(source: Any, **options: Any) -> pl.LazyFrame:
+    """A LazyFrame of polars over files, a table, or a scan.
+
+    The columns that a query needs are read, and of them the pages that its predicate cannot rule out. The parts of a predicate
+    that are known here prune; polars evaluates all of it on the rows that are left, so that its answer is polars' own.
+
+    Parameters
+    ----------
+    source : any source of `pageseek.scan`, or a Scan
+        Of a scan, its filter, columns and limit hold before the query.
+    **options
+        Those of `pageseek.scan`. Strings come out as views, as polars has them, unless `string_type` says otherwise.
+    """
+    pl = _polars()
+    if isinstance(source, Scan):
+        if options:
+            raise TypeError(
+                f"polars.scan: {', '.join(options)}: give options to the scan, or a source with them"
+            )
+        made = source
+    else:
+        made = _scan(source, **{"string_type": "view", **options})
+    rows = Rows(made)
+    frame: Any = pl.io.plugins.register_io_source(rows.frames, schema=rows.schema, is_pure=True)
+    return frame
+
+
+class Rows:
+    """The rows of a scan for polars: the function that it calls for them, and their schema."""
+
+    def __init__(self, made: Scan) -> None:
+        self._scan = made
+        self._arrow_schema: pa.Schema | None = None
+
+    def schema(self) -> Any:
+        """The schema of polars; footers are read for it once, and no data."""
+        return _frame(_polars(), self._arrow().empty_table()).schema
+
+    def frames(
+        self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        """The frames of one query, as polars asks for them."""
+        pl, schema = _polars(), self._arrow()
+        wanted = schema.names if columns is None else columns
+        made, read = self._scan, list(wanted)
+        if predicate is not None:
+            asked = Predicate.of(predicate)
+            predicate = asked.expression
+            read += [name for name in asked.columns if name in schema.names and name not in read]
+            # a limit, and the numbers of rows, would be those of other rows
+            if made._request.limit is None and made._request.row_number is None:
+                made = made.filter(asked.filter(schema))
+        if batch_size is not None:
+            made = with_batch_size(made, batch_size)
+        if n_rows is not None and predicate is None:
+            made = made.limit(n_rows)
+        for batch in _batches(made, read, schema):
+            frame = _frame(pl, batch)
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            if len(read) > len(wanted):
+                frame = frame.select(wanted)
+            if n_rows is not None:
+                frame = frame.head(n_rows)
+                n_rows -= frame.height
+            yield frame
+            if n_rows == 0:
+                return
+
+    def _arrow(self) -> pa.Schema:
+        if self._arrow_schema is None:
+            self._arrow_schema = self._scan.schema
+        return self._arrow_schema
+
+
+def _frame(pl: Any, rows: pa.Table | pa.RecordBatch) -> Any:
+    """Rows as a frame; polars would give names to columns whose name is empty."""
+    frame = pl.DataFrame(rows)
+    if frame.columns != rows.schema.names:
+        frame.columns = rows.schema.names
+    return frame
+
+
+def _batches(made: Scan, names: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    number = made._request.row_number
+    if number is None:
+        yield from DatasetScanner(made.select(*names), schema).to_batches()
+        return
+    if number not in names:
+        made = replace(made, _request=replace(made._request, row_number=None))
+    rows = DatasetScanner(made.select(*[name for name in names if name != number]), schema)
+    for batch in rows.to_batches():
+        yield batch.select(names)
+
+
+def _polars() -> Any:
+    """The package polars."""
+    try:
+        import polars as pl  # late: it is slow to import, and needed here alone
+        import polars.io.plugins
+    except ImportError as error:
+        raise ImportError(
+            "pageseek.polars needs polars 1.20 or later: pip install polars"
+        ) from error
+    return pl
