@@ -131,7 +131,7 @@ def test_the_examples_run(
     tables: dict[str, Any],
     server: ObjectServer,
 ) -> None:
-    for engine in ("datafusion", "duckdb", "polars") if page == "engines.md" else ():
+    for engine in ("datafusion", "duckdb", "polars") if page == "docs/engines.md" else ():
         pytest.importorskip(engine, reason="pip install 'pageseek[bench]'")
     ps.clear_cache()
     prepared = {**stores, **tables}

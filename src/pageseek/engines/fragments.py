@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
-from pageseek.api import ParquetFile, Scan
+from pageseek.api import Scan
+from pageseek.format.parquet_file import ParquetFile
 from pageseek.base.records import dataclass
 from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.sources import Found, open_metadata
