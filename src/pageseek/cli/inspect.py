@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # nearly every writer lists these for its levels; they are shown only if a chunk has no other
 LEVELS_ONLY = ("RLE", "BIT_PACKED")
 PARTS = ("statistics", "column_index", "offset_index", "bloom_filter")  # that a chunk may have
+LEAST_STRIP, MOST_STRIP = 16, 80  # characters of a strip on a terminal
 MOST_CHUNKS = 400  # lines of the table of chunks; the rest is only counted
 
 
@@ -221,7 +222,7 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                     text.shown(chunk["max"]),
                 ]
             )
-    yield from terminal.table(head, rows, (0, 1, 6, 7, 8), look=terminal.stdout(), drop=(5, 4, 8))
+    yield from terminal.table(head, rows, (0, 1, 6, 7, 8), look=terminal.stdout(), drop=(5, 4, 8, 3))
     left = len(groups) * len(columns) - len(rows)
     if left:
         yield f"... and {left:,} more chunks; --column NAME shows one column, --json all"
@@ -240,12 +241,8 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
     head = ["group", "page", "first row", "rows", "bytes", "nulls", "min", "max"]
     if ranged:
         head.append("from least to greatest value of the column")
-    width = text.STRIP
-    if look.width is not None:  # the strip takes what is left beside numbers and bounds
-        width = min(max(look.width - 90, 16), 80)
-    if ranged and look.width is not None and len(head[-1]) > width + 2:
-        head[-1] = "least to greatest"
-    rows = []
+    rows: list[list[str]] = []
+    bounds: list[tuple[float | None, float | None]] = []
     for chunk in column["chunks"]:
         for page in chunk["pages"]:
             row = [
@@ -259,11 +256,18 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
                 text.shown(page["max"]),
             ]
             if ranged:
-                low, high = places[chunk["row_group"], page["page"]]
-                row.append("|" + text.strip(low, high, least, most, width) + "|")
+                bounds.append(places[chunk["row_group"], page["page"]])
             rows.append(row)
+    if ranged:
+        width = text.STRIP
+        if look.width is not None:  # the strip takes what the numbers and bounds leave
+            others = sum(max(terminal.wide(row[i]) for row in [head, *rows]) + 2 for i in range(8))
+            width = min(max(look.width - others - 2, LEAST_STRIP), MOST_STRIP)
+            head[-1] = terminal.cut(head[-1], width + 2)
+        for row, (low, high) in zip(rows, bounds, strict=True):
+            row.append("|" + text.strip(low, high, least, most, width) + "|")
     drop = (4, 3, 5)
-    for line in terminal.table(head, rows, (0, 1, 2, 3, 4, 5), look=look, drop=drop):
+    for line in terminal.table(head, rows, (0, 1, 2, 3, 4, 5), look=look, drop=drop, fixed=(8,)):
         yield _bars(line, look) if ranged else line
 
 

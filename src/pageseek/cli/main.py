@@ -108,7 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (PageseekError, OSError, ValueError, TypeError, ImportError, *_arrows()) as error:
+    except (PageseekError, OSError, ValueError, TypeError, ImportError) as error:
+        return _failed(error, given)
+    except _arrows() as error:
         return _failed(error, given)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.progress import interactive
@@ -150,12 +151,25 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _wrapped(report: str, width: int | None) -> Iterator[str]:
+    """Lines in the width of the terminal; their rests stand below where they began."""
+    for line in report.splitlines():
+        if width is None or len(line) <= width:
+            yield line
+            continue
+        inner = (
+            " " * 36
+            if line[2:14].strip() and line[12:14] == "  " or not line[:36].strip()
+            else " " * 4
+        )
+        inner = inner if len(inner) < width // 2 else " " * 4
+        yield from textwrap.wrap(line, width, subsequent_indent=inner, break_on_hyphens=False)
+
+
 def _coloured(report: str, look: terminal.Look) -> str:
     """The report in colours: what is read, what ruled out the rest, remarks."""
-    if not look.colour:
-        return report
-    lines = []
-    for number, line in enumerate(report.splitlines()):
+    lines: list[str] = []
+    for number, line in enumerate(_wrapped(report, look.width)):
         bar = re.match(r"(  \S.{9}  )(#*)(\.*)(  .*)$", line)
         if number == 0 or line.startswith("  column "):
             line = look.bold(line)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pageseek.base.text_table import table as plain_table
 
-LEAST = 6  # characters that a column is narrowed to, at least
+LEAST = 12  # characters that a column is narrowed to, at least
 PLAIN = re.compile(r"\x1b\[[0-9;]*m")
 _chosen = "auto"
 
@@ -101,18 +101,24 @@ def table(
     look: Look,
     under: Sequence[str] = (),
     drop: Sequence[int] = (),
+    fixed: Sequence[int] = (),
     nulls: str | None = None,
 ) -> list[str]:
     """Lines of an aligned table, in the width of the terminal if there is one.
 
-    What does not fit is narrowed, the widest column first. If that is not enough, columns are left out: those of `drop` in
-    this order, then from the middle. `under`: a second line of the head. `nulls`: the text that is shown dim.
+    What does not fit is narrowed, the widest column first, but no number (`right`) and no column of `fixed`. If that is not
+    enough, columns are left out: those of `drop` in this order, then from the middle. `under`: a second line of the head,
+    which is cut rather than make a column wide. `nulls`: the text that is shown dim.
     """
     if look.width is None and not look.colour and not under:
         return plain_table(head, rows, right)
     lines = [list(head), *([list(under)] if under else []), *(list(row) for row in rows)]
-    widths = [max(wide(line[i]) for line in lines) for i in range(len(head))]
-    kept, widths, hidden = _fitted(widths, look.width, drop)
+    widths = [max(wide(line[i]) for line in (head, *rows)) for i in range(len(head))]
+    widths = [
+        max(w, min(wide(t), LEAST)) for w, t in zip(widths, under or [""] * len(head), strict=True)
+    ]
+    least = [w if i in right or i in fixed else min(w, LEAST) for i, w in enumerate(widths)]
+    kept, widths, hidden = _fitted(widths, least, look.width, drop)
     end = "…" if look.drawn else "..."
     made = []
     for number, line in enumerate(lines):
@@ -143,13 +149,12 @@ def table(
 
 
 def _fitted(
-    widths: list[int], width: int | None, drop: Sequence[int]
+    widths: list[int], least: list[int], width: int | None, drop: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
     """The columns that are shown (-1: a gap), their widths, and the columns that are left out."""
     kept = list(range(len(widths)))
     if width is None:
         return kept, widths, []
-    least = [min(w, LEAST) for w in widths]
     order = [i for i in drop if i < len(widths)]
     middle = sorted((i for i in kept if i not in order), key=lambda i: abs(2 * i - len(widths)))
     order += middle[:-1]
@@ -161,16 +166,16 @@ def _fitted(
         kept.remove(out)
         gap = 5
     room = width - 2 * (len(kept) - 1) - gap
-    fit = [widths[i] for i in kept]
-    while sum(fit) > room:  # the widest columns are brought to the width of the next
-        top = max(fit)
-        tops = [i for i, w in enumerate(fit) if w == top]
-        following = max((w for w in fit if w < top), default=0)
-        aim = max(following, LEAST, (room - sum(w for w in fit if w < top)) // len(tops))
-        if aim >= top:
+    if len(kept) == 1:
+        least = [min(w, max(room, 1)) for w in least]
+    fit = [least[i] for i in kept]
+    more = room - sum(fit)
+    while more > 0:  # what is left goes to the narrowest of those that are cut
+        narrow = [place for place, i in enumerate(kept) if fit[place] < widths[i]]
+        if not narrow:
             break
-        for i in tops:
-            fit[i] = aim
+        fit[min(narrow, key=lambda place: fit[place])] += 1
+        more -= 1
     if hidden:
         place = next((p for p, i in enumerate(kept) if i > min(hidden)), len(kept))
         kept.insert(place, -1)

@@ -161,7 +161,7 @@ def _blocks(
     shapes = np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1)
     panel.add_collection(
         PolyCollection(
-            shapes, facecolor=figures.BLUE, alpha=0.75 if zones.paged else 0.4, edgecolor="white",
+            list(shapes), facecolor=figures.BLUE, alpha=0.75 if zones.paged else 0.4, edgecolor="white",
             linewidth=0.5 if len(left) <= 300 else 0,
         )
     )  # fmt: skip

@@ -205,11 +205,14 @@ def _draw_map(
         [x + 0.5 for x in range(len(columns))], [figures.cut_name(name, 15) for name in columns]
     )
     panel.xaxis.tick_top()
-    panel.set_yticks(range(len(bands)), [label for label, _ in bands])
+    one = report.files.total == 1
+    few = len(bands) < 4  # too low for a label beside them
+    before = "row group " if few and one else ""
+    panel.set_yticks(range(len(bands)), [before + label for label, _ in bands])
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
-    one = report.files.total == 1
-    panel.set_ylabel("row group" if one else "file, row group")
+    if not few:
+        panel.set_ylabel("row group" if one else "file, row group")
     shown = sum(len(places) for _, places in bands)
     hidden = report.row_groups.total - shown
     said = f"not drawn: {hidden:,} row groups of which nothing is read" if hidden > 0 else ""

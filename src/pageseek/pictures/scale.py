@@ -68,7 +68,7 @@ class Scale:
         if pa.types.is_temporal(self.type):
             return _moment(number, self.type, self._days())
         if pa.types.is_boolean(self.type):
-            return {0: "false", 1: "true"}.get(round(number, 6), "")
+            return {0.0: "false", 1.0: "true"}.get(round(number, 6), "")
         if number == int(number) and abs(number) < 1e15:
             return f"{int(number):,}"
         return f"{number:,.6g}"
@@ -97,7 +97,9 @@ def _moment(number: float, kind: pa.DataType, days: bool) -> str:
         wide = pa.int32() if kind.bit_width == 32 else pa.int64()
         value = pa.scalar(round(number), wide).cast(kind)
         if pa.types.is_timestamp(kind):
-            made = value.cast(pa.timestamp("us", kind.tz), safe=False).as_py().replace(tzinfo=None)
+            made: dt.datetime = (
+                value.cast(pa.timestamp("us", kind.tz), safe=False).as_py().replace(tzinfo=None)
+            )
             return (
                 made.date().isoformat()
                 if days or made.time() == dt.time()
