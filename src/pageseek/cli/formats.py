@@ -18,8 +18,8 @@ from pageseek.storage.atomic_files import EXISTS, Draft
 ENDINGS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
+    ".feather": "arrow",
     ".arrows": "arrow",
-    ".ipc": "arrow",
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -27,6 +27,10 @@ ENDINGS = {
     ".txt": "table",
 }
 BINARY = ("arrow", "parquet")
+SEEKABLE = (
+    ".arrow",
+    ".feather",
+)  # the form of Arrow for files, by convention; else it is the stream
 GROUP_ROWS = 1 << 20  # rows of a row group, at most
 GROUP_BYTES = 128 << 20  # bytes of a row group in memory, at which it ends before
 
@@ -63,7 +67,8 @@ def write(scan: Scan, form: str, output: str | None, overwrite: bool = False) ->
         return _WRITERS[form](scan.to_reader(), _Stream(sys.stdout))
     draft = Draft(output)
     try:
-        rows = _WRITERS[form](scan.to_reader(), draft)
+        seekable = form == "arrow" and output.lower().endswith(SEEKABLE)
+        rows = (_arrow_file if seekable else _WRITERS[form])(scan.to_reader(), draft)
         draft.appear(overwrite)
     finally:
         draft.close()
@@ -119,8 +124,16 @@ class _Sink:
 
 
 def _arrow(reader: pa.RecordBatchReader, to: Any) -> int:
+    return _ipc(reader, pa.ipc.new_stream, to)
+
+
+def _arrow_file(reader: pa.RecordBatchReader, to: Any) -> int:
+    return _ipc(reader, pa.ipc.new_file, to)
+
+
+def _ipc(reader: pa.RecordBatchReader, new: Any, to: Any) -> int:
     rows = 0
-    with pa.ipc.new_stream(pa.PythonFile(_Sink(to), "w"), reader.schema) as writer:
+    with new(pa.PythonFile(_Sink(to), "w"), reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
             rows += batch.num_rows

@@ -222,7 +222,9 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                     text.shown(chunk["max"]),
                 ]
             )
-    yield from terminal.table(head, rows, (0, 1, 6, 7, 8), look=terminal.stdout(), drop=(5, 4, 8, 3))
+    yield from terminal.table(
+        head, rows, (0, 1, 6, 7, 8), look=terminal.stdout(), drop=(5, 4, 8, 3)
+    )
     left = len(groups) * len(columns) - len(rows)
     if left:
         yield f"... and {left:,} more chunks; --column NAME shows one column, --json all"

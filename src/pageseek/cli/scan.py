@@ -71,7 +71,7 @@ def _add_formats(made: argparse.ArgumentParser) -> None:
     form = made.add_mutually_exclusive_group()
     form.add_argument(
         "--format", choices=FORMATS, metavar="FORM",
-        help="table, jsonl (JSON lines), csv, arrow (IPC stream) or parquet; by default what the name after --output says, or else a table",
+        help="table, jsonl (JSON lines), csv, arrow (the IPC stream; the IPC file if --output ends in .arrow) or parquet; by default what the ending of --output says, else a table",
     )  # fmt: skip
     form.add_argument("--json", action="store_true", help="as --format jsonl")
     made.add_argument("-o", "--output", metavar="FILE", help="write the rows to a local file, which appears when it is complete")  # fmt: skip
@@ -118,9 +118,9 @@ def _rows(options: argparse.Namespace, limit: int | None, shown: int) -> int:
     from pageseek.cli import formats, rows
 
     form = formats.chosen(options)
-    aside = options.output is not None or form != "table" or not sys.stdout.isatty()
-    scan = lazy(options, aside and not _same_terminal(options), options.columns)
-    if form == "table":
+    between = options.output is None and sys.stdout.isatty()  # a bar would stand among the rows
+    scan = lazy(options, not between, options.columns)
+    if form == "table" and options.output is None:
         told = options.command == "scan" and limit is None
         limit = shown if limit is None else limit
         rows.show(scan.limit(limit + 1 if told else limit).to_reader(), limit)
@@ -128,11 +128,6 @@ def _rows(options: argparse.Namespace, limit: int | None, shown: int) -> int:
     scan = scan if limit is None else scan.limit(limit)
     formats.write(scan, form, options.output, options.overwrite)
     return 0
-
-
-def _same_terminal(options: argparse.Namespace) -> bool:
-    """Whether rows go to the terminal, where a bar would stand between them."""
-    return options.output is None and sys.stdout.isatty()
 
 
 # -- explain ----------------------------------------------------------------------------------

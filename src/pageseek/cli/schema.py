@@ -45,8 +45,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.arrow:
         print(schema.to_string(show_schema_metadata=True, truncate_metadata=False))
     elif options.json:
-        known = {leaf.path: leaf for leaf in leaves}
-        print(text.to_json([_record(field, (field.name,), known) for field in schema]))
+        stored = iter(_by_place(list(_lines(list(schema))), leaves).values())
+        print(text.to_json([_record(field, stored) for field in schema]))
     else:
         print("\n".join(_table(schema, leaves)))
     return 0
@@ -64,18 +64,18 @@ def _children(kind: pa.DataType) -> list[pa.Field]:
     return [kind.field(i) for i in range(kind.num_fields)]
 
 
-def _record(field: pa.Field, path: tuple[str, ...], leaves: dict[tuple[str, ...], Any]) -> dict[str, Any]:  # fmt: skip
+def _record(field: pa.Field, leaves: Iterator[LeafColumn]) -> dict[str, Any]:
+    """A field as plain data; `leaves`: those of one file, in the order of the fields without children."""
     made: dict[str, Any] = {
         "name": field.name,
         "type": str(field.type),
         "nullable": field.nullable,
     }
     children = _children(field.type)
-    leaf = leaves.get(path)
-    if leaf is not None and not children:
-        made |= {"physical_type": leaf.physical_type, "logical_type": leaf.logical_type}
     if children:
-        made["children"] = [_record(child, (*path, child.name), leaves) for child in children]
+        made["children"] = [_record(child, leaves) for child in children]
+    elif (leaf := next(leaves, None)) is not None:
+        made |= {"physical_type": leaf.physical_type, "logical_type": leaf.logical_type}
     return made
 
 
@@ -86,11 +86,18 @@ def _lines(fields: Sequence[pa.Field], deep: int = 0) -> Iterator[tuple[str, pa.
         yield from _lines(children, deep + 1)
 
 
+def _by_place(
+    fields: Sequence[tuple[str, pa.Field, bool]], leaves: Sequence[LeafColumn]
+) -> dict[int, LeafColumn]:
+    """The leaf of each field without children, by its place; none if there are other leaves than fields."""
+    ends = [place for place, (_, _, inner) in enumerate(fields) if not inner]
+    return dict(zip(ends, leaves, strict=True)) if len(ends) == len(leaves) else {}
+
+
 def _table(schema: pa.Schema, leaves: list[LeafColumn]) -> list[str]:
     """A line a field; the leaves of one file come in the same order, and have types of Parquet."""
     fields = list(_lines(list(schema)))
-    ends = [place for place, (_, _, inner) in enumerate(fields) if not inner]
-    stored = dict(zip(ends, leaves, strict=True)) if len(ends) == len(leaves) else {}
+    stored = _by_place(fields, leaves)
     head = ["column", "type", "null", "stored as"][: 4 if stored else 3]
     rows = []
     for place, (name, field, inner) in enumerate(fields):

@@ -44,11 +44,12 @@ def draw_bounds(file: ParquetFile, columns: Sequence[str | LeafColumn] | None = 
         figure = figures.new_figure(
             8.0 if across == 1 else across * COLUMN_INCHES, down * ROW_INCHES + 0.9
         )
-        panels = figure.subplots(down, across, squeeze=False, sharex=True).flat
+        panels = list(figure.subplots(down, across, squeeze=False, sharex=True).flat)
         for panel, leaf in zip(panels, leaves, strict=False):
             _draw(panel, file, leaf)
-        for panel in list(panels)[len(leaves) :]:
-            panel.set_visible(False)
+        for place in range(len(leaves), len(panels)):
+            panels[place].set_visible(False)
+            panels[place - across].tick_params(labelbottom=True)  # it is the lowest of its column
         groups = file.num_row_groups
         more = f"; the first {len(leaves)} of {len(leaves) + left:,} columns" if left else ""
         name = figures.cut_name(file.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import warnings
 from importlib.util import find_spec
@@ -53,40 +54,17 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(f"{name}: a picture is a file whose name ends in .{', .'.join(FORMATS)}")
     from pageseek.storage.atomic_files import Draft
 
+    body = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    with settings(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box is drawn for it
+        figure.savefig(body, format=form, dpi=150, facecolor="white", metadata=undated)
     draft = Draft(name)
     try:
-        with settings(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box is drawn for it
-            metadata = (
-                {"Date": None}
-                if form == "svg"
-                else {"CreationDate": None}
-                if form == "pdf"
-                else None
-            )
-            figure.savefig(
-                _Bytes(draft), format=form, dpi=150, facecolor="white", metadata=metadata
-            )
+        draft.write(body.getbuffer())
         draft.appear(replace=True)
     finally:
         draft.close()
-
-
-class _Bytes:
-    """A draft, as matplotlib writes to it."""
-
-    def __init__(self, draft: Any) -> None:
-        self._draft = draft
-
-    def write(self, data: Any) -> int:
-        self._draft.write(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return int(self._draft.size)
-
-    def flush(self) -> None:
-        pass
 
 
 def cut(text: str, longest: int) -> str:
