@@ -7,7 +7,6 @@ import io
 import json
 import shlex
 import shutil
-
 import subprocess
 import sys
 from pathlib import Path
@@ -144,7 +143,7 @@ def test_help_of_every_command_has_examples_that_parse(capsys: pytest.CaptureFix
     ("arguments", "words"),
     [
         (["inspct", "x"], "pageseek: no command 'inspct'; did you mean inspect?"),
-        (["index", "atach", "x"], "pageseek index: no action 'atach'; did you mean attach?"),
+        (["index", "attac", "x"], "pageseek index: no action 'attac'; did you mean attach?"),
         (["scan", "x", "--colums", "a"], "pageseek scan: no option --colums; did you mean --columns?"),
         (["index", "attach", "x", "--in-place", "--blom", "a"], "no option --blom; did you mean --bloom?"),
         (["completion", "zhs"], "pageseek completion: no shell 'zhs'; did you mean zsh?"),

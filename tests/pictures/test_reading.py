@@ -14,6 +14,7 @@ import pageseek as ps
 pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_hex
+
 from pageseek.base.report import ChunkReport, Count, Report
 from pageseek.cli import main
 from pageseek.pictures import reading
@@ -81,10 +82,10 @@ def test_cells_of_every_report_are_whole(tmp_path: Path) -> None:
     path = written(tmp_path, write_page_index=True)
     pq.write_table(TABLE, tmp_path / "bare.parquet", row_group_size=N // 5)
     for source in (path, str(tmp_path / "bare.parquet")):
-        for filter in (None, "id = 7", "other = 7", "id < 0", "name like '%99%' and id > 2000"):
+        for term in (None, "id = 7", "other = 7", "id < 0", "name like '%99%' and id > 2000"):
             for limit in (None, 3):
                 for analyze in (False, True):
-                    report = ps.scan(source, filter=filter, limit=limit).explain(analyze=analyze)
+                    report = ps.scan(source, filter=term, limit=limit).explain(analyze=analyze)
                     figure = report.plot()
                     for panel in figure.axes[1:]:
                         for patch in panel.patches:
@@ -96,7 +97,7 @@ def test_cells_of_every_report_are_whole(tmp_path: Path) -> None:
                                 found = lengths(figure.axes[1], group, x + 0.03, 0.94)
                                 assert sum(found.values()) * 0.94 == pytest.approx(0.92) or (
                                     not found and not analyze
-                                ), (source, filter, limit, analyze, group, x, found)
+                                ), (source, term, limit, analyze, group, x, found)
 
 
 def test_without_a_page_index_whole_chunks_are_drawn(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def _wrapped(report: str, width: int | None) -> Iterator[str]:
             continue
         inner = (
             " " * 36
-            if line[2:14].strip() and line[12:14] == "  " or not line[:36].strip()
+            if (line[2:14].strip() and line[12:14] == "  ") or not line[:36].strip()
             else " " * 4
         )
         inner = inner if len(inner) < width // 2 else " " * 4

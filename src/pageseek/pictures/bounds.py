@@ -52,7 +52,7 @@ def draw_bounds(file: ParquetFile, columns: Sequence[str | LeafColumn] | None = 
             panels[place - across].tick_params(labelbottom=True)  # it is the lowest of its column
         groups = file.num_row_groups
         more = f"; the first {len(leaves)} of {len(leaves) + left:,} columns" if left else ""
-        name = figures.cut_name(file.name)
+        name = figures.cut_name(file.name.rpartition("/")[2])
         figure.suptitle(
             f"{name}: {file.num_rows:,} rows, {groups:,} row {'group' if groups == 1 else 'groups'}{more}",
             fontsize=10.5, x=0.01, ha="left",
@@ -186,13 +186,15 @@ def _only_nulls(zones: Zones) -> bool:
 
 
 def overlap(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64]) -> float:
-    """In the bounds of how many zones a bound lies, on average: 1 or 2 where values are sorted, all where they are scattered."""
+    """In the bounds of how many zones the middle of a zone lies, on average: 1 where values are sorted, all where they are
+    scattered.
+    """
     known = np.isfinite(lower)
-    low, high = np.sort(lower[known]), np.sort(upper[known])
-    asked = np.concatenate([low, high])
-    if not len(asked):
+    if not known.any():
         return 0.0
-    held = np.searchsorted(low, asked, "right") - np.searchsorted(high, asked, "left")
+    middle = (lower[known] + upper[known]) / 2
+    low, high = np.sort(lower[known]), np.sort(upper[known])
+    held = np.searchsorted(low, middle, "right") - np.searchsorted(high, middle, "left")
     return float(held.mean())
 
 
@@ -200,7 +202,7 @@ def _title(zones: Zones, scale: Scale, file: ParquetFile, leaf: LeafColumn) -> s
     n, groups = int(np.isfinite(scale.lower).sum()), file.num_row_groups
     unit = "pages" if zones.paged == groups else "blocks" if zones.paged else "row groups"
     said = (
-        [f"a value lies in {overlap(scale.lower, scale.upper):,.1f} of {n:,} {unit}"]
+        [f"a typical value lies in {overlap(scale.lower, scale.upper):,.1f} of {n:,} {unit}"]
         if n > 1
         else []
     )

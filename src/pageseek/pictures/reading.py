@@ -93,7 +93,11 @@ def _label(name: str) -> str:
 
 def _title(report: Report) -> str:
     verb = "was read" if report.analyzed else "would be read"
-    of = f" of {figures.cut_name(report.source)}" if report.source else ""
+    of = (
+        f" of {figures.cut_name(report.source.rpartition('/')[2] or report.source)}"
+        if report.source
+        else ""
+    )
     total = sum(report.bytes.values())
     answer = (
         f", {report.rows_out:,} {'row' if report.rows_out == 1 else 'rows'} found"
