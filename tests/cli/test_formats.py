@@ -9,6 +9,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.cli import formats
+from pageseek.cli import formats, main
 from support.command import ROWS, run
 
 ODD = pa.table(
@@ -43,9 +44,18 @@ def odd(tmp_path: Path) -> str:
     return str(made)
 
 
-def piped(*arguments: str) -> bytes:
-    command = [sys.executable, "-m", "pageseek", *arguments]
-    return subprocess.run(command, check=True, capture_output=True).stdout
+Piped = Callable[..., bytes]
+
+
+@pytest.fixture
+def piped(capsysbinary: pytest.CaptureFixture[bytes]) -> Piped:
+    """What the command writes to a pipe."""
+
+    def run_it(*arguments: str) -> bytes:
+        assert main(list(arguments)) == 0
+        return capsysbinary.readouterr().out
+
+    return run_it
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows", "csv", "jsonl", "txt"])
@@ -71,18 +81,21 @@ def test_the_ending_of_the_output_says_the_form(
     assert [p.name for p in tmp_path.iterdir()] == [out.name]
 
 
-def test_a_pipe_gets_every_form(path: str) -> None:
+def test_a_pipe_gets_every_form(path: str, piped: Piped) -> None:
     terms = ["scan", path, "--where", "id < 3", "--format"]
     expected = ps.read_table(path, filter="id < 3")
     assert pa.ipc.open_stream(piped(*terms, "arrow")).read_all() == expected
     assert pq.read_table(io.BytesIO(piped(*terms, "parquet"))) == expected
+    command = [sys.executable, "-m", "pageseek", *terms, "parquet"]
+    body = subprocess.run(command, check=True, capture_output=True).stdout
+    assert pq.read_table(io.BytesIO(body)) == expected
     assert (
         piped(*terms, "csv").decode().splitlines()[0] == '"id","scattered","name","day","odd name"'
     )
     assert [json.loads(line)["id"] for line in piped(*terms, "jsonl").splitlines()] == [0, 1, 2]
     assert b"\x1b" not in piped(*terms, "table")
     assert b"\x1b[" in piped(*terms, "table", "--color", "always")
-    assert b"\x1b" not in piped("explain", path) + piped("inspect", path) + piped("--help")
+    assert b"\x1b" not in piped("explain", path) + piped("inspect", path)
 
 
 def test_all_rows_are_written_and_a_limit_holds(
@@ -103,7 +116,7 @@ def test_all_rows_are_written_and_a_limit_holds(
     assert ps.read_table(out).schema == ps.read_table(path).schema
 
 
-def test_csv_tells_nulls_from_empty_texts_and_takes_every_type(odd: str) -> None:
+def test_csv_tells_nulls_from_empty_texts_and_takes_every_type(odd: str, piped: Piped) -> None:
     body = piped("scan", odd, "--format", "csv").decode()
     assert body.splitlines()[1].startswith('"","00ff","1.10",nan,')
     head, first, second, third = csv.reader(io.StringIO(body))
@@ -118,7 +131,7 @@ def test_csv_tells_nulls_from_empty_texts_and_takes_every_type(odd: str) -> None
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "jsonl"])
-def test_odd_values_survive(form: str, odd: str) -> None:
+def test_odd_values_survive(form: str, odd: str, piped: Piped) -> None:
     body, expected = piped("scan", odd, "--format", form), ps.read_table(odd)
     if form == "jsonl":
         rows: list[dict[str, Any]] = [json.loads(line) for line in body.splitlines()]

@@ -105,6 +105,7 @@ def test_a_version_imports_no_subcommand() -> None:
         "import sys\nfrom pageseek.cli import main\n"
         "from pageseek.cli.main import ROOMS\n"
         "assert main([]) == 0\n"
+        "try:\n    main(['--version'])\nexcept SystemExit:\n    pass\n"
         "assert not [room for room in ROOMS if f'pageseek.cli.{room}' in sys.modules]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

@@ -117,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parsed(given: list[str]) -> argparse.Namespace:
     """The options. Only the module of the command is imported, if it is the first word."""
     room = next((room for room, names in ROOMS.items() if given[0] in names), None)
-    options, unknown = parser(None if room is None else [room]).parse_known_args(given)
+    rooms = [room] if room is not None else [] if given == ["--version"] else None
+    options, unknown = parser(rooms).parse_known_args(given)
     if unknown:  # the parser of the subcommand knows its options
         options._parser.error("unrecognized arguments: " + " ".join(unknown))
     return options
