@@ -204,3 +204,11 @@ def test_binary_is_refused_on_a_terminal(
         code, out, err = run(capsys, "scan", path, "--format", form)
         assert (code, out) == (1, "")
         assert "--output FILE" in err
+
+
+def test_a_file_that_appears_meanwhile_is_left_alone(path: str, tmp_path: Path) -> None:
+    out = tmp_path / "mine.csv"
+    out.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"mine\.csv"):
+        formats.write(ps.scan(path), "csv", str(out))
+    assert out.read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
