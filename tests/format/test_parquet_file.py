@@ -36,7 +36,7 @@ def test_the_names_of_a_file_are_those_that_a_user_needs(path: Path) -> None:
     assert names == {
         "chunk", "chunk_values", "chunks", "close", "column_index", "created_by", "decoder",
         "footer_offset", "is_encrypted", "key_value_metadata", "leaf", "leaves", "name", "num_leaves",
-        "num_row_groups", "num_rows", "offset_index", "row_groups", "schema", "size", "statistics", "to_array",
+        "num_row_groups", "num_rows", "offset_index", "plot", "row_groups", "schema", "size", "statistics", "to_array",
     }  # fmt: skip
 
 

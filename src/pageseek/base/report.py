@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
@@ -303,25 +305,37 @@ class Report:
         for leaf in leaves.values():
             pages.total += leaf.pages_total
             pages.read += leaf.pages_read
-        for (file, row_group, path), chunk in (self.chunks or {}).items():
-            total = max(chunk.known or 0, chunk.pages_total, chunk.pages_read)
-            kept = total if chunk.kept is None else min(chunk.kept, total)
-            read = min(chunk.pages_read, total) if self.analyzed else kept
-            kept = max(kept, read)
-            pages.total += total
-            pages.read += read
-            beyond = min(chunk.beyond, total - kept)
-            pages.prune(chunk.by, total - kept - beyond)
-            pages.prune("bounds", beyond)
-            ran = (file, row_group) in self.executed
-            limited = min(chunk.limited, kept - read) if ran else kept - read
-            pages.prune("limit", limited)
-            pages.prune("late_materialization", kept - read - limited)
+        for key, chunk in (self.chunks or {}).items():
+            found = self.pages_of(key, chunk)
+            pages.add(found)
             counts = LeafReport(
-                total, read, chunk.bytes, chunk.rows_decoded, chunk.dictionary_pages
+                found.total, found.read, chunk.bytes, chunk.rows_decoded, chunk.dictionary_pages
             )
-            leaves.setdefault(path, LeafReport()).add(counts)
+            leaves.setdefault(key[2], LeafReport()).add(counts)
         return pages, leaves
+
+    def pages_of(self, key: ChunkKey, chunk: ChunkReport) -> Count:
+        """The pages of one column chunk, each counted under what ruled it out."""
+        total = max(chunk.known or 0, chunk.pages_total, chunk.pages_read)
+        kept = total if chunk.kept is None else min(chunk.kept, total)
+        read = min(chunk.pages_read, total) if self.analyzed else kept
+        kept = max(kept, read)
+        pages = Count(total, read)
+        beyond = min(chunk.beyond, total - kept)
+        pages.prune(chunk.by, total - kept - beyond)
+        pages.prune("bounds", beyond)
+        limited = min(chunk.limited, kept - read) if key[:2] in self.executed else kept - read
+        pages.prune("limit", limited)
+        pages.prune("late_materialization", kept - read - limited)
+        return pages
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """A picture of what is read of each column chunk and what rules out the rest, by matplotlib: a figure, written to
+        `path` (png, svg, pdf) if there is one.
+        """
+        # by name: what stands above is imported when a picture is wanted
+        pictures = importlib.import_module("pageseek.pictures")
+        return pictures.of_report(self, path)
 
     def fold(self) -> None:
         """Keep only the sums of each column: a plan that travels carries no record of every chunk."""

@@ -6,17 +6,20 @@ import argparse
 from typing import Any
 
 from pageseek.cli import text
-from pageseek.cli.scan import add_table, count, names
+from pageseek.cli.arguments import SOURCE, add_table, command, count, names, sources
 
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
-    made = commands.add_parser(
-        "advise",
-        help="what would make filters cheaper, and the command for it",
-        description=__doc__,
-    )
-    made.add_argument("source", nargs="+", help="file, directory, glob or URL; a table's folder")
+    made = command(
+        commands, "advise", "what would make filters cheaper, and the command for it",
+        "Says what would make filters cheaper, estimated by a sample. Nothing is written.",
+        """pageseek advise orders.parquet
+        pageseek advise orders.parquet --where "o_custkey = 42" --columns o_orderkey --analyze
+        pageseek advise 'sales/*.parquet' --filter "id = 4711" --filter "day = date '2024-01-31'" """,
+        run,
+    )  # fmt: skip
+    made.add_argument("source", nargs="+", help=SOURCE)
     made.add_argument(
         "--filter", "--where", dest="queries", action=_Filter, metavar="SQL",
         help='a query, such as "a = 1"; repeatable. Without any, the footers tell what would help every query',
@@ -29,7 +32,7 @@ def add_parser(commands: Any) -> None:
     made.add_argument("--analyze", action="store_true", help="run the queries, and count what they read now")  # fmt: skip
     made.add_argument("--json", action="store_true", help="as JSON")
     add_table(made)
-    made.set_defaults(run=run, queries=[])
+    made.set_defaults(queries=[])
 
 
 class _Filter(argparse.Action):
@@ -52,9 +55,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the advice."""
     from pageseek.advice.advising import SAMPLE, advise  # late: other commands do not need it
 
-    source = options.source if len(options.source) > 1 else options.source[0]
     found = advise(
-        source,
+        sources(options.source),
         options.queries or None,
         sample_bytes=SAMPLE if options.sample_bytes is None else options.sample_bytes,
         analyze=options.analyze,

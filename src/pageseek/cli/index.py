@@ -7,49 +7,37 @@ import json
 import os
 import re
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pageseek.base.progress import interactive
-from pageseek.cli import text
-from pageseek.cli.scan import add_table, names
-from pageseek.index import Attached, AttachedFiles, attach, attach_all, detach, verify
-from pageseek.index import list as list_indexes
+from pageseek.cli import terminal, text
+from pageseek.cli.arguments import add_table, command, expanded, names
+from pageseek.cli.wording import in_options
 
-# arguments of the functions as errors name them, and the same options of the command
-WORDS = (
-    ("overwrite=True", "--overwrite"),
-    ("in_place=True", "--in-place"),
-    ("replace=True", "--replace"),
-    ("output=PATH", "--output FILE"),
-    ("output=...", "--output FILE"),
-    ("output=", "--output "),
-    ("distinct=[...]", "--distinct"),
-    ("lookup=[...]", "--lookup"),
-    ("bitmap=[...]", "--bitmap"),
-    ("trigram=[...]", "--trigram"),
-    ("file_bloom=[...]", "--file-bloom"),
-    ("bloom=[...]", "--bloom"),
-    (
-        "commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...))",
-        "commit it through the table (in Python: table= of pageseek.index.attach)",
-    ),
-)
-
-
-def in_options(message: str) -> str:
-    """The message of an error with the options of the command in place of arguments."""
-    for word, option in WORDS:
-        message = message.replace(word, option)
-    return message
+if TYPE_CHECKING:
+    from pageseek.index import Attached, AttachedFiles
 
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand and its actions."""
-    made = commands.add_parser("index", help="add indexes to a file, list, verify or remove them", description=__doc__)  # fmt: skip
+    made = command(
+        commands, "index", "add indexes to a file, list, verify or remove them",
+        "Adds indexes to a file, lists, verifies or removes them. The data pages stay as they are.",
+        """pageseek index attach orders.parquet --output indexed.parquet --bloom o_custkey
+        pageseek index attach 'sales/*.parquet' --in-place --lookup id
+        pageseek index list indexed.parquet
+        pageseek index verify indexed.parquet
+        pageseek index detach indexed.parquet --in-place""",
+    )  # fmt: skip
     actions = made.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    one = actions.add_parser(
-        "attach", help="add page index, Bloom filters, lists of values, and others"
-    )
+    one = command(
+        actions, "attach", "add page index, Bloom filters, lists of values, and others",
+        "Adds a page index, Bloom filters, lists of values and other indexes to files.",
+        """pageseek index attach orders.parquet --output indexed.parquet
+        pageseek index attach orders.parquet --in-place --lookup o_orderkey --bitmap o_orderstatus
+        pageseek index attach 'sales/*.parquet' --in-place --bloom id=0.001""",
+        _attach,
+    )  # fmt: skip
     one.add_argument("file", nargs="+", help="a file; several, a folder or a glob with --in-place")
     one.add_argument(
         "--page-index", type=_columns, default=True, metavar="A,B|all|none",
@@ -66,11 +54,14 @@ def add_parser(commands: Any) -> None:
     )
     one.add_argument("--distinct-index", metavar="A", help="a column of strings whose values are listed in the form that DataFusion published")  # fmt: skip
     one.add_argument("--replace", action="store_true", help="build anew what is there")
-    one.set_defaults(run=_attach)
-    two = actions.add_parser("detach", help="remove what was attached")
+    two = command(
+        actions, "detach", "remove what was attached", "Removes what was attached to a file.",
+        """pageseek index detach indexed.parquet --in-place
+        pageseek index detach indexed.parquet --kinds bloom --output smaller.parquet""",
+        _detach,
+    )  # fmt: skip
     two.add_argument("file")
     two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer")  # fmt: skip
-    two.set_defaults(run=_detach)
     for adding in (one, two):
         where = adding.add_mutually_exclusive_group(required=True)
         where.add_argument("--output", metavar="FILE", help="where the new file goes")
@@ -82,9 +73,11 @@ def add_parser(commands: Any) -> None:
         ("list", _list, "the indexes that a file has"),
         ("verify", _verify, "hold every index against the data; exit code 1 where one is wrong"),
     ):
-        made = actions.add_parser(name, help=what)
-        made.add_argument("file")
-        made.set_defaults(run=run)
+        made = command(
+            actions, name, what, f"{what[0].upper()}{what[1:]}.",
+            f"pageseek index {name} indexed.parquet\npageseek index {name} 'sales/*.parquet' --json", run,
+        )  # fmt: skip
+        made.add_argument("file", nargs="+", help="files or globs; the folder of a table")
         if run is _verify:
             made.add_argument("--distinct-index", metavar="A", help="the column that a list in the published form is of")  # fmt: skip
     for action in actions.choices.values():
@@ -117,6 +110,8 @@ def rates(value: str) -> dict[str, float]:
 
 
 def _attach(options: argparse.Namespace) -> int:
+    from pageseek.index import attach, attach_all
+
     files = options.file
     indexes = {
         "page_index": options.page_index,
@@ -149,6 +144,8 @@ def _attach(options: argparse.Namespace) -> int:
 
 
 def _detach(options: argparse.Namespace) -> int:
+    from pageseek.index import detach
+
     made = detach(
         options.file,
         options.kinds,
@@ -197,30 +194,45 @@ def _record(made: Attached) -> dict[str, Any]:
 
 
 def _list(options: argparse.Namespace) -> int:
-    found = list_indexes(options.file, table=options.table)
+    from pageseek.index import list as list_indexes
+
+    files = expanded(options.file)
+    made = [(file, list_indexes(file, table=options.table)) for file in files]
     if options.json:
-        print(json.dumps([asdict(one) for one in found]))
+        records = [[asdict(one) for one in found] for _, found in made]
+        print(json.dumps(records[0] if len(files) == 1 else dict(zip(files, records, strict=True))))
         return 0
-    if not found:
-        print(f"{options.file}: no indexes")
-        return 0
-    rows = [
-        (one.kind, one.column or "-", f"{one.chunks:,}", text.size(one.bytes), "attached" if one.attached else "writer")
-        for one in found
-    ]  # fmt: skip
-    print("\n".join(text.table(("kind", "column", "chunks", "bytes", "by"), rows, (2, 3))))
+    for number, (file, found) in enumerate(made):
+        if len(files) > 1:
+            print(("\n" if number else "") + terminal.stdout().bold(file))
+        if not found:
+            print(f"{file}: no indexes")
+            continue
+        rows = [
+            (one.kind, one.column or "-", f"{one.chunks:,}", text.size(one.bytes), "attached" if one.attached else "writer")
+            for one in found
+        ]  # fmt: skip
+        head = ("kind", "column", "chunks", "bytes", "by")
+        print("\n".join(terminal.table(head, rows, (2, 3), look=terminal.stdout())))
     return 0
 
 
 def _verify(options: argparse.Namespace) -> int:
-    found = verify(
-        options.file,
-        distinct_index=options.distinct_index,
-        progress=interactive(),
-        table=options.table,
-    )
+    from pageseek.index import verify
+
+    files = expanded(options.file)
+    records, wrong = [], False
+    for file in files:
+        found = verify(
+            file,
+            distinct_index=options.distinct_index,
+            progress=interactive(),
+            table=options.table,
+        )
+        wrong |= not found.ok
+        records.append({"path": found.path, "checked": found.checked, "findings": [one._asdict() for one in found.findings]})  # fmt: skip
+        if not options.json:
+            print(found)
     if options.json:
-        print(json.dumps({"path": found.path, "checked": found.checked, "findings": [one._asdict() for one in found.findings]}))  # fmt: skip
-    else:
-        print(found)
-    return 0 if found.ok else 1
+        print(json.dumps(records[0] if len(files) == 1 else records))
+    return 1 if wrong else 0

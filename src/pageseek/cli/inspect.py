@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pageseek.api import open_file
 from pageseek.base.errors import CorruptFileError
-from pageseek.cli import text
-from pageseek.cli.scan import add_table
-from pageseek.format.parquet_file import LeafColumn, ParquetFile
+from pageseek.cli import terminal, text
+from pageseek.cli.arguments import SOURCE, add_table, command, expanded
+from pageseek.cli.plots import add_plot, saved
+
+if TYPE_CHECKING:
+    from pageseek.format.parquet_file import LeafColumn, ParquetFile
 
 # nearly every writer lists these for its levels; they are shown only if a chunk has no other
 LEVELS_ONLY = ("RLE", "BIT_PACKED")
 PARTS = ("statistics", "column_index", "offset_index", "bloom_filter")  # that a chunk may have
+LEAST_STRIP, MOST_STRIP = 16, 80  # characters of a strip on a terminal
 MOST_CHUNKS = 400  # lines of the table of chunks; the rest is only counted
 
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
-    made = commands.add_parser(
-        "inspect", help="draw a file: row groups, chunks, pages", description=__doc__
-    )
-    made.add_argument("file", help="one Parquet file")
+    made = command(
+        commands, "inspect", "draw a file: row groups, chunks, pages",
+        "Draws a file, its row groups, column chunks and pages.",
+        """pageseek inspect orders.parquet
+        pageseek inspect orders.parquet --column o_orderkey --column o_custkey
+        pageseek inspect orders.parquet --column o_orderkey --plot bounds.png""",
+        run,
+    )  # fmt: skip
+    made.add_argument("file", nargs="+", help=SOURCE)
     made.add_argument(
         "--column",
         action="append",
@@ -31,24 +39,43 @@ def add_parser(commands: Any) -> None:
         help="only this column, with its pages; repeatable",
     )
     made.add_argument("--pages", action="store_true", help="the pages of every column")
-    made.add_argument("--json", action="store_true", help="the same as JSON")
+    add_plot(made, "draw the bounds of the pages of each column, in place of the table")
+    made.add_argument("--json", action="store_true", help="the same as JSON; of several files an array")  # fmt: skip
     add_table(made)
-    made.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the file."""
-    with open_file(options.file, table=options.table) as file:
+    """Draw the files, one after the other."""
+    files = expanded(options.file)
+    if options.plot and len(files) > 1:
+        raise ValueError(f"--plot draws one file, and these are {len(files):,}")
+    found = [one for number, file in enumerate(files) for one in _drawn(file, options, number)]
+    if options.json:
+        print(text.to_json(found if len(files) > 1 else found[0]))
+    return 0
+
+
+def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[dict[str, Any]]:
+    from pageseek.api import open_file
+
+    with open_file(source, table=options.table) as file:
         leaves = file.leaves
         if options.column:
             leaves = [file.leaf(name) for name in options.column]
+        if options.plot:
+            from pageseek.pictures.bounds import draw_bounds
+
+            saved(draw_bounds(file, [leaf.name for leaf in leaves]), options.plot)
+            if not options.json:
+                return
         pages = bool(options.pages or options.column)
         found = describe(file, leaves, pages)
         if options.json:
-            print(text.to_json(found))
+            yield found
         else:
+            if number:
+                print()
             print("\n".join(draw(file, leaves, found, pages)))
-    return 0
 
 
 # -- facts ------------------------------------------------------------------------------------
@@ -139,7 +166,8 @@ def draw(
     file: ParquetFile, leaves: Sequence[LeafColumn], found: dict[str, Any], pages: bool
 ) -> Iterator[str]:
     """The lines that the command prints."""
-    yield found["file"]
+    look = terminal.stdout()
+    yield look.bold(found["file"])
     groups = found["row_groups"]
     yield (
         f"  {found['rows']:,} rows, {len(groups):,} row {'group' if len(groups) == 1 else 'groups'}, {found['leaves']:,} columns, "
@@ -152,7 +180,9 @@ def draw(
     )
     yield f"  {what}"
     if not have["column_index"] and have["total"]:
-        yield "  without a column index, whole column chunks are read; `pageseek index attach` adds one"
+        yield look.yellow(
+            "  without a column index, whole column chunks are read; `pageseek index attach` adds one"
+        )
     yield ""
     yield from _draw_chunks(groups, found["columns"])
     if pages:
@@ -192,14 +222,17 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                     text.shown(chunk["max"]),
                 ]
             )
-    yield from text.table(head, rows, right=(0, 1, 6, 7, 8))
+    yield from terminal.table(
+        head, rows, (0, 1, 6, 7, 8), look=terminal.stdout(), drop=(5, 4, 8, 3)
+    )
     left = len(groups) * len(columns) - len(rows)
     if left:
         yield f"... and {left:,} more chunks; --column NAME shows one column, --json all"
 
 
 def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> Iterator[str]:
-    yield f"pages of {column['name']} ({column['type']})"
+    look = terminal.stdout()
+    yield look.bold(f"pages of {column['name']} ({column['type']})")
     if not any(chunk["pages"] for chunk in column["chunks"]):
         yield "  not known: the file has no offset index"
         return
@@ -210,7 +243,8 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
     head = ["group", "page", "first row", "rows", "bytes", "nulls", "min", "max"]
     if ranged:
         head.append("from least to greatest value of the column")
-    rows = []
+    rows: list[list[str]] = []
+    bounds: list[tuple[float | None, float | None]] = []
     for chunk in column["chunks"]:
         for page in chunk["pages"]:
             row = [
@@ -224,10 +258,33 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
                 text.shown(page["max"]),
             ]
             if ranged:
-                low, high = places[chunk["row_group"], page["page"]]
-                row.append("|" + text.strip(low, high, least, most) + "|")
+                bounds.append(places[chunk["row_group"], page["page"]])
             rows.append(row)
-    yield from text.table(head, rows, right=(0, 1, 2, 3, 4, 5))
+    if ranged:
+        width = text.STRIP
+        if look.width is not None:  # the strip takes what the numbers and bounds leave
+            others = sum(max(terminal.wide(row[i]) for row in [head, *rows]) + 2 for i in range(8))
+            width = min(max(look.width - others - 2, LEAST_STRIP), MOST_STRIP)
+            head[-1] = terminal.cut(head[-1], width + 2)
+        for row, (low, high) in zip(rows, bounds, strict=True):
+            row.append("|" + text.strip(low, high, least, most, width) + "|")
+    drop = (4, 3, 5)
+    for line in terminal.table(head, rows, (0, 1, 2, 3, 4, 5), look=look, drop=drop, fixed=(8,)):
+        yield _bars(line, look) if ranged else line
+
+
+def _bars(line: str, look: terminal.Look) -> str:
+    """A line whose strip is drawn in blocks and in colour."""
+    if not look.colour or not line.endswith("|"):
+        return line
+    start = line.index("|", line.rindex(" "))
+    strip = line[start + 1 : -1]
+    full, empty = ("█", "·") if look.drawn else ("#", ".")
+    first, stop = strip.find("#"), strip.rfind("#") + 1
+    if first < 0:
+        return line
+    bar = look.dim(empty * first) + look.yellow(full * (stop - first))
+    return f"{line[:start]}|{bar}{look.dim(empty * (len(strip) - stop))}|"
 
 
 def _places(

@@ -1,4 +1,4 @@
-"""Arguments, exit codes and errors of the command.
+"""Commands, exit codes and errors.
 
 Exit codes: 0 done, 1 a file or a request that cannot be served, 2 wrong arguments, 130 interrupted.
 """
@@ -11,8 +11,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from pageseek.base.errors import (
     CorruptFileError,
     FileChangedError,
@@ -22,7 +20,41 @@ from pageseek.base.errors import (
     UnsupportedError,
 )
 from pageseek.base.version import __version__
-from pageseek.cli import advise, index, inspect, rewrite, scan
+from pageseek.cli import terminal
+from pageseek.cli.arguments import Parser, add_colour
+from pageseek.cli.wording import in_options
+
+# modules of subcommands, with the commands of each in the order of the help
+ROOMS = {
+    "scan": ("head", "scan", "explain"),
+    "count": ("count",),
+    "schema": ("schema",),
+    "inspect": ("inspect",),
+    "index": ("index",),
+    "rewrite": ("rewrite",),
+    "advise": ("advise",),
+    "completion": ("completion",),
+}
+COMMANDS = [name for names in ROOMS.values() for name in names] + ["bench"]
+CODES = "exit codes: 0 done; 1 a file or a request that cannot be served; 2 wrong arguments; 130 interrupted"
+EXAMPLES = """examples:
+  pageseek head orders.parquet
+  pageseek count 'sales/*.parquet' --where "price < 10"
+  pageseek explain orders.parquet --where "o_orderkey = 4711" --analyze
+  pageseek scan orders.parquet --where "o_orderkey = 4711" --output found.csv"""
+OVERVIEW = f"""pageseek {__version__} reads from Parquet files only the pages that an answer needs.
+
+look     pageseek head FILE                  the first rows
+         pageseek schema FILE                columns and their types
+         pageseek inspect FILE               row groups, pages and indexes; --plot draws them
+find     pageseek scan FILE --where SQL      the rows that pass a filter, as table, CSV, JSON, Arrow or Parquet
+         pageseek count FILE --where SQL     how many there are
+         pageseek explain FILE --where SQL   what is read for them, and why not more
+improve  pageseek advise FILE --where SQL    what would make a filter cheaper
+         pageseek index attach FILE          page index, Bloom filters and other indexes, added to a file
+         pageseek rewrite FILE               the file written anew: sorted, in small pages
+
+`pageseek --help` lists all commands, `pageseek COMMAND --help` the options of one, with examples."""
 
 REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     (PredicateError, "`pageseek inspect FILE` lists the columns and their types"),
@@ -34,17 +66,21 @@ REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The arguments of every subcommand."""
-    made = argparse.ArgumentParser(
-        prog="pageseek", description="Reads from Parquet files only the pages that an answer needs."
+def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The arguments of every subcommand, or of those in some modules."""
+    made = Parser(
+        prog="pageseek",
+        description="Reads from Parquet files only the pages that an answer needs.",
+        epilog=f"{EXAMPLES}\n\n{CODES}",
     )
     made.add_argument("--version", action="version", version=f"pageseek {__version__}")
+    add_colour(made)
+    made.set_defaults(_parser=made, color="auto")
     commands = made.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    for room in (inspect, scan, index, rewrite, advise):
-        room.add_parser(commands)
+    for room in ROOMS if rooms is None else rooms:
+        importlib.import_module(f"pageseek.cli.{room}").add_parser(commands)
     commands.add_parser(
         "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"
     )
@@ -55,11 +91,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with the given arguments, or those of the process; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if not given:
+            print(OVERVIEW)
+            return 0
         if given[:1] == ["bench"]:
             # imported by name: the command works without the benchmarks, and `cli` must not depend on them
             benched: int = importlib.import_module("pageseek.bench.cli").main(given[1:])
             return benched
-        options = parser().parse_args(given)
+        options = _parsed(given)
+        terminal.choose(options.color)
         code: int = options.run(options)
         sys.stdout.flush()
         return code
@@ -68,9 +108,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (PageseekError, OSError, ValueError, TypeError, pa.ArrowException) as error:
-        print(f"pageseek: {_line(error, next(iter(given), ''))}", file=sys.stderr)
-        return 1
+    except (PageseekError, OSError, ValueError, TypeError, ImportError) as error:
+        return _failed(error, given)
+    except _arrows() as error:
+        return _failed(error, given)
+
+
+def _parsed(given: list[str]) -> argparse.Namespace:
+    """The options. Only the module of the command is imported, if it is the first word."""
+    room = next((room for room, names in ROOMS.items() if given[0] in names), None)
+    rooms = [room] if room is not None else [] if given == ["--version"] else None
+    options, unknown = parser(rooms).parse_known_args(given)
+    if unknown:  # the parser of the subcommand knows its options
+        options._parser.error("unrecognized arguments: " + " ".join(unknown))
+    return options
+
+
+def _arrows() -> tuple[type[BaseException], ...]:
+    """The errors of pyarrow, if it was imported. This is asked when an error is under way."""
+    pyarrow = sys.modules.get("pyarrow")
+    return () if pyarrow is None else (pyarrow.ArrowException,)
+
+
+def _failed(error: BaseException, given: list[str]) -> int:
+    command = next((word for word in given if word in COMMANDS), "")
+    said = terminal.stderr().red("pageseek:")
+    print(f"{said} {_line(error, command)}", file=sys.stderr)
+    return 1
 
 
 def _line(error: BaseException, command: str) -> str:
@@ -84,9 +148,14 @@ def _line(error: BaseException, command: str) -> str:
         place = newline + place
     text = " ".join(text.split()) or type(error).__name__
     if "table=False" in text:  # the error has its remedy
-        return index.in_options(text.replace("table=False", "--no-table")) + place
+        return in_options(text.replace("table=False", "--no-table")) + place
+    if command in ("head", "scan"):
+        text = in_options(text)
     if command in ("index", "rewrite"):
-        text = rewrite.said(text) if command == "rewrite" else index.in_options(text)
+        if command == "rewrite":
+            text = importlib.import_module("pageseek.cli.rewrite").said(text)
+        else:
+            text = in_options(text)
         if isinstance(error, UnsupportedError):  # its remedy below is about reading
             return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)

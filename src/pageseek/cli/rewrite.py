@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 from pageseek.base.progress import interactive
-from pageseek.cli.index import in_options, keys, rates
-from pageseek.cli.scan import add_table, count, names
+from pageseek.cli.arguments import SOURCE, add_table, command, count, names, sources
+from pageseek.cli.index import keys, rates
+from pageseek.cli.wording import in_options
 from pageseek.rewriting.layout import CODECS, PAGE_ROWS
 
 SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -42,8 +43,15 @@ def said(message: str) -> str:
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
-    made = commands.add_parser("rewrite", help="write a file or a table anew: sorted or clustered, in small pages, with indexes", description=__doc__)  # fmt: skip
-    made.add_argument("source", help="file, directory, glob or URL; a table's folder")
+    made = command(
+        commands, "rewrite", "write a file or a table anew: sorted or clustered, in small pages, with indexes",
+        "Writes a file, all rows of several, or a table anew: sorted or clustered, in small pages, with indexes.",
+        """pageseek rewrite orders.parquet --sort-by o_custkey --output sorted.parquet
+        pageseek rewrite 'sales/*.parquet' --cluster-by id,day --file-bytes 256M --output clustered/
+        pageseek rewrite tables/sales --in-place --sort-by day:desc""",
+        _run,
+    )  # fmt: skip
+    made.add_argument("source", nargs="+", help=SOURCE)
     where = made.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--output", metavar="FILE", help="where the new file goes; with --file-rows a folder"
@@ -82,7 +90,6 @@ def add_parser(commands: Any) -> None:
     made.add_argument("--spill-folder", metavar="FOLDER", help="where rows wait that do not fit")
     made.add_argument("--json", action="store_true", help="as JSON")
     add_table(made)
-    made.set_defaults(run=_run)
 
 
 def _sorting(value: str) -> list[tuple[str, str]]:
@@ -107,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
 
     wanted = {name: getattr(options, name) for name in KINDS}
     made = rewrite(
-        options.source,
+        sources(options.source),
         options.output,
         sort_by=options.sort_by,
         cluster_by=options.cluster_by,

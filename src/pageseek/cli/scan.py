@@ -1,103 +1,90 @@
-"""`pageseek scan SOURCE` prints rows; `pageseek explain SOURCE` says what a scan reads, and what rules out the rest."""
+"""`head` and `scan` print or write rows; `explain` says what a scan reads, and what rules out the rest."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import re
 import sys
-from collections.abc import Sequence
-from typing import Any
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from pageseek.api import scan as make_scan
 from pageseek.base.progress import interactive
-from pageseek.cli import text
-from pageseek.predicate.expression import And, Expression
-from pageseek.predicate.filters import to_expression
-from pageseek.scanning.scan import Scan
+from pageseek.cli import terminal, text
+from pageseek.cli.arguments import add_columns, add_source, command, count, sources
+from pageseek.cli.plots import add_plot, saved
 
-SHOWN = 20  # rows that are printed without --limit
+if TYPE_CHECKING:
+    from pageseek.predicate.expression import Expression
+    from pageseek.scanning.scan import Scan
+
+HEAD, SHOWN = 10, 20  # rows that are printed without --limit: by head, by scan
+FORMATS = ("table", "jsonl", "csv", "arrow", "parquet")
 
 
 def add_parser(commands: Any) -> None:
-    """Add the subcommands `explain` and `scan`."""
-    made = commands.add_parser(
-        "explain", help="what a scan reads and why not more", description=__doc__
-    )
-    _add_source(made)
+    """Add the subcommands `head`, `scan` and `explain`."""
+    made = command(
+        commands, "head", "print the first rows", "Prints the first rows, as a table or in another form.",
+        """pageseek head orders.parquet
+        pageseek head orders.parquet -n 3 --columns o_orderkey,o_comment
+        pageseek head 'sales/*.parquet' --where "price < 10" --format jsonl
+        curl -s https://example.org/sales.parquet | pageseek head -""",
+        _head,
+    )  # fmt: skip
+    add_source(made)
+    add_columns(made)
+    made.add_argument("-n", "--limit", type=count, default=HEAD, metavar="N", help=f"at most N rows (default: {HEAD})")  # fmt: skip
+    _add_formats(made)
+    made = command(
+        commands, "scan", "print or write the rows that pass a filter",
+        "Prints the rows that pass a filter, or writes them to a file.",
+        """pageseek scan orders.parquet --where "o_orderkey = 4711 or o_comment like '%express%'"
+        pageseek scan 'sales/*.parquet' --where "price < 10" --output cheap.parquet
+        pageseek scan orders.parquet --columns o_custkey --format csv > keys.csv
+        pageseek scan s3://bucket/sales/ --where "id = 42" --json""",
+        _run,
+    )  # fmt: skip
+    add_source(made)
+    add_columns(made)
+    made.add_argument(
+        "-n", "--limit", type=count, metavar="N",
+        help=f"at most N rows (default: {SHOWN} of a table; other forms: all)",
+    )  # fmt: skip
+    _add_formats(made)
+    made = command(
+        commands, "explain", "what a scan reads and why not more",
+        "Says what a scan reads, and what rules out the rest.",
+        """pageseek explain orders.parquet --where "o_orderkey = 4711"
+        pageseek explain orders.parquet --where "o_orderkey = 4711" --analyze
+        pageseek explain orders.parquet --where "o_orderkey = 4711" --analyze --plot read.svg""",
+        _explain,
+    )  # fmt: skip
+    add_source(made)
+    add_columns(made)
     made.add_argument("--analyze", action="store_true", help="run the scan and count what happened")
+    add_plot(made, "draw what is read of each column chunk, and what rules out the rest")
     made.add_argument("--json", action="store_true", help="the report as JSON")
-    made.set_defaults(run=_explain)
-    made = commands.add_parser(
-        "scan", help="print the rows that pass a filter", description=__doc__
-    )
-    _add_source(made)
-    made.add_argument(
-        "--limit", type=count, metavar="N", help=f"at most N rows (default: {SHOWN}; --json: all)"
-    )
-    made.add_argument("--json", action="store_true", help="one JSON object a row, one row a line")
-    made.set_defaults(run=_run)
 
 
-def _add_source(made: argparse.ArgumentParser) -> None:
-    made.add_argument("source", help="file, directory, glob or URL; a table's folder")
-    made.add_argument(
-        "--columns", type=names, metavar="A,B", help="columns of the result (default: all)"
-    )
-    made.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="SQL",
-        help="such as \"a > 35 and b like 'x%%'\"; several are joined by AND",
-    )
-    add_table(made)
-    version = made.add_mutually_exclusive_group()
-    version.add_argument(
-        "--table-version", type=count, metavar="N", help="a version of a Delta Lake table, in place of the current one"
+def _add_formats(made: argparse.ArgumentParser) -> None:
+    form = made.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format", choices=FORMATS, metavar="FORM",
+        help="table, jsonl (JSON lines), csv, arrow (the IPC stream; the IPC file if --output ends in .arrow) or parquet; by default what the ending of --output says, else a table",
     )  # fmt: skip
-    version.add_argument(
-        "--timestamp", metavar="TIME", help="the version that was current then, such as 2024-01-31T12:00:00Z"
-    )  # fmt: skip
-    version.add_argument(
-        "--snapshot", type=_snapshot, metavar="ID", help="a snapshot of an Iceberg table: its number, or the name of a branch or tag"
-    )  # fmt: skip
+    form.add_argument("--json", action="store_true", help="as --format jsonl")
+    made.add_argument("-o", "--output", metavar="FILE", help="write the rows to a local file, which appears when it is complete")  # fmt: skip
+    made.add_argument("--overwrite", action="store_true", help="let --output replace a file that is there")  # fmt: skip
 
 
-def _snapshot(value: str) -> int | str:
-    return int(value) if value.isdecimal() else value
-
-
-def add_table(made: argparse.ArgumentParser) -> None:
-    """Add the option of every command that may be given a folder."""
-    made.add_argument(
-        "--no-table", dest="table", action="store_const", const=False,
-        help="read the bare files of a folder that is a table of Delta Lake or Iceberg, not its current version",
-    )  # fmt: skip
-
-
-def names(value: str) -> list[str]:
-    """A list of names, written with commas."""
-    return [name.strip() for name in value.split(",") if name.strip()]
-
-
-def count(value: str) -> int:
-    """A number that is not negative."""
-    try:
-        n = int(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{value!r} is no whole number") from error
-    if n < 0:
-        raise argparse.ArgumentTypeError(f"{value}: not negative")
-    return n
-
-
-def _lazy(options: argparse.Namespace, watched: bool) -> Scan:
+def lazy(options: argparse.Namespace, watched: bool, columns: Sequence[str] | None = None) -> Scan:
     """The scan of the arguments; `watched`: with a bar, if a person looks at the terminal."""
-    return make_scan(
-        options.source,
-        columns=options.columns,
+    from pageseek.api import scan
+
+    return scan(
+        sources(options.source),
+        columns=columns,
         filter=condition(options.where),
         table=options.table,
         version=options.table_version,
@@ -109,57 +96,84 @@ def _lazy(options: argparse.Namespace, watched: bool) -> Scan:
 
 def condition(texts: Sequence[str]) -> Expression | None:
     """The conditions of `--where`, joined by AND; None if there are none."""
+    from pageseek.predicate.expression import And
+    from pageseek.predicate.filters import to_expression
+
     made = [found for found in map(to_expression, texts) if found is not None]
     return And(tuple(made)) if made else None
 
 
-def _explain(options: argparse.Namespace) -> int:
-    report = _lazy(options, watched=True).explain(analyze=options.analyze)
-    print(text.to_json(report.to_dict()) if options.json else report)
-    return 0
+# -- rows -------------------------------------------------------------------------------------
+
+
+def _head(options: argparse.Namespace) -> int:
+    return _rows(options, options.limit, HEAD)
 
 
 def _run(options: argparse.Namespace) -> int:
-    scan = _lazy(options, watched=not sys.stdout.isatty())
-    if options.json:
-        scan = scan if options.limit is None else scan.limit(options.limit)
-        for batch in scan.to_batches():
-            for row in batch.to_pylist():
-                print(text.to_json(row, indent=None))
+    return _rows(options, options.limit, SHOWN)
+
+
+def _rows(options: argparse.Namespace, limit: int | None, shown: int) -> int:
+    from pageseek.cli import formats, rows
+
+    form = formats.chosen(options)
+    between = options.output is None and sys.stdout.isatty()  # a bar would stand among the rows
+    scan = lazy(options, not between, options.columns)
+    if form == "table" and options.output is None:
+        told = options.command == "scan" and limit is None
+        limit = shown if limit is None else limit
+        rows.show(scan.limit(limit + 1 if told else limit).to_reader(), limit)
         return 0
-    limit = SHOWN if options.limit is None else options.limit
-    reader = scan.limit(limit + 1 if options.limit is None else limit).to_reader()
-    _print(reader, limit)
+    scan = scan if limit is None else scan.limit(limit)
+    formats.write(scan, form, options.output, options.overwrite)
     return 0
 
 
-def _print(reader: pa.RecordBatchReader, limit: int) -> None:
-    head = reader.schema.names
-    numbers = [i for i, field in enumerate(reader.schema) if _is_number(field.type)]
-    if not head:
-        print(f"{sum(batch.num_rows for batch in reader):,} rows, no columns")
-        return
-    rows = (
-        row
-        for batch in reader
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    cells = ([text.shown(value, 40) for value in row] for row in itertools.islice(rows, limit))
-    for i, block in enumerate(_blocks(cells)):
-        lines = text.table(head, block, numbers)
-        print("\n".join(lines if i == 0 else lines[2:]))
-    if next(rows, None) is not None:
-        print(f"... the first {limit} rows; --limit N shows more")
+# -- explain ----------------------------------------------------------------------------------
 
 
-def _blocks(cells: Any) -> Any:
-    """Rows in blocks that are aligned by themselves; one empty block if there are no rows."""
-    block = list(itertools.islice(cells, 1_000))
-    yield block
-    while block := list(itertools.islice(cells, 1_000)):
-        yield block
+def _explain(options: argparse.Namespace) -> int:
+    report = lazy(options, True, options.columns).explain(analyze=options.analyze)
+    if options.plot is not None:
+        from pageseek.pictures.reading import draw_report  # late: few commands need it
+
+        saved(draw_report(report), options.plot)
+    if options.json:
+        print(text.to_json(report.to_dict()))
+    else:
+        print(_coloured(str(report), terminal.stdout()))
+    return 0
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+def _wrapped(report: str, width: int | None) -> Iterator[str]:
+    """Lines in the width of the terminal; their rests stand below where they began."""
+    for line in report.splitlines():
+        if width is None or len(line) <= width:
+            yield line
+            continue
+        inner = (
+            " " * 36
+            if (line[2:14].strip() and line[12:14] == "  ") or not line[:36].strip()
+            else " " * 4
+        )
+        inner = inner if len(inner) < width // 2 else " " * 4
+        yield from textwrap.wrap(line, width, subsequent_indent=inner, break_on_hyphens=False)
+
+
+def _coloured(report: str, look: terminal.Look) -> str:
+    """The report in colours: what is read, what ruled out the rest, remarks."""
+    lines: list[str] = []
+    for number, line in enumerate(_wrapped(report, look.width)):
+        bar = re.match(r"(  \S.{9}  )(#*)(\.*)(  .*)$", line)
+        if number == 0 or line.startswith("  column "):
+            line = look.bold(line)
+        elif bar is not None and (bar[2] or bar[3]):
+            full, empty = ("█", "░") if look.drawn else ("#", ".")
+            line = bar[1] + look.yellow(full * len(bar[2])) + look.dim(empty * len(bar[3])) + bar[4]
+        elif " less: " in line:
+            line = look.green(line)
+        elif line.startswith("  note:") or " was not asked: " in line:
+            line = look.cyan(line)
+        lines.append(line)
+    return "\n".join(lines)

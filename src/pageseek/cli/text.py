@@ -1,16 +1,17 @@
-"""Text for terminals: aligned tables, sizes, values, range strips."""
+"""Text for terminals: sizes, values, strips of ranges, JSON."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
 import json
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from pageseek.base.report import format_size as size
 from pageseek.base.text_table import table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["encode", "place", "shown", "size", "strip", "table", "to_json"]
 
@@ -36,6 +37,8 @@ def shown(value: Any, longest: int = 24) -> str:
 
 def place(scalar: pa.Scalar) -> float | None:
     """A number or time as a float; None for null and for other values."""
+    import pyarrow as pa  # late: help needs none
+
     if not scalar.is_valid:
         return None
     kind = scalar.type

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.api import Scan
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.base.records import dataclass
 from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.sources import Found, open_metadata
 from pageseek.engines.asked import scanner
 from pageseek.engines.scanner import DatasetScanner
+from pageseek.format.parquet_file import ParquetFile
 from pageseek.storage import Origin, Source
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -251,6 +253,18 @@ class ParquetFile:
         if isinstance(leaf_type.type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(leaf_type.type, made)
         return made
+
+    def plot(
+        self,
+        columns: Sequence[str | LeafColumn] | None = None,
+        path: str | os.PathLike[str] | None = None,
+    ) -> Any:
+        """A picture of the bounds of the pages of columns over the numbers of their rows, by matplotlib: it shows whether a column
+        is clustered. Returns the figure, which is written to `path` (png, svg, pdf) if there is one.
+        """
+        # by name: what stands above is imported when a picture is wanted
+        pictures = importlib.import_module("pageseek.pictures")
+        return pictures.of_file(self, columns, path)
 
     def close(self) -> None:
         """Close the file."""

@@ -1,0 +1,162 @@
+"""The parser, its errors, and options that several commands have. Nothing here imports pyarrow."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+COLOURS = ("auto", "always", "never")
+STDIN = "-"
+SOURCE = "files, directories, globs or URLs; the folder of a table; - for a file on standard input"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors name what was probably meant, and where the help is."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and where to find help; exit with 2."""
+        wrong = re.match(r"argument (?P<what>[A-Z]+): invalid choice: '(?P<given>[^']*)'", message)
+        if wrong is not None:
+            choices = next(
+                (
+                    list(a.choices)
+                    for a in self._actions
+                    if a.choices and a.metavar == wrong["what"]
+                ),
+                [],
+            )
+            message = (
+                f"no {wrong['what'].lower()} {wrong['given']!r}{_nearest(wrong['given'], choices)}"
+            )
+        elif message.startswith("unrecognized arguments: "):
+            given = message.partition(": ")[2]
+            options = [name for action in self._actions for name in action.option_strings]
+            message = f"no option {given.split()[0]}{_nearest(given.split()[0], options)}"
+            if not given.startswith("-"):
+                message = f"not expected: {given}"
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        print(f"`{self.prog} --help` shows what there is", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def _nearest(given: str, names: Iterable[str]) -> str:
+    found = difflib.get_close_matches(given.partition("=")[0], list(names), 1, 0.5)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def command(
+    commands: Any, name: str, help: str, description: str, examples: str, run: Callable[..., int] | None = None
+) -> Parser:  # fmt: skip
+    """Add a subcommand: a line in the list, and a page of help with examples."""
+    shown = "\n".join("  " + line.strip() for line in examples.strip().splitlines())
+    made: Parser = commands.add_parser(
+        name, help=help, description=description, epilog=f"examples:\n{shown}"
+    )
+    made.set_defaults(_parser=made)
+    if run is not None:
+        made.set_defaults(run=run)
+    add_colour(made)
+    return made
+
+
+def add_colour(made: argparse.ArgumentParser) -> None:
+    """Add the option of every command."""
+    made.add_argument(
+        "--color", "--colour", choices=COLOURS, default=argparse.SUPPRESS, metavar="WHEN",
+        help="auto (the default: on a terminal, unless NO_COLOR is set), always or never",
+    )  # fmt: skip
+
+
+def add_table(made: argparse.ArgumentParser) -> None:
+    """Add the option of every command that may be given a folder."""
+    made.add_argument(
+        "--no-table", dest="table", action="store_const", const=False,
+        help="read the bare files of a folder that is a table of Delta Lake or Iceberg, not its current version",
+    )  # fmt: skip
+
+
+def add_source(made: argparse.ArgumentParser) -> None:
+    """Add the files to read, the filter, and the version of a table."""
+    made.add_argument("source", nargs="+", help=SOURCE)
+    made.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="SQL",
+        help="such as \"a > 35 and b like 'x%%'\"; several are joined by AND",
+    )
+    add_table(made)
+    version = made.add_mutually_exclusive_group()
+    version.add_argument(
+        "--table-version", type=count, metavar="N", help="a version of a Delta Lake table, in place of the current one"
+    )  # fmt: skip
+    version.add_argument(
+        "--timestamp", metavar="TIME", help="the version that was current then, such as 2024-01-31T12:00:00Z"
+    )  # fmt: skip
+    version.add_argument(
+        "--snapshot", type=_snapshot, metavar="ID", help="a snapshot of an Iceberg table: its number, or the name of a branch or tag"
+    )  # fmt: skip
+
+
+def add_columns(made: argparse.ArgumentParser) -> None:
+    """Add the columns of the result."""
+    made.add_argument(
+        "--columns", type=names, metavar="A,B", help="columns of the result (default: all)"
+    )
+
+
+def _snapshot(value: str) -> int | str:
+    return int(value) if value.isdecimal() else value
+
+
+def names(value: str) -> list[str]:
+    """A list of names, written with commas."""
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+def count(value: str) -> int:
+    """A number that is not negative."""
+    try:
+        n = int(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is no whole number") from error
+    if n < 0:
+        raise argparse.ArgumentTypeError(f"{value}: not negative")
+    return n
+
+
+def sources(given: list[str]) -> Any:
+    """What the functions of the package take for the files that were named: one, or a list; `-` is standard input."""
+    if STDIN not in given:
+        return given if len(given) > 1 else given[0]
+    if len(given) > 1:
+        raise ValueError("- is a file on standard input, and goes with no other file")
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ValueError(
+            "-: nothing is piped in; name a file, or pipe one in: pageseek head - < FILE"
+        )
+    return sys.stdin.buffer.read()
+
+
+def expanded(given: list[str]) -> list[Any]:
+    """As `sources`, one by one; a glob in quotes is expanded, as the shell expands others."""
+    import glob
+    import os
+
+    if STDIN in given:
+        return [sources(given)]
+    made: list[Any] = []
+    for one in given:
+        if "://" in one or os.path.lexists(one) or not glob.has_magic(one):
+            made.append(one)
+        else:
+            made += sorted(glob.glob(one, recursive=True)) or [one]
+    return made

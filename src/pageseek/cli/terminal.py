@@ -1,0 +1,183 @@
+"""Colour, widths and tables of a terminal. In a pipe or a file, text is plain and as wide as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pageseek.base.text_table import table as plain_table
+
+LEAST = 12  # characters that a column is narrowed to, at least
+PLAIN = re.compile(r"\x1b\[[0-9;]*m")
+_chosen = "auto"
+
+
+def choose(colour: str) -> None:
+    """Set when there is colour: `auto`, `always` or `never`."""
+    global _chosen
+    _chosen = colour
+
+
+class Look(NamedTuple):
+    """How a stream shows text. `width`: of its terminal; None where it is none. `drawn`: whether it has box drawing."""
+
+    colour: bool = False
+    width: int | None = None
+    drawn: bool = False
+
+    def bold(self, text: str) -> str:
+        return self._in("1", text)
+
+    def dim(self, text: str) -> str:
+        return self._in("2", text)
+
+    def red(self, text: str) -> str:
+        return self._in("1;31", text)
+
+    def green(self, text: str) -> str:
+        return self._in("32", text)
+
+    def yellow(self, text: str) -> str:
+        return self._in("33", text)
+
+    def cyan(self, text: str) -> str:
+        return self._in("36", text)
+
+    def _in(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+
+
+def stdout() -> Look:
+    """How standard output shows text."""
+    return _look(sys.stdout)
+
+
+def stderr() -> Look:
+    """How standard error shows text."""
+    return _look(sys.stderr)
+
+
+def _look(stream: Any) -> Look:
+    terminal = stream is not None and stream.isatty()
+    able = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    colour = _chosen == "always" or (_chosen == "auto" and able)
+    width = shutil.get_terminal_size().columns if terminal else None
+    utf = (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
+    return Look(colour, width, terminal and utf)
+
+
+def wide(text: str) -> int:
+    """The columns of a terminal that a text takes: two for a wide character, none for a mark that combines."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def cut(text: str, width: int, end: str = "...") -> str:
+    """A text in at most `width` columns."""
+    if wide(text) <= width:
+        return text
+    room, kept = width - len(end), 0
+    for place, c in enumerate(text):
+        kept += wide(c)
+        if kept > room:
+            return text[:place] + end
+    return text
+
+
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[int] = (),
+    *,
+    look: Look,
+    under: Sequence[str] = (),
+    drop: Sequence[int] = (),
+    fixed: Sequence[int] = (),
+    nulls: str | None = None,
+) -> list[str]:
+    """Lines of an aligned table, in the width of the terminal if there is one.
+
+    What does not fit is narrowed, the widest column first, but no number (`right`) and no column of `fixed`. If that is not
+    enough, columns are left out: those of `drop` in this order, then from the middle. `under`: a second line of the head,
+    which is cut rather than make a column wide. `nulls`: the text that is shown dim.
+    """
+    if look.width is None and not look.colour and not under:
+        return plain_table(head, rows, right)
+    lines = [list(head), *([list(under)] if under else []), *(list(row) for row in rows)]
+    widths = [max(wide(line[i]) for line in (head, *rows)) for i in range(len(head))]
+    widths = [
+        max(w, min(wide(t), LEAST)) for w, t in zip(widths, under or [""] * len(head), strict=True)
+    ]
+    least = [w if i in right or i in fixed else min(w, LEAST) for i, w in enumerate(widths)]
+    kept, widths, hidden = _fitted(widths, least, look.width, drop)
+    end = "…" if look.drawn else "..."
+    made = []
+    for number, line in enumerate(lines):
+        cells = []
+        for i, width in zip(kept, widths, strict=True):
+            if i < 0:  # in place of columns that are left out
+                cells.append(look.dim(end))
+                continue
+            text = cut(line[i], width, end)
+            pad = " " * (width - wide(text))
+            if number == 0:
+                shown = look.bold(text)
+            elif (under and number == 1) or text == nulls:
+                shown = look.dim(text)
+            else:
+                shown = text
+            cells.append(pad + shown if i in right else shown + pad)
+        made.append("  ".join(cells).rstrip())
+    rule = "─" if look.drawn else "-"
+    ruled = ((len(end) if i < 0 else width) for i, width in zip(kept, widths, strict=True))
+    made.insert(2 if under else 1, look.dim("  ".join(rule * width for width in ruled)))
+    if hidden:
+        names = ", ".join(head[i] for i in hidden)
+        made.append(
+            look.dim(cut(f"({len(hidden):,} columns do not fit: {names})", look.width or 80, end))
+        )
+    return made
+
+
+def _fitted(
+    widths: list[int], least: list[int], width: int | None, drop: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The columns that are shown (-1: a gap), their widths, and the columns that are left out."""
+    kept = list(range(len(widths)))
+    if width is None:
+        return kept, widths, []
+    order = [i for i in drop if i < len(widths)]
+    middle = sorted((i for i in kept if i not in order), key=lambda i: abs(2 * i - len(widths)))
+    order += middle[:-1]
+    hidden: list[int] = []
+    gap = 0
+    while len(kept) > 1 and sum(least[i] for i in kept) + 2 * (len(kept) - 1) + gap > width:
+        out = order[len(hidden)]
+        hidden.append(out)
+        kept.remove(out)
+        gap = 5
+    room = width - 2 * (len(kept) - 1) - gap
+    if len(kept) == 1:
+        least = [min(w, max(room, 1)) for w in least]
+    fit = [least[i] for i in kept]
+    more = room - sum(fit)
+    while more > 0:  # what is left goes to the narrowest of those that are cut
+        narrow = [place for place, i in enumerate(kept) if fit[place] < widths[i]]
+        if not narrow:
+            break
+        fit[min(narrow, key=lambda place: fit[place])] += 1
+        more -= 1
+    if hidden:
+        place = next((p for p, i in enumerate(kept) if i > min(hidden)), len(kept))
+        kept.insert(place, -1)
+        fit.insert(place, 3)
+    return kept, fit, sorted(hidden)

@@ -1,0 +1,84 @@
+"""`pageseek index`: indexes attached, listed, verified and taken out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pageseek as ps
+from pageseek.cli import main
+from support.command import run
+from support.opened import open_metadata
+
+
+def test_indexes_are_attached_listed_verified_and_taken_out(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out.parquet")
+    code, said, _ = run(
+        capsys, "index", "attach", path, "--output", out, "--bloom", "name=0.001,id", "--distinct", "day",
+    )  # fmt: skip
+    assert code == 0
+    assert "bloom" in said and "distinct" in said
+    code, said, _ = run(capsys, "index", "list", out)
+    assert [line.split()[:2] for line in said.splitlines()[2:] if "attached" in line] == [
+        ["bloom", "id"], ["bloom", "name"], ["distinct", "day"],
+    ]  # fmt: skip
+    found = json.loads(run(capsys, "index", "list", out, "--json")[1])
+    assert {one["kind"] for one in found} == {"page_index", "bloom", "distinct"}
+    code, said, _ = run(capsys, "index", "verify", out)
+    assert code == 0
+    assert "0 wrong" in said
+    assert run(capsys, "index", "detach", out, "--in-place")[0] == 0
+    assert Path(out).read_bytes() == Path(path).read_bytes()
+
+
+def test_errors_of_indexes_name_options_of_the_command(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for where in ((), ("--in-place", "--output", "x.parquet")):
+        with pytest.raises(SystemExit) as ended:
+            main(["index", "attach", path, *where])
+        assert ended.value.code == 2
+        error = capsys.readouterr().err
+        assert "--output" in error and "--in-place" in error
+    there = tmp_path / "there.parquet"
+    there.write_bytes(b"mine")
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / ("0" * 20 + ".json")).write_text("{}")
+    elsewhere = tmp_path / "table.parquet"
+    for arguments, remedy in (
+        ((path, "--output", path), "say --in-place"),
+        ((path, "--output", str(elsewhere)), "attach to a copy elsewhere (--output FILE)"),
+        ((path, "--output", "o.parquet", "--bloom", "odd name"), "leave it out of --bloom"),
+        ((path, "--output", "o.parquet", "--distinct-index", "id"), "use --distinct"),
+    ):
+        code, _, error = run(capsys, "index", "attach", *arguments)
+        assert code == 1
+        assert remedy in error, error
+        assert "=True" not in error and "output=" not in error and "--columns" not in error, error
+    (tmp_path / "_delta_log" / ("0" * 20 + ".json")).unlink()
+    (tmp_path / "_delta_log").rmdir()
+    code, _, error = run(capsys, "index", "attach", path, "--output", str(there))
+    assert code == 1 and "say --overwrite to replace it" in error, error
+    assert there.read_bytes() == b"mine"
+
+
+def test_a_wrong_index_is_an_exit_code(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    ps.index.attach(path, bloom=["id"], output=out)
+    with open_metadata(out) as file:
+        chunk = file.chunk(0, file.schema_tree.find("id"))
+        at, size = chunk.bloom_filter_offset, chunk.bloom_filter_length
+    data = bytearray(out.read_bytes())
+    data[at + size - 64 : at + size] = bytes(64)
+    out.write_bytes(data)
+    code, said, _ = run(capsys, "index", "verify", str(out))
+    assert code == 1
+    assert "are not in it" in said
+    found = json.loads(run(capsys, "index", "verify", str(out), "--json")[1])
+    assert found["findings"][0]["kind"] == "bloom"

@@ -1,0 +1,196 @@
+"""The command: arguments, exit codes, errors, start."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pageseek as ps
+from pageseek.cli import main
+from support.command import ROWS as N
+from support.command import run
+
+main_module = importlib.import_module(
+    "pageseek.cli.main"
+)  # the package has the function of that name
+
+
+@pytest.mark.parametrize("term", ["", "id >", "id = 'x", "day = date 'tomorrow'", "id is 3"])
+def test_a_bad_condition_is_pointed_at(
+    term: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "scan", path, "--where", term)
+    assert (code, out) == (1, "")
+    head, line, caret = err.splitlines()
+    assert head.startswith("pageseek: filter: ")
+    assert line == f"  {term}"
+    assert caret.strip() == "^"
+
+
+@pytest.mark.parametrize("term", ["id < 9 and name = 3", "nope = 3", "odd = 'x\ny' or name in (3)"])
+def test_a_condition_that_does_not_fit_is_pointed_at(
+    term: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.read_table(path, filter=term)
+    words, line, caret = str(caught.value).split("\n")
+    code, out, err = run(capsys, "scan", path, "--where", term)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[1:] == [line, caret]
+    assert err.startswith(f"pageseek: {words} (`pageseek inspect FILE` lists")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["scan", "missing.parquet"], "check the path"),
+        (["inspect", "{here}"], "Parquet"),
+    ],
+)
+def test_errors_are_one_line_on_stderr(
+    arguments: list[str], words: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *(part.format(path=path, here=__file__) for part in arguments))
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("pageseek: ")
+    assert words in err
+
+
+def test_wrong_arguments_exit_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(["scan", "x.parquet", "--limit", "-1"])
+    assert error.value.code == 2
+    assert "not negative" in capsys.readouterr().err
+
+
+def test_module_runs_as_a_command(path: str) -> None:
+    command = [sys.executable, "-m", "pageseek"]
+    shown = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True)
+    assert shown.stdout.strip() == f"pageseek {ps.__version__}"
+    counted = subprocess.run(
+        [*command, "scan", path, "--limit", "1"], check=True, capture_output=True
+    )
+    assert counted.stdout.splitlines()[2].startswith(b" 0")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version"], ["--help"], [], ["scan", "--help"], ["inspect", "--help"], ["index", "attach", "--help"], ["rewrite", "--help"]],
+)  # fmt: skip
+def test_help_imports_neither_numpy_nor_pyarrow(arguments: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from pageseek.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'pyarrow', 'rich', 'tqdm', 'shtab', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pageseek" in done.stdout
+
+
+def test_a_version_imports_no_subcommand() -> None:
+    code = (
+        "import sys\nfrom pageseek.cli import main\n"
+        "from pageseek.cli.main import ROOMS\n"
+        "assert main([]) == 0\n"
+        "try:\n    main(['--version'])\nexcept SystemExit:\n    pass\n"
+        "assert not [room for room in ROOMS if f'pageseek.cli.{room}' in sys.modules]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_without_arguments_there_is_an_overview(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys)
+    assert (code, err) == (0, "")
+    assert "pageseek head FILE" in out and "--help" in out
+
+
+def test_help_of_every_command_has_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = main_module.parser()
+    helped = 0
+    for name in main_module.COMMANDS:
+        if name == "bench":
+            continue
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
+        examples = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
+        assert examples, name
+        for line in examples:
+            words = shlex.split(
+                line.partition(">")[0] if name == "completion" else line, comments=True
+            )
+            words = words[words.index("pageseek") + 1 :]
+            if ">" in words:
+                words = words[: words.index(">")]
+            assert parser.parse_args(words).command == name
+            helped += 1
+    assert helped > 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["inspct", "x"], "pageseek: no command 'inspct'; did you mean inspect?"),
+        (["index", "attac", "x"], "pageseek index: no action 'attac'; did you mean attach?"),
+        (["scan", "x", "--colums", "a"], "pageseek scan: no option --colums; did you mean --columns?"),
+        (["index", "attach", "x", "--in-place", "--blom", "a"], "no option --blom; did you mean --bloom?"),
+        (["completion", "zhs"], "pageseek completion: no shell 'zhs'; did you mean zsh?"),
+        (["scan", "x", "--qqqq"], "pageseek scan: no option --qqqq\n"),
+        (["--color", "never", "scna", "x"], "no command 'scna'; did you mean scan?"),
+        (["inspect", "x", "--plot", "x.gif"], "ends in .png, .svg, .pdf"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_word_is_answered_with_the_nearest(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 2 and "--help` shows what there is" in err
+
+
+def test_several_sources_globs_and_standard_input(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        shutil.copy(path, tmp_path / f"{name}.parquet")
+    glob, a, b = (str(tmp_path / name) for name in ("*.parquet", "a.parquet", "b.parquet"))
+    for given in ([glob], [a, b], [str(tmp_path)]):
+        assert run(capsys, "count", *given)[1] == f"{2 * N}\n"
+    assert len(json.loads(run(capsys, "inspect", glob, "--json")[1])) == 2
+    assert len(json.loads(run(capsys, "index", "list", glob, "--json")[1])) == 2
+    assert run(capsys, "index", "verify", glob)[1].count("0 wrong") == 2
+    assert "2 files" in run(capsys, "explain", a, b)[1]
+    out = str(tmp_path / "out" / "one.parquet")
+    Path(out).parent.mkdir()
+    assert run(capsys, "rewrite", a, b, "--output", out)[0] == 0
+    assert ps.open(out).num_rows == 2 * N
+    body = Path(path).read_bytes()
+    for command, said in (
+        ("count", f"{N}\n"),
+        ("schema", "scattered"),
+        ("inspect", "4,000 rows"),
+        ("head", "n00001"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(body)))
+        code, out, _ = run(capsys, command, "-")
+        assert code == 0 and said in out
+    assert run(capsys, "count", "-", path)[0] == 1
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no file")))
+    code, _, err = run(capsys, "count", "-")
+    assert code == 1 and "<memory>" in err

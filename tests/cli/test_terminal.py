@@ -1,0 +1,135 @@
+"""Colour, widths and tables of a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from pageseek.cli import terminal
+from pageseek.cli.terminal import Look
+
+if sys.platform == "win32":
+    pytest.skip("no pseudo-terminals", allow_module_level=True)
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+WIDE = ["a" * 30, "漢字" * 10, "1234567890" * 2]
+
+
+def in_terminal(width: int, *arguments: str, **environment: str) -> str:
+    """What the command prints in a terminal of a width."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    kept = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "TERM")}
+    env = kept | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"} | environment
+    command = [sys.executable, "-m", "pageseek", *arguments]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=env) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        process.wait()
+    os.close(ours)
+    return seen.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("width", [72, 200])
+def test_lines_fit_the_terminal_and_are_coloured(width: int, path: str) -> None:
+    commands = [
+        ["explain", path, "--where", "id = 7"],
+        ["inspect", path, "--column", "id"],
+        ["head", path],
+    ]
+    for arguments in commands if width == 72 else commands[2:]:
+        out = in_terminal(width, *arguments)
+        assert ESCAPE.search(out)
+        lines = [ESCAPE.sub("", line) for line in out.splitlines()]
+        assert max(map(terminal.wide, lines)) <= max(width, len(path)), lines
+        assert "head" not in arguments or "int64" in lines[1]
+
+
+def test_no_color_gets_plain_text_and_errors_are_coloured(path: str) -> None:
+    assert not ESCAPE.search(in_terminal(80, "head", path, NO_COLOR="1"))
+    refused = in_terminal(80, "head", "-")
+    assert ESCAPE.search(refused) and "nothing is piped in" in refused
+
+
+class Stream:
+    encoding = "utf-8"
+
+    def __init__(self, terminal: bool) -> None:
+        self.isatty = lambda: terminal
+
+
+def test_the_option_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(terminal, "_chosen", "auto")
+
+    def coloured(stream: Stream) -> bool:
+        return terminal._look(stream).colour
+
+    assert coloured(Stream(True)) and not coloured(Stream(False))
+    assert terminal._look(Stream(False)).width is None
+    monkeypatch.setenv("TERM", "dumb")
+    assert not coloured(Stream(True))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not coloured(Stream(True))
+    terminal.choose("always")
+    assert coloured(Stream(True)) and coloured(Stream(False))
+    terminal.choose("never")
+    monkeypatch.delenv("NO_COLOR")
+    assert not coloured(Stream(True))
+    assert not terminal._look(None).colour
+
+
+@pytest.mark.parametrize("width", [10, 20, 40, 60, 300])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_tables_are_narrowed_or_lose_columns_but_numbers_stay_whole(
+    width: int, drawn: bool
+) -> None:
+    look = Look(width=width, drawn=drawn)
+    head = ["text", "wide", "number", "last"]
+    lines = terminal.table(head, [[*WIDE, "z"]], right=(2,), look=look, under=["string"] * 4)
+    assert all(terminal.wide(line) <= width for line in lines)
+    numbers = re.findall(r"\d+", "".join(lines[3:4]))
+    assert numbers in ([], [WIDE[2]])
+    hidden = [name for name in head if name not in lines[0].split()]
+    if hidden and width >= 40:
+        assert all(name in lines[-1] for name in hidden)
+    if width == 300:
+        assert not hidden and WIDE[1] in lines[3]
+
+
+def test_columns_are_left_out_in_the_order_asked() -> None:
+    row = ["x" * 12] * 5
+    lines = terminal.table(list("abcde"), [row], look=Look(width=45), drop=(4, 0))
+    assert lines[0].split() == ["...", "b", "c", "d"] or lines[0].split() == ["b", "c", "d", "..."]
+
+
+def test_wide_characters_are_measured() -> None:
+    assert terminal.wide("漢a") == 3
+    assert terminal.wide("e\u0301") == 1
+    assert terminal.cut("漢字漢字", 5, "…") == "漢字…"
+    assert terminal.cut("abc", 3) == "abc"
+
+
+def test_plain_tables_stay_as_they_are(capsys: Any) -> None:
+    lines = terminal.table(["a", "b"], [["1", "x"], ["22", "-"]], (0,), look=Look(), nulls="-")
+    assert lines == [" a  b", "--  -", " 1  x", "22  -"]
