@@ -13,10 +13,8 @@ from pageseek._core import rows
 from pageseek.base.errors import NoColumnError, PredicateError
 from pageseek.format.types import BYTES_KINDS, LeafType
 from pageseek.predicate import expression as ex
-from pageseek.predicate.arrow_conditions import arrow_test
 from pageseek.predicate.bound import Bound, BoundAny, BoundConst, BoundLeaf, BoundNot
 from pageseek.predicate.constant_column import ConstantColumn, decide
-from pageseek.predicate.dataset_conditions import for_file, of_null
 from pageseek.predicate.leaf_conditions import (
     OF_ONE_LEAF,
     columns_test,
@@ -78,6 +76,8 @@ class _Binder:
 
     def _test(self, e: ex.Expression, negate: bool) -> Bound:
         if self._dataset is not None:
+            from pageseek.predicate.dataset_conditions import for_file  # late: for many files
+
             e, constant = for_file(e, self._dataset)
             if constant is not None:
                 return self._decided(e, negate, *constant)
@@ -98,6 +98,8 @@ class _Binder:
         if isinstance(e, ex.AnyElement):
             return self._any(e, negate)
         if isinstance(e, ex.ArrowFilter):
+            from pageseek.predicate.arrow_conditions import arrow_test  # late: for pyarrow's
+
             own = _Binder(self._find, rows.NAN_IEEE)
             names = cast("Names", self._find)
             return arrow_test(e, names, self._dataset, lambda part: own.bind(part, False), negate)
@@ -114,6 +116,8 @@ class _Binder:
         self, e: ex.Expression, negate: bool, column: ConstantColumn, leaf_type: LeafType
     ) -> Bound:
         """A condition on a column that has one value in this file, evaluated for that value; inside of a struct also for null."""
+        from pageseek.predicate.dataset_conditions import of_null
+
         alone = _Binder(lambda _path: (column, leaf_type), self._nan)._test(e, negate)
         there = decide(alone, column.values)
         if column.struct is None or self._test(of_null(e), negate) == BoundConst(there):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pageseek.predicate.like import Pattern
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from itertools import chain
@@ -17,7 +22,6 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.in_literals import Listed, Literals
-from pageseek.predicate.like import Pattern, compile_pattern, matcher
 
 INPUT = -1  # the `op` of a leaf that a residual needs, which is no test
 PATTERN = -2  # the `op` of BoundPattern
@@ -53,11 +57,15 @@ class BoundPattern(BoundLeaf):
     @property
     def pattern(self) -> Pattern:
         """What values are compared with."""
+        from pageseek.predicate.like import compile_pattern  # late, as below: for LIKE alone
+
         assert isinstance(self.source, ex.Like)
         return compile_pattern(self.source.pattern, self.source.escape)
 
     def mask(self, values: pa.Array) -> np.ndarray:
         """Which values pass, as booleans; a null does not."""
+        from pageseek.predicate.like import matcher
+
         assert isinstance(self.source, ex.Like)
         evaluate = matcher(self.pattern, isinstance(self.source.pattern, str))
         return _passed(evaluate([pa.chunked_array([values])]), self.negate)

@@ -10,7 +10,6 @@ from pageseek.base.late_modules import compute as pc
 from pageseek.base.late_modules import is_instance
 from pageseek.predicate.expression import And, ArrowFilter, Column, Expression, Or, flatten
 from pageseek.predicate.operators import TUPLE_OPERATORS
-from pageseek.predicate.sql import parse
 
 
 def to_expression(
@@ -29,6 +28,8 @@ def to_expression(
     if isinstance(value, Column):
         raise PredicateError(f"{value!r} is a column; write {value!r} == True for a boolean column")
     if isinstance(value, str):
+        from pageseek.predicate.sql import parse  # late: a filter need not be SQL
+
         return flatten(parse(value))
     if isinstance(value, (list, tuple)):
         found = _from_dnf(value)
@@ -44,6 +45,8 @@ def to_expression(
 def _with_params(value: Any, params: Sequence[Any] | Mapping[str, Any]) -> Expression:
     """A filter with the values of its parameters."""
     if isinstance(value, str):
+        from pageseek.predicate.sql import parse
+
         return flatten(parse(value, params))
     if not isinstance(value, Expression):
         raise PredicateError(

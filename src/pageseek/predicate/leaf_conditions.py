@@ -14,7 +14,6 @@ from pageseek._core import rows
 from pageseek.base.errors import PredicateError
 from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS
 from pageseek.predicate import expression as ex
-from pageseek.predicate import like
 from pageseek.predicate.bound import (
     INPUT,
     PATTERN,
@@ -25,8 +24,6 @@ from pageseek.predicate.bound import (
     BoundPattern,
     BoundResidual,
 )
-from pageseek.predicate.column_pairs import comparable, comparison, family, uncomparable
-from pageseek.predicate.in_arrays import fit_list
 from pageseek.predicate.in_literals import NO_LITERALS, pack_literals
 from pageseek.predicate.literal import exact, fit
 from pageseek.predicate.operators import KERNELS
@@ -48,6 +45,8 @@ def _compare_test(e: ex.Compare, found: Found, nan: int, negate: bool) -> Bound:
 
 def _list_test(e: ex.IsIn, found: Found, nan: int, negate: bool) -> Bound:
     """A leaf compared with the values of IN."""
+    from pageseek.predicate.in_arrays import fit_list  # late: for IN alone
+
     leaf, leaf_type = found
     if not len(e.values):
         return BoundConst(negate)  # no list holds anything, not even null
@@ -98,6 +97,9 @@ def undecided(e: ex.Expression, negate: bool) -> BoundResidual:
 
 def _like_test(e: ex.Like, found: Found, nan: int, negate: bool) -> Bound:
     """LIKE: a test of the kernels if the pattern is an exact text or a prefix, else a residual."""
+    from pageseek.predicate import like  # late, as below: for these conditions alone
+    from pageseek.predicate.column_pairs import family
+
     leaf, leaf_type = found
     kind = family(leaf_type)
     if kind not in ("text", "binary") or isinstance(leaf_type.type, pa.UuidType):
@@ -141,6 +143,9 @@ def _like_test(e: ex.Like, found: Found, nan: int, negate: bool) -> Bound:
 
 def _ilike_test(e: ex.ILike, found: Found, nan: int, negate: bool) -> Bound:
     """LIKE without regard to case: a residual, beside a test of what precedes the first letter of the pattern."""
+    from pageseek.predicate import like
+    from pageseek.predicate.column_pairs import family
+
     leaf, leaf_type = found
     if family(leaf_type) != "text":
         raise PredicateError(f"{e!r}: column of type {leaf_type.type} is no text; case is of text")
@@ -166,6 +171,8 @@ def _ilike_test(e: ex.ILike, found: Found, nan: int, negate: bool) -> Bound:
 
 def columns_test(e: ex.CompareColumns, one: Found, other: Found, nan: int, negate: bool) -> Bound:
     """Two columns of the same row compared."""
+    from pageseek.predicate.column_pairs import comparable, comparison, uncomparable
+
     a, b = one[1], other[1]
     if a.is_null or b.is_null:
         return BoundConst(False)

@@ -15,7 +15,6 @@ from pageseek.scanning.accounting import count_limited
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.group_filter import FIRST_STEP, GroupFilter
 from pageseek.scanning.group_reader import GroupReader
-from pageseek.scanning.late_offsets import load_late_offsets
 from pageseek.scanning.steps import Held, ScanContext, Steps
 
 _NO_ROWS = rows.RowRanges.empty()
@@ -86,6 +85,8 @@ def scan_group(
             ):
                 unknown.append(leaf)
     if unknown:
+        from pageseek.scanning.late_offsets import load_late_offsets
+
         yield from load_late_offsets(file, bound_request, row_group, unknown, ranges, context)
     yield from reader.read(missing, ranges)
     found = []

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pageseek.scanning.prepared import PreparedQuery
+
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +21,6 @@ from pageseek.base.report import Report
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scanning.execution import Execution
-from pageseek.scanning.prepared import PreparedQuery
 from pageseek.scanning.request import Request, names_of
 from pageseek.scanning.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.scanning.scan_plan import ScanPlan
@@ -119,6 +123,8 @@ class Scan:
         PredicateError
             A column does not exist, or a parameter stands where none may.
         """
+        from pageseek.scanning.prepared import PreparedQuery  # late: few scans are prepared
+
         return PreparedQuery(self if condition is None else self.filter(condition))
 
     def plan(self, selection: Any = None) -> ScanPlan:
