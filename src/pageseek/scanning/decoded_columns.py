@@ -207,7 +207,7 @@ class DecodedColumns:
             mask, count = next(parts)
             while count != (0 if is_and else n) and (found := next(parts, None)) is not None:
                 mask = mask & found[0] if is_and else mask | found[0]
-                count = int(np.bitwise_count(mask).sum())
+                count = int(np.count_nonzero(np.unpackbits(mask)))
             return mask, count
 
         def invert(found: tuple[Bitmap, int]) -> tuple[Bitmap, int]:
