@@ -23,7 +23,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASES = ("3.5", "4.0", "4.1", "4.2", "4.3")
-PACKAGES = ("pandas<3", "pyarrow>=19", "numpy", "zstandard")
+PACKAGES = ("pandas<3", "pyarrow>=21", "numpy", "zstandard")
 ROWS = 20_000
 
 

@@ -34,6 +34,12 @@ def stages() -> dict[str, Step]:
         Step(
             "build", ["bash", "tools/wheel.sh"], what="sdist, wheel, audits, smoke test", seconds=65
         ),
+        Step(
+            "oldest",
+            ["bash", "tools/oldest.sh"],
+            what="the wheel with the oldest numpy and pyarrow",
+            seconds=90,
+        ),
         Step("unit", unit, what="tests in Python", seconds=530),
         Step("ctest", ["bash", "tools/ctest.sh"], what="C tests under sanitizers", seconds=50),
         Step("fuzz", ["bash", "tools/fuzz.sh"], what=f"{FUZZED} s a fuzz target", seconds=200),

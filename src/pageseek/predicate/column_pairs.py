@@ -115,13 +115,10 @@ def _numbers(values: pa.ChunkedArray) -> npt.NDArray[Any]:
         made = made.cast(pa.uint8())
     elif pa.types.is_temporal(made.type):
         made = made.view(pa.int32() if made.type.bit_width == 32 else pa.int64())
-    halves = pa.types.is_float16(made.type)
-    if halves:  # pyarrow before 21 lacks its kernels
-        made = made.view(pa.uint16())
     if made.null_count:
-        made = pc.if_else(made.is_valid(), made, pa.scalar(0, made.type))
-    numbers = np.asarray(made.to_numpy(zero_copy_only=False))
-    return numbers.view(np.float16) if halves else numbers
+        zero = pa.scalar(np.float16(0)) if pa.types.is_float16(made.type) else 0
+        made = pc.if_else(made.is_valid(), made, pa.scalar(zero, made.type))
+    return np.asarray(made.to_numpy(zero_copy_only=False))
 
 
 def _unit(leaf_type: LeafType) -> int:

@@ -236,7 +236,7 @@ class TableReader:
 
     def _grew(self, table: pa.Table | None, likely: int) -> None:
         """Learn how large a table is that was thought to take so many bytes."""
-        grown = 1.0 if table is None else table.nbytes / likely
+        grown = 1.0 if table is None else table.get_total_buffer_size() / likely
         self._growth = max(self._growth, grown, 1.0)
 
     # -- small row groups, several at a time in this thread ---------------------------------------
