@@ -347,3 +347,35 @@ def test_the_index_of_pandas_is_written(indexed: str, tmp_path: Path) -> None:
     assert pd.read_parquet(to).equals(ranged)
     ps.scan([indexed, indexed], filter="a < 2").write_parquet(to, overwrite=True)
     assert list(pd.read_parquet(to).index) == [0, 1, 2, 3]
+
+
+def test_metadata_of_pandas_that_no_parser_takes(tmp_path: Path) -> None:
+    """Deep brackets end the parsers of Python and of pyarrow with a RecursionError."""
+    pytest.importorskip("pandas")
+    deep = pa.table({"a": range(10)}).replace_schema_metadata({"pandas": b"[" * 100_000})
+    path = tmp_path / "deep.parquet"
+    pq.write_table(deep, path)
+    scan = ps.scan(path, filter="a < 3")
+    for options in ({}, {"ignore_metadata": True}):
+        assert scan.to_pandas(**options)["a"].tolist() == [0, 1, 2]
+    assert scan.write_parquet(tmp_path / "out.parquet") == 3
+
+
+def test_a_row_number_with_the_name_of_the_index(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [5, 6]}, index=pd.Index([7, 8], name="idx"))
+    path = tmp_path / "pandas.parquet"
+    frame.to_parquet(path)
+    found = ps.scan(path, columns=["a"]).with_row_number("idx").to_pandas()
+    assert found.reset_index()[["idx", "a"]].values.tolist() == [[0, 5], [1, 6]]
+
+
+@pytest.mark.parametrize("kind", [pa.list_view(pa.int64()), pa.large_list_view(pa.string())])
+def test_views_of_lists_are_written(kind: pa.DataType, tmp_path: Path) -> None:
+    values = pa.array(
+        [[1, 2], None, [], [3]] if "int" in str(kind) else [["a"], None, [], ["b", "c"]], kind
+    )
+    pq.write_table(pa.table({"l": values}), tmp_path / "a.parquet")
+    scan = ps.scan(tmp_path / "a.parquet")
+    assert scan.write_parquet(tmp_path / "b.parquet") == 4
+    assert ps.read_table(tmp_path / "b.parquet")["l"].to_pylist() == values.to_pylist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -126,6 +127,61 @@ def test_threads_share_an_open_file(path: str) -> None:
         scan = ps.scan(file, threads=2)
         found = list(pool.map(lambda i: scan.filter("a = ?", [i]).to_table(), range(0, 3000, 50)))
     assert [one["a"].to_pylist() for one in found] == [[i] for i in range(0, 3000, 50)]
+
+
+class Yielding(io.BytesIO):
+    """Lets other threads come between a seek and the read behind it."""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        found = super().seek(offset, whence)
+        time.sleep(1e-4)
+        return found
+
+
+def test_scans_of_one_open_file_take_turns(path: str) -> None:
+    """Each scan seeks and reads the same object: the ranges of one may not become those of another."""
+    file = Yielding(Path(path).read_bytes())
+    with ThreadPoolExecutor(4) as pool:
+        keys = [i * 37 % TABLE.num_rows for i in range(60)]
+        found = pool.map(lambda key: ps.read_table(file, filter=f"a = {key}"), keys)
+        assert [one["a"].to_pylist() for one in found] == [[key] for key in keys]
+
+
+@pytest.mark.parametrize("kind", ["open", "BytesIO"])
+def test_an_object_that_is_written_over_is_no_mixture(kind: str, path: str) -> None:
+    before = Path(path).read_bytes()
+    after = before[:-100] + bytes(92) + before[-8:]
+    if kind == "open":
+        file: Any = open(path, "rb")  # noqa: SIM115
+    else:
+        file = io.BytesIO(before)
+    batches = ps.scan(file, batch_size=100).to_batches()
+    next(batches)
+    if kind == "open":
+        with open(path, "r+b") as other:
+            other.write(after)
+    else:
+        file.getbuffer()[:] = after
+    with pytest.raises(ps.FileChangedError, match="changed while it was being read; open it again"):
+        list(batches)
+    file.close()
+
+
+class Slow(io.BytesIO):
+    """Waits before each read, as files of a store do."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.reads += 1
+        time.sleep(0.01)
+        return super().read(size)
+
+
+def test_a_slow_object_is_read_in_few_reads(path: str) -> None:
+    file = Slow(Path(path).read_bytes())
+    assert ps.read_table(file).equals(TABLE)
+    assert file.reads < 8
 
 
 def test_several_open_files_and_paths_are_one_source(path: str) -> None:

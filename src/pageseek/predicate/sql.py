@@ -341,7 +341,7 @@ class Parser:
         try:
             return left._compare(op, value)
         except PredicateError as error:
-            raise self._error(at, str(error)) from error
+            raise self._error(at, str(error)) from None
 
     def _constant(self, left: Any, op: str, right: Any, at: int) -> ex.Expression:
         """Two values compared, as programs write them: `1 = 1`."""
@@ -401,11 +401,11 @@ class Parser:
         token = self._take()
         values = self._parameter(token, listed=True)
         if isinstance(operand, _Literal):
-            return ex.Constant(None if isinstance(values, Param) or len(values) else False)
+            return ex.Constant(None if isinstance(values, Param) or list(values) else False)
         try:
             return operand.isin(values)
         except PredicateError as error:
-            raise self._error(token.at, str(error)) from error
+            raise self._error(token.at, str(error)) from None
 
     def _parameter(self, token: _Token, listed: bool = False) -> Any:
         """The value that a parameter stands for, or the parameter itself where values come later."""

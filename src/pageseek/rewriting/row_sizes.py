@@ -45,6 +45,8 @@ def _ends(values: pa.Array) -> Int64s:
         first = int(values.offset) * size
         made = _ends(values.values[first : first + n * size])[every * size]
         return made
+    if t.is_list_view(kind) or t.is_large_list_view(kind):
+        return _ends(values.cast(pa.large_list(kind.value_field)))
     if t.is_list(kind) or t.is_large_list(kind) or t.is_map(kind):
         places: Int64s = values.offsets.to_numpy().astype(np.int64)
         start, stop = int(places[0]), int(places[-1])

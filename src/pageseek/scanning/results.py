@@ -92,14 +92,23 @@ def _index_columns(scan: Scan) -> list[str]:
         return []
     every = replace(request, columns=None, filter=None, row_number=None)
     schema = Execution(scan._sources, every).columns().schema
-    names = [n for n in _said_of_pandas(schema).get("index_columns", ()) if isinstance(n, str)]
-    return [n for n in names if n in schema.names and n not in request.columns]
+    said = _said_of_pandas(schema).get("index_columns", ())
+    taken = {*request.columns, request.row_number}
+    names = dict.fromkeys([name for name in said if isinstance(name, str)])
+    return [name for name in names if name in schema.names and name not in taken]
 
 
 def _frame(table: pa.Table, options: dict[str, Any]) -> Any:
     try:
         return table.to_pandas(**options)
-    except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        NotImplementedError,
+        RecursionError,
+    ):
         metadata = table.schema.metadata or {}
         if PANDAS not in metadata:
             raise
@@ -112,7 +121,7 @@ def _said_of_pandas(schema: pa.Schema) -> dict[str, Any]:
     """What pandas has written of its index; nothing where that is not to be understood."""
     try:
         said = json.loads((schema.metadata or {}).get(PANDAS, b"{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(said, dict) or not isinstance(said.get("index_columns", []), list):
         return {}

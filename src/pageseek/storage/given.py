@@ -179,7 +179,8 @@ def _of_dataset(dataset: Any) -> list[Any]:
         )
     fragments, schema = list(dataset.get_fragments()), dataset.schema
     files = [_of_fragment(one, schema) for one in fragments]
-    names = dict.fromkeys(name for file in files for name, _ in file.partitions or ())
+    found = {name for file in files for name, _ in file.partitions or ()}
+    names = [name for name in schema.names if name in found]  # partition expressions sort them
     for fragment, file in zip(fragments, files, strict=True):
         known = dict(file.partitions or ())
         if len(known) < len(names):  # folders without names have none for null
