@@ -3,7 +3,7 @@
     python proofs/soak.py                 30 minutes
     python proofs/soak.py --minutes 2     a try, which writes no result
 
-Threads put random queries to local files, folders, files with attached indexes, bytes in memory and an object server in another
+Threads put random queries to local files, an open file, folders, files with attached indexes, bytes in memory and an object server in another
 process, which fails now and then. Some leave their batches half way, some files change. Each answer is compared with that of
 pyarrow on the same rows. The result goes into docs/proofs.md, dated.
 """
@@ -138,6 +138,8 @@ class Soak:
         for seed, body in enumerate(bodies):
             server.put(f"bucket/{seed}.parquet", body)
         self.bodies = bodies
+        (folder / "open.parquet").write_bytes(bodies[2])
+        self.opened = open(folder / "open.parquet", "rb")  # noqa: SIM115 (all threads share it)
         self.done: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.prepared = ps.scan(folder / "plain.parquet").prepare(ps.col("id") == ps.param("k"))
@@ -151,6 +153,7 @@ class Soak:
                 (self.folder / "indexed.parquet", 1),
                 (self.folder / "many", 0),
                 (self.memory, 0),
+                (self.opened, 2),
                 (self.server.url(f"bucket/{remote}.parquet"), remote),
                 (self.server.url(f"bucket/{remote}.parquet"), remote),
             ]
@@ -159,7 +162,7 @@ class Soak:
     def once(self, rng: random.Random) -> None:
         """One query of a random kind; raises AssertionError where its answer is wrong."""
         kind = rng.choice(
-            ["rows", "rows", "rows", "count", "least", "batches", "half", "prepared", "aio", "take", "changed", "broken"]
+            ["rows", "rows", "rows", "count", "least", "batches", "half", "prepared", "aio", "take", "changed", "broken", "dataset"]
         )  # fmt: skip
         getattr(self, f"_{kind}")(rng)
         with self._lock:
@@ -230,6 +233,14 @@ class Soak:
             query = queries(rng, seed)
             got = ps.read_table(path, filter=query.ours)
             self._same(got, self.rows[seed].filter(query.theirs), query)
+
+    def _dataset(self, rng: random.Random) -> None:
+        """As other engines read: a dataset of pyarrow, asked for columns and by a filter."""
+        source, seed = self.source(rng)
+        query = queries(rng, seed)
+        got = ps.dataset(source).to_table(columns=["id", "name"], filter=query.theirs)
+        wanted = self.rows[seed].filter(query.theirs).select(["id", "name"])
+        self._same(got, wanted, query)
 
     def _broken(self, rng: random.Random) -> None:
         """Bytes that were flipped: rows, or an error of pageseek."""
