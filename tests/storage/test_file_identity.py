@@ -286,3 +286,8 @@ def test_a_source_is_the_same_after_a_journey() -> None:
     for one in (Source("/a"), Source("/a", partitions=(("k", "1"),)), *resolve("https://h/x?id=1")):
         again = pickle.loads(pickle.dumps(one))
         assert again == one and again.key == one.key and repr(again) == repr(one)
+
+
+def test_a_password_with_a_slash_is_not_shown() -> None:
+    assert shown("s3://AKIA:sec/ret@bucket/x") == "s3://bucket/x"
+    assert shown("https://host:80/a@b") == "https://host:80/a@b"

@@ -25,9 +25,13 @@ def shown(url: str) -> str:
     """A URL without user, password, query and fragment."""
     parts = urlsplit(url)
     user, _, place = parts.netloc.rpartition("@")
+    path = parts.path
+    if ":" in place and not place.rpartition(":")[2].isdigit() and "@" in path:
+        place, slash, path = path.rpartition("@")[2].partition("/")  # a password with a slash in it
+        path = slash + path
     if parts.scheme in CONTAINERS and user:
         place = f"{user.partition(':')[0]}@{place}"
-    return f"{parts.scheme}://{place}{parts.path}"
+    return f"{parts.scheme}://{place}{path}"
 
 
 def secrets_in(url: str) -> set[str]:
