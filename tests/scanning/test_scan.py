@@ -573,3 +573,11 @@ def test_parameters_without_values_are_an_error_that_names_them(tmp_path: Path) 
     scan = ps.scan(tmp_path / "a.parquet", filter=ps.col("a") == ps.param("k"))
     with pytest.raises(ps.PredicateError, match=r"param\('k'\) has no value"):
         scan.to_table()
+
+
+def test_the_error_of_a_filter_has_a_short_traceback(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(ps.PredicateError, match="did you mean 'id'") as caught:
+        ps.read_table(tmp_path / "a.parquet", filter="idd = 3")
+    assert len(caught.traceback) <= 8
+    assert caught.value.__cause__ is None

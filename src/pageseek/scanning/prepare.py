@@ -8,6 +8,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from pageseek.base.errors import PredicateError
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scanning.file_scan import FileScan
@@ -43,6 +44,9 @@ class PreparedScan:
         self.report, self._scheduler = report, Scheduler(request, report, unconfirmed)
         try:
             self.plan, self._scans = prepare(sources, self._scheduler, lazy=True, ahead=ahead)
+        except PredicateError as error:
+            self._scheduler.stop()
+            raise error.with_traceback(None) from None  # the filter is at fault, no step in here
         except BaseException:
             self._scheduler.stop()
             raise
