@@ -259,18 +259,21 @@ def test_attached_bloom_filters_are_one_wave_with_their_checksums(
     # of each filter its head, the piece with one block, and the checksum of that
     for content_, parts, size in ((data, 3, PIECE_BYTES + 8), (path.read_bytes(), 2, 32)):
         server.put(PATH, content_)
-        ps.clear_cache()
-        server.log.reset()
-        report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
-        assert report["rows"]["out"] == 1 and not report["notes"]
-        assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
-        asked = ObjectRequests(server, PATH)
-        probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= end]
-        assert len(filters) <= len(probes) <= parts * len(filters)
-        between = len(probes) * (NEAR[0] * NEAR[1]) / 8
-        read = sum(length for _, length in probes)
-        assert len(filters) * size < read <= len(filters) * (20 + size) + between
-        depths.append(asked.depth)
+        seen = []
+        for _ in range(4):  # a busy machine sends requests of a wave one after the other
+            ps.clear_cache()
+            server.log.reset()
+            report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
+            assert report["rows"]["out"] == 1 and not report["notes"]
+            assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
+            asked = ObjectRequests(server, PATH)
+            probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= end]
+            assert len(filters) <= len(probes) <= parts * len(filters)
+            between = len(probes) * (NEAR[0] * NEAR[1]) / 8
+            read = sum(length for _, length in probes)
+            assert len(filters) * size < read <= len(filters) * (20 + size) + between
+            seen.append(asked.depth)
+        depths.append(min(seen))
     assert depths[0] == depths[1]
 
 
