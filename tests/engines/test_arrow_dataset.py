@@ -184,6 +184,51 @@ def test_files_with_other_columns_have_one_schema(folder: Path) -> None:
     assert one.physical_schema.names == ["k", "v"]
 
 
+def test_fragments_have_the_columns_that_were_chosen(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": pa.array([1, 2], pa.int32())}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"k": [3], "new": ["x"]}), tmp_path / "b.parquet")
+    for columns in (["k", "new"], ["k"], ["new"], ["new", "k"]):
+        for dataset in (
+            ps.dataset(tmp_path, columns=columns),
+            ps.dataset(ps.scan(tmp_path).select(columns)),
+            ps.dataset(tmp_path, columns=columns, filter="k > 0"),
+        ):
+            wanted = dataset.to_table()
+            assert wanted.schema.names == columns
+            assert wanted.num_rows == 3
+            parts = [fragment.to_table() for fragment in dataset.get_fragments()]
+            assert pa.concat_tables(parts) == wanted
+
+
+def test_chosen_columns_where_others_have_no_type_in_common(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": [1], "o": [1], "f": [5]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"k": [3], "o": ["x"], "f": [6]}), tmp_path / "b.parquet")
+    dataset = ps.dataset(tmp_path, columns=["k"], filter="f > 5")
+    parts = [fragment.to_table() for fragment in dataset.get_fragments()]
+    assert pa.concat_tables(parts).to_pylist() == dataset.to_table().to_pylist() == [{"k": 3}]
+
+
+def test_a_chosen_column_of_files_that_the_filter_leaves_out(folder: Path) -> None:
+    dataset = ps.dataset(folder, columns=["s", "k"], filter="day = '2024-01-01' and k < 2")
+    rows = [{"s": None, "k": 0}, {"s": None, "k": 1}]
+    assert dataset.to_table().to_pylist() == rows
+    assert [row for f in dataset.get_fragments() for row in f.to_table().to_pylist()] == rows
+
+
+def test_fields_of_a_struct_that_a_scan_has_chosen(path: Path) -> None:
+    scan = ps.scan(path).select("st.y", "k")
+    wanted = scan.to_table()
+    dataset = ps.dataset(scan)
+    assert dataset.to_table() == pa.table(dataset) == wanted
+    assert dataset.to_table(columns=["st"]) == wanted.select(["st"])
+    assert dataset.to_table(columns=["st.y.z"])["z"].to_pylist()[7] == "7"
+    assert dataset.to_table(
+        columns={"z": F("st", "y", "z"), "all": F("st")}, filter=F("k") == 7
+    ) == pa.table({"z": ["7"], "all": pa.array([{"y": {"z": "7"}}])})
+    with pytest.raises(ps.PredicateError, match="no column 'x' in 'st'"):
+        dataset.to_table(columns=["st.x"])
+
+
 def test_fragments_are_the_dataset(path: Path) -> None:
     dataset = ps.dataset(path)
     (fragment,) = dataset.get_fragments()
@@ -236,6 +281,58 @@ def test_a_file_that_changed_since_the_schema_was_told(tmp_path: Path) -> None:
     for read in (dataset.to_table, lambda: list(dataset.to_batches()), lambda: dataset.head(1)):
         with pytest.raises(ps.FileChangedError, match="'k' is string now, and was int64"):
             read()
+
+
+def test_a_stream_has_the_types_that_were_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": pa.array([1], pa.int32())}), path)
+    dataset = ps.dataset(path)
+    told = dataset.schema
+    pq.write_table(pa.table({"k": ["one"]}), path)
+    for read in (
+        lambda: pa.table(dataset),
+        lambda: pa.RecordBatchReader.from_stream(dataset, schema=told),
+    ):
+        with pytest.raises(ps.FileChangedError, match="'k' is string now, and was int32"):
+            read()
+
+
+def test_a_file_whose_columns_changed_since_the_schema_was_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": [1], "w": [2]}), path)
+    dataset = ps.dataset(path)
+    assert dataset.schema.names == ["k", "w"]
+    pq.write_table(pa.table({"new": [0], "w": [4], "k": [3]}), path)
+    wanted = pa.table({"k": [3], "w": [4]})
+    for read in (dataset.to_table, lambda: pa.table(dataset), lambda: dataset.head(1)):
+        assert read() == wanted
+    pq.write_table(pa.table({"k": [3]}), path)
+    for read in (
+        dataset.to_table, lambda: pa.table(dataset), lambda: dataset.head(1), lambda: dataset.take([0]),
+        lambda: dataset.count_rows(F("w") == 4), lambda: list(dataset.to_batches(["w"])),
+    ):  # fmt: skip
+        with pytest.raises(ps.FileChangedError, match="column 'w' is not there now"):
+            read()
+    assert dataset.to_table(columns=["k"]).to_pylist() == [{"k": 3}]
+
+
+def test_columns_of_one_name_that_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    arrays = [pa.array([1]), pa.array(["a"])]
+    pq.write_table(pa.Table.from_arrays(arrays, names=["x", "x"]), path)
+    dataset = ps.dataset(path)
+    assert dataset.to_table().num_columns == 2
+    for changed in (arrays[::-1], arrays[:1]):
+        pq.write_table(pa.Table.from_arrays(changed, names=["x"] * len(changed)), path)
+        with pytest.raises(ps.FileChangedError, match="the columns are"):
+            dataset.to_table()
+
+
+def test_a_struct_with_two_fields_of_one_name(tmp_path: Path) -> None:
+    struct = pa.StructArray.from_arrays([pa.array([1]), pa.array(["a"])], names=["x", "x"])
+    made = pa.table({"st": struct})
+    pq.write_table(made, tmp_path / "a.parquet")
+    assert ps.dataset(tmp_path / "a.parquet").to_table() == made
 
 
 def test_libraries_of_the_stream_protocol_read_it(path: Path) -> None:

@@ -240,3 +240,13 @@ def test_frames_of_scans(path: Path) -> None:
 def test_a_predicate_travels_as_a_filter_of_ours(path: Path) -> None:
     made = module.Predicate.of((c("k") == 5) & c("s").is_in(["a", "b"])).filter(TABLE.schema)
     assert repr(pickle.loads(pickle.dumps(made))) == "k = 5 and s in ('a', 'b')"
+
+
+def test_fields_of_a_struct_that_a_scan_has_chosen(tmp_path: Path) -> None:
+    rows = [{"x": 1, "y": 2}, {"x": 3, "y": 4}]
+    pq.write_table(pa.table({"k": [1, 2], "st": rows}), tmp_path / "a.parquet")
+    scan = ps.scan(tmp_path / "a.parquet").select("st.y", "k")
+    for made in (scan, scan.with_row_number("n")):
+        frame = ps.polars.scan(made).filter(pl.col("k") == 2)
+        assert frame.collect()["st"].to_list() == [{"y": 4}]
+        assert frame.select("st").collect()["st"].to_list() == [{"y": 4}]

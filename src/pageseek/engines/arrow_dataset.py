@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 
 from pageseek.api import Scan, scan
 from pageseek.base.errors import UnsupportedError
-from pageseek.datasets.dataset_schema import DatasetSchema
+from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
 from pageseek.engines.asked import condition_of, scanner
 from pageseek.engines.fragments import DatasetFragment
 from pageseek.engines.scanner import DatasetScanner
@@ -78,14 +78,11 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
     def schema(self) -> pa.Schema:
         """The columns of all files; read from their footers once."""
         if self._schema is None:
-            found = self._scan.schema
-            request = self._scan._request
-            files = request.dataset_schema
-            # pinned: no scan need open all files again to know the columns
-            if files is not None and files.given is None and request.columns is None:
-                self._scan = _given(self._scan, files, found)
-                found = self._scan.schema
-            self._schema = found
+            files = self._scan._request.dataset_schema
+            # pinned: each file by itself has the columns of all, and none need be opened again to know them
+            if files is not None and files.given is None:
+                self._scan = _given(self._scan, files, _all_columns(self._scan, files))
+            self._schema = self._scan.schema
         return self._schema
 
     @property
@@ -215,6 +212,25 @@ def _given(made: Scan, files: DatasetSchema, schema: pa.Schema) -> Scan:
     """The scan with these columns."""
     request = replace(made._request, dataset_schema=replace(files, given=schema))
     return replace(made, _request=request)
+
+
+def _all_columns(made: Scan, files: DatasetSchema) -> pa.Schema:
+    """All columns of the files, or those that the scan needs where others have no type in common."""
+    request = made._request
+    names = request.columns or ()
+    try:
+        found = replace(made, _request=replace(request, columns=None)).schema
+        given = replace(files, given=found)
+        if all(given.gives((name,)) for name in names):
+            return found
+        # files that the filter rules out by their folders have the others
+        return replace(made, _request=replace(request, columns=None, filter=None)).schema
+    except UnsupportedError:
+        paths = [] if request.filter is None else tested_paths(request.filter)
+        if not names or paths is None:
+            raise
+        needed = tuple(dict.fromkeys((*names, *map(".".join, paths))))
+        return replace(made, _request=replace(request, columns=needed)).schema
 
 
 def _in_memory(right: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.api import Scan
 from pageseek.api import scan as _scan
-from pageseek.engines.asked import with_batch_size
+from pageseek.engines.asked import narrowed, with_batch_size
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
 
@@ -105,11 +105,11 @@ def _frame(pl: Any, rows: pa.Table | pa.RecordBatch) -> Any:
 def _batches(made: Scan, names: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     number = made._request.row_number
     if number is None:
-        yield from DatasetScanner(made.select(*names), schema).to_batches()
+        yield from DatasetScanner(narrowed(made, schema, names), schema).to_batches()
         return
     if number not in names:
         made = replace(made, _request=replace(made._request, row_number=None))
-    rows = DatasetScanner(made.select(*[name for name in names if name != number]), schema)
+    rows = DatasetScanner(narrowed(made, schema, [n for n in names if n != number]), schema)
     for batch in rows.to_batches():
         yield batch.select(names)
 
