@@ -247,10 +247,51 @@ def test_fragments_are_the_dataset(path: Path) -> None:
     other = one.scanner(pa.schema([("n", pa.int8()), ("k", pa.int64())])).head(1)
     assert other.to_pylist() == [{"n": None, "k": 1000}]
     assert sum(b.num_rows for b in one.to_batches(batch_size=100)) == 500
-    assert one.subset(row_group_ids=[1]).count_rows() == 0
+    assert one.subset(row_group_ids=[1]).to_table() == TABLE.slice(500, 500)  # as pyarrow's
     assert "row groups [2]" in repr(one)
     with pytest.raises(IndexError, match="there is no row group 4, the file has 4"):
         fragment.subset(row_group_ids=[4])
+
+
+def test_row_groups_of_a_file_that_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": range(40)}), path, row_group_size=10)
+    (fragment,) = ps.dataset(path).get_fragments()
+    last = fragment.split_by_row_group()[3]
+    assert last.to_table()["k"].to_pylist() == list(range(30, 40))
+    assert pickle.loads(pickle.dumps(last)).head(1)["k"].to_pylist() == [30]
+    assert pa.Table.from_batches(last.to_batches(batch_size=3)) == last.to_table()
+    pq.write_table(pa.table({"k": range(100, 135)}), path, row_group_size=7)
+    for read in (
+        last.to_table, last.count_rows, lambda: last.head(1), lambda: last.take([0]), lambda: last.row_groups,
+        lambda: list(last.to_batches()), lambda: pa.table(last.scanner()), lambda: last.count_rows(F("k") == 3),
+        lambda: last.subset(row_group_ids=[0]), last.split_by_row_group, lambda: last.to_table(filter=F("k") < 0),
+        lambda: list(last.to_batches(filter=F("k") < 0)),
+    ):  # fmt: skip
+        with pytest.raises(
+            ps.FileChangedError, match=r"a\.parquet: the file changed after its row"
+        ):
+            read()
+    assert fragment.count_rows() == 35
+
+
+def test_where_no_file_may_have_rows_there_is_a_fragment_without_rows(
+    path: Path, folder: Path
+) -> None:
+    for source in (path, folder):
+        (fragment,) = ps.dataset(source).get_fragments(filter=F("k") == -1)
+        assert fragment.count_rows() == fragment.to_table().num_rows == 0
+        assert fragment.to_table().schema == ps.dataset(source).schema
+
+
+@pytest.mark.parametrize("query", ["order by k", "limit 3", ""], ids=["order", "limit", "all"])
+def test_datafusion_finds_no_row(path: Path, query: str) -> None:
+    datafusion = pytest.importorskip("datafusion")
+    context = datafusion.SessionContext()
+    context.register_dataset("d", ps.dataset(path, columns=["k", "v"]))
+    assert context.sql(f"select * from d where k = -1 {query}").to_pylist() == []
+    numbered = "select k, row_number() over (order by k) from d where k = -1"
+    assert context.sql(numbered).to_pylist() == []
 
 
 def test_it_travels(path: Path) -> None:

@@ -157,7 +157,8 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         return ArrowDataset(made)
 
     def get_fragments(self, filter: Any = None) -> Iterator[DatasetFragment]:
-        """The files, each as a fragment with all of its rows. `filter`: only files that may have rows for which it is TRUE.
+        """The files, each as a fragment with all of its rows. `filter`: only files that may have rows for which it is TRUE;
+        where there is none, one fragment without rows.
 
         A fragment can be pickled and read elsewhere. Row groups of equal cost are the parts of `Scan.plan().split(n)`.
         """
@@ -170,6 +171,10 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         if filter is not None:
             plan = self._scan.filter(condition_of(filter)).plan()
             sources = [file.source for file in plan.files]
+            if not sources and self._scan.sources:  # datafusion takes no dataset without fragments
+                source = self._scan.sources[0]
+                alone = replace(self._scan, _sources=Sources.of([source]))
+                yield DatasetFragment(alone.take({source.name: []}), schema)
         for source in sources:
             made = replace(self._scan, _sources=Sources.of([source]))
             yield DatasetFragment(made, schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -135,7 +136,7 @@ class DatasetScanner:
         """
         try:
             found = read()
-        except PageseekError as error:
+        except (PageseekError, IndexError) as error:
             self._check_version(error)
             if isinstance(error, NoColumnError):
                 self._check_columns(error)
@@ -146,7 +147,8 @@ class DatasetScanner:
     def _check_version(self, error: Exception | None) -> None:
         if self._version is not None:
             source = self.scan.sources[0]
-            check_version(source.name, source.open().version, self._version, error)
+            with closing(source.open()) as store:
+                check_version(source.name, store.version, self._version, error)
 
     def _check_columns(self, error: NoColumnError) -> None:
         request = replace(self.scan._request, columns=None, filter=None)
