@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.api import Scan
 from pageseek.api import scan as _scan
+from pageseek.base.errors import MissingPackageError
+from pageseek.base.packages import needed
 from pageseek.engines.asked import narrowed, with_batch_size
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
+from pageseek.scanning.results import polars_frame
 
 __all__ = ["scan"]
 
@@ -96,7 +99,7 @@ class Rows:
 
 def _frame(pl: Any, rows: pa.Table | pa.RecordBatch) -> Any:
     """Rows as a frame; polars would give names to columns whose name is empty."""
-    frame = pl.DataFrame(rows)
+    frame = polars_frame(pl, rows, pl.DataFrame)
     if frame.columns != rows.schema.names:
         frame.columns = rows.schema.names
     return frame
@@ -116,11 +119,11 @@ def _batches(made: Scan, names: list[str], schema: pa.Schema) -> Iterator[pa.Rec
 
 def _polars() -> Any:
     """The package polars."""
+    pl = needed("polars", "pageseek.polars")
     try:
-        import polars as pl  # late: it is slow to import, and needed here alone
-        import polars.io.plugins
+        import polars.io.plugins  # noqa: F401 - late: it is slow to import, and needed here alone
     except ImportError as error:
-        raise ImportError(
-            "pageseek.polars needs polars 1.20 or later: pip install polars"
+        raise MissingPackageError(
+            "pageseek.polars needs polars 1.20 or later: pip install -U polars", name="polars"
         ) from error
     return pl
