@@ -421,6 +421,43 @@ def test_what_no_engine_could_filter_is_refused(path: Path) -> None:
         list(ps.dataset(ps.scan(path).take([1])).get_fragments())
 
 
+def test_a_column_of_folders_keeps_its_type(folder: Path) -> None:
+    dataset = ps.dataset(folder)
+    schema = pa.schema([("day", pa.string()), ("k", pa.int64())])
+    (fragment, _) = dataset.get_fragments()
+    for give in (dataset.replace_schema, fragment.scanner):
+        with pytest.raises(ps.UnsupportedError, match="column 'day' of the folders is date32"):
+            give(schema)
+    made = dataset.replace_schema(pa.schema([("day", pa.date32()), ("k", pa.int64())]))
+    assert made.to_table(filter="day = '2024-01-02' and k = 3").column_names == ["day", "k"]
+    assert (
+        ps.dataset(folder, partitioning={"day": pa.string()}).schema.field("day").type
+        == pa.string()
+    )
+
+
+def test_a_column_that_is_called_as_a_path(tmp_path: Path) -> None:
+    made = pa.table({"a": [{"b": {"c": 1}, "d": 2}], "a.b": [{"c": 7}]})
+    pq.write_table(made, tmp_path / "a.parquet")
+    for columns in (
+        {"x": F("a", "b")}, {"x": F("a", "b", "c")}, {"x": F("a", "b", "c"), "y": F("a.b")}, {"x": F("a", "d")},
+        {"x": F("a")}, {"y": F("a.b")}, ["a.b"], ["a"], ["a", "a.b"],
+    ):  # fmt: skip
+        ours, theirs = (d.to_table(columns=columns) for d in both(tmp_path / "a.parquet"))
+        assert ours == theirs
+
+
+def test_a_dataset_of_a_dataset(path: Path) -> None:
+    dataset = ps.dataset(path, columns=["k"]).filter(F("v") == 3)
+    assert ps.dataset(dataset).to_table() == dataset.to_table()
+    with pytest.raises(TypeError, match="columns: give options"):
+        ps.dataset(dataset, columns=["k"])
+    with pytest.raises(TypeError, match="a dataset goes on by its methods"):
+        ps.scan(dataset)
+    pytest.importorskip("polars")
+    assert ps.polars.scan(dataset).collect().height == dataset.count_rows()
+
+
 def test_two_columns_of_one_name(tmp_path: Path) -> None:
     made = pa.Table.from_arrays([pa.array([1]), pa.array(["a"])], names=["x", "x"])
     pq.write_table(made, tmp_path / "a.parquet")

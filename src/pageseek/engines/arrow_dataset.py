@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 from pageseek.api import Scan, scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
-from pageseek.engines.asked import condition_of, scanner
+from pageseek.engines.asked import condition_of, scan_of, scanner, with_columns
 from pageseek.engines.fragments import DatasetFragment
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.storage import Sources
@@ -30,7 +30,7 @@ def dataset(source: Any, **options: Any) -> ArrowDataset:
 
     Parameters
     ----------
-    source : any source of `scan`, or a Scan
+    source : any source of `scan`, a Scan, or a dataset of this function
         A scan may have a filter and columns, but no limit.
     **options
         Those of `scan`, except `limit`.
@@ -40,13 +40,8 @@ def dataset(source: Any, **options: Any) -> ArrowDataset:
     UnsupportedError
         A limit or a column of row numbers, which would change with the filters of the engine.
     """
-    if isinstance(source, Scan):
-        if options:
-            raise TypeError(
-                f"dataset: {', '.join(options)}: give options to the scan, or a source with them"
-            )
-        made = source
-    else:
+    made = scan_of("dataset", source, options)
+    if made is None:
         made = scan(source, **options)
     request = made._request
     if request.limit is not None:
@@ -81,7 +76,7 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
             files = self._scan._request.dataset_schema
             # pinned: each file by itself has the columns of all, and none need be opened again to know them
             if files is not None and files.given is None:
-                self._scan = _given(self._scan, files, _all_columns(self._scan, files))
+                self._scan = with_columns(self._scan, _all_columns(self._scan, files))
             self._schema = self._scan.schema
         return self._schema
 
@@ -153,8 +148,7 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         files = self._scan._request.dataset_schema
         if files is not None and files.fields:
             raise UnsupportedError("replace_schema: a table has its own schema")
-        made = _given(self._scan, files or DatasetSchema(), schema)
-        return ArrowDataset(made)
+        return ArrowDataset(with_columns(self._scan, schema))
 
     def get_fragments(self, filter: Any = None) -> Iterator[DatasetFragment]:
         """The files, each as a fragment with all of its rows. `filter`: only files that may have rows for which it is TRUE;
@@ -211,12 +205,6 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         raise UnsupportedError(
             "a dataset of pageseek is read by its own methods: dataset.scanner(...), or dataset.to_table(...) for a join of pyarrow"
         )
-
-
-def _given(made: Scan, files: DatasetSchema, schema: pa.Schema) -> Scan:
-    """The scan with these columns."""
-    request = replace(made._request, dataset_schema=replace(files, given=schema))
-    return replace(made, _request=request)
 
 
 def _all_columns(made: Scan, files: DatasetSchema) -> pa.Schema:

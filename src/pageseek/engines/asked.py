@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from pageseek.api import Scan
 from pageseek.base.arguments import whole
 from pageseek.base.errors import UnsupportedError
+from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.engines.projection import projection_of
 from pageseek.engines.scanner import DatasetScanner
 
@@ -67,6 +68,32 @@ def narrowed(scan: Scan, schema: pa.Schema, names: Sequence[str] | None) -> Scan
         inside = [one for one in own if one.startswith(f"{name}.") and one not in there]
         chosen += [name] if name in own or not inside else inside
     return scan.select(*chosen)
+
+
+def scan_of(call: str, source: Any, options: Mapping[str, Any]) -> Scan | None:
+    """The scan that a source is, or that a dataset of this package has; None: it is another source. `call`: for errors."""
+    made = source if isinstance(source, Scan) else getattr(source, "_scan", None)
+    if not isinstance(made, Scan):
+        return None
+    if options:
+        raise TypeError(
+            f"{call}: {', '.join(options)}: give options to the scan, or a source with them"
+        )
+    return made
+
+
+def with_columns(scan: Scan, schema: pa.Schema) -> Scan:
+    """The scan with these columns in place of those of its files."""
+    files = scan._request.dataset_schema or DatasetSchema()
+    for field in files.folders:
+        if field.name in schema.names and schema.field(field.name).type != field.type:
+            raise UnsupportedError(
+                f"column {field.name!r} of the folders is {field.type}, and the schema has {schema.field(field.name).type}: "
+                "give its type to dataset(), as partitioning="
+            )
+    return replace(
+        scan, _request=replace(scan._request, dataset_schema=replace(files, given=schema))
+    )
 
 
 def with_batch_size(scan: Scan, batch_size: int) -> Scan:

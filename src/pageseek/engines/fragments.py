@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from pageseek._core import rows
 from pageseek.api import Scan
 from pageseek.base.records import dataclass
-from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.sources import Found, open_metadata
-from pageseek.engines.asked import scanner
+from pageseek.engines.asked import scanner, with_columns
 from pageseek.engines.scanner import DatasetScanner, check_version
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.storage import Origin, Source, Version
@@ -74,9 +73,7 @@ class DatasetFragment:
         """The columns and rows wanted; arguments of the dataset's scanner. `schema`: columns in place of those of the dataset."""
         made, known = self.scan, self.dataset_schema
         if schema is not None and not schema.equals(known):
-            files = made._request.dataset_schema or DatasetSchema()
-            request = replace(made._request, dataset_schema=replace(files, given=schema))
-            made = replace(made, _request=request)
+            made = with_columns(made, schema)
             known = made.schema
         return replace(scanner(made, known, **options), _version=self._version)
 

@@ -10,7 +10,7 @@ from pageseek.api import Scan
 from pageseek.api import scan as _scan
 from pageseek.base.errors import MissingPackageError
 from pageseek.base.packages import needed
-from pageseek.engines.asked import narrowed, with_batch_size
+from pageseek.engines.asked import narrowed, scan_of, with_batch_size
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.scanning.results import polars_frame
@@ -30,19 +30,14 @@ def scan(source: Any, **options: Any) -> pl.LazyFrame:
 
     Parameters
     ----------
-    source : any source of `pageseek.scan`, or a Scan
+    source : any source of `pageseek.scan`, a Scan, or a dataset of `pageseek.dataset`
         Of a scan, its filter, columns and limit hold before the query.
     **options
         Those of `pageseek.scan`. Strings come out as views, as polars has them, unless `string_type` says otherwise.
     """
     pl = _polars()
-    if isinstance(source, Scan):
-        if options:
-            raise TypeError(
-                f"polars.scan: {', '.join(options)}: give options to the scan, or a source with them"
-            )
-        made = source
-    else:
+    made = scan_of("polars.scan", source, options)
+    if made is None:
         made = _scan(source, **{"string_type": "view", **options})
     rows = Rows(made)
     frame: Any = pl.io.plugins.register_io_source(rows.frames, schema=rows.schema, is_pure=True)
