@@ -24,7 +24,8 @@ from pageseek.storage import Origin, Source, Version
 
 @dataclass(frozen=True, slots=True)
 class DatasetFragment:
-    """One file of a dataset, with the methods of `pyarrow.dataset.ParquetFileFragment`. It is picklable.
+    """One file of a dataset, with methods of `pyarrow.dataset.ParquetFileFragment`. It is picklable. docs/engines.md
+    names the methods that are not there.
 
     Its rows have the columns of the whole dataset. `scan` reads it. The filter of a filtered dataset holds for its fragments.
     """
