@@ -181,7 +181,9 @@ class DatasetScanner:
                 raise FileChangedError(
                     f"column {field.name!r} is {field.type} now, and was {was} when the dataset was made: {CHANGED}"
                 )
-        if self.scan._request.columns is None:  # several of one name, which none can choose
+        request = self.scan._request
+        given = request.dataset_schema is not None and request.dataset_schema.given is not None
+        if request.columns is None and not given:  # several of one name, which none can choose
             told, now = (list(zip(one.names, one.types, strict=True)) for one in (self.dataset_schema, read))  # fmt: skip
             if told != now:
                 raise FileChangedError(
