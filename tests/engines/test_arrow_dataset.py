@@ -461,6 +461,9 @@ def test_a_dataset_of_a_dataset(path: Path) -> None:
 def test_two_columns_of_one_name(tmp_path: Path) -> None:
     made = pa.Table.from_arrays([pa.array([1]), pa.array(["a"])], names=["x", "x"])
     pq.write_table(made, tmp_path / "a.parquet")
+    twice = ps.dataset([str(tmp_path / "a.parquet")] * 2)
+    assert twice.to_table() == pa.concat_tables([made, made])
+    assert [fragment.to_table() for fragment in twice.get_fragments()] == [made, made]
     dataset = ps.dataset(tmp_path / "a.parquet")
     assert dataset.to_table() == made
     for columns in (["x"], {"y": F("x")}):

@@ -76,7 +76,9 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
             files = self._scan._request.dataset_schema
             # pinned: each file by itself has the columns of all, and none need be opened again to know them
             if files is not None and files.given is None:
-                self._scan = with_columns(self._scan, _all_columns(self._scan, files))
+                every = _all_columns(self._scan, files)
+                if len(set(every.names)) == len(every):  # a schema that is given has each name once
+                    self._scan = with_columns(self._scan, every)
             self._schema = self._scan.schema
         return self._schema
 
