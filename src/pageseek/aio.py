@@ -61,7 +61,8 @@ async def read_table(
 
 async def count_rows(source: Any, filter: Any = None, **options: Any) -> int:
     """The number of rows that pass a filter; without one the footers answer. `source`: as of `read_table`."""
-    found = await _scan_of(source, None, filter, None, options)
+    columns, limit = options.pop("columns", None), options.pop("limit", None)
+    found = await _scan_of(source, columns, filter, limit, options)
     table = None
     if found._request.row_number is None:
         table = await _by_coroutines(found, replace(found._request, columns=()))
@@ -99,12 +100,13 @@ async def _scan_of(
     """The scan of a source, or one that was made before and is narrowed."""
     if not isinstance(source, Scan):
         return await scan(source, columns=columns, filter=filter, limit=limit, **options)
+    params = options.pop("params", None)
     if options:
         raise TypeError(
             f"{next(iter(options))}=: the source is a scan, which has its options; give them to pageseek.scan"
         )
     found = source if columns is None else source.select(columns)
-    found = found if filter is None else found.filter(filter)
+    found = found if filter is None and params is None else found.filter(filter, params)
     return found if limit is None else found.limit(limit)
 
 

@@ -184,6 +184,51 @@ def test_files_with_other_columns_have_one_schema(folder: Path) -> None:
     assert one.physical_schema.names == ["k", "v"]
 
 
+def test_fragments_have_the_columns_that_were_chosen(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": pa.array([1, 2], pa.int32())}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"k": [3], "new": ["x"]}), tmp_path / "b.parquet")
+    for columns in (["k", "new"], ["k"], ["new"], ["new", "k"]):
+        for dataset in (
+            ps.dataset(tmp_path, columns=columns),
+            ps.dataset(ps.scan(tmp_path).select(columns)),
+            ps.dataset(tmp_path, columns=columns, filter="k > 0"),
+        ):
+            wanted = dataset.to_table()
+            assert wanted.schema.names == columns
+            assert wanted.num_rows == 3
+            parts = [fragment.to_table() for fragment in dataset.get_fragments()]
+            assert pa.concat_tables(parts) == wanted
+
+
+def test_chosen_columns_where_others_have_no_type_in_common(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": [1], "o": [1], "f": [5]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"k": [3], "o": ["x"], "f": [6]}), tmp_path / "b.parquet")
+    dataset = ps.dataset(tmp_path, columns=["k"], filter="f > 5")
+    parts = [fragment.to_table() for fragment in dataset.get_fragments()]
+    assert pa.concat_tables(parts).to_pylist() == dataset.to_table().to_pylist() == [{"k": 3}]
+
+
+def test_a_chosen_column_of_files_that_the_filter_leaves_out(folder: Path) -> None:
+    dataset = ps.dataset(folder, columns=["s", "k"], filter="day = '2024-01-01' and k < 2")
+    rows = [{"s": None, "k": 0}, {"s": None, "k": 1}]
+    assert dataset.to_table().to_pylist() == rows
+    assert [row for f in dataset.get_fragments() for row in f.to_table().to_pylist()] == rows
+
+
+def test_fields_of_a_struct_that_a_scan_has_chosen(path: Path) -> None:
+    scan = ps.scan(path).select("st.y", "k")
+    wanted = scan.to_table()
+    dataset = ps.dataset(scan)
+    assert dataset.to_table() == pa.table(dataset) == wanted
+    assert dataset.to_table(columns=["st"]) == wanted.select(["st"])
+    assert dataset.to_table(columns=["st.y.z"])["z"].to_pylist()[7] == "7"
+    assert dataset.to_table(
+        columns={"z": F("st", "y", "z"), "all": F("st")}, filter=F("k") == 7
+    ) == pa.table({"z": ["7"], "all": pa.array([{"y": {"z": "7"}}])})
+    with pytest.raises(ps.PredicateError, match="no column 'x' in 'st'"):
+        dataset.to_table(columns=["st.x"])
+
+
 def test_fragments_are_the_dataset(path: Path) -> None:
     dataset = ps.dataset(path)
     (fragment,) = dataset.get_fragments()
@@ -202,10 +247,51 @@ def test_fragments_are_the_dataset(path: Path) -> None:
     other = one.scanner(pa.schema([("n", pa.int8()), ("k", pa.int64())])).head(1)
     assert other.to_pylist() == [{"n": None, "k": 1000}]
     assert sum(b.num_rows for b in one.to_batches(batch_size=100)) == 500
-    assert one.subset(row_group_ids=[1]).count_rows() == 0
+    assert one.subset(row_group_ids=[1]).to_table() == TABLE.slice(500, 500)  # as pyarrow's
     assert "row groups [2]" in repr(one)
     with pytest.raises(IndexError, match="there is no row group 4, the file has 4"):
         fragment.subset(row_group_ids=[4])
+
+
+def test_row_groups_of_a_file_that_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": range(40)}), path, row_group_size=10)
+    (fragment,) = ps.dataset(path).get_fragments()
+    last = fragment.split_by_row_group()[3]
+    assert last.to_table()["k"].to_pylist() == list(range(30, 40))
+    assert pickle.loads(pickle.dumps(last)).head(1)["k"].to_pylist() == [30]
+    assert pa.Table.from_batches(last.to_batches(batch_size=3)) == last.to_table()
+    pq.write_table(pa.table({"k": range(100, 135)}), path, row_group_size=7)
+    for read in (
+        last.to_table, last.count_rows, lambda: last.head(1), lambda: last.take([0]), lambda: last.row_groups,
+        lambda: list(last.to_batches()), lambda: pa.table(last.scanner()), lambda: last.count_rows(F("k") == 3),
+        lambda: last.subset(row_group_ids=[0]), last.split_by_row_group, lambda: last.to_table(filter=F("k") < 0),
+        lambda: list(last.to_batches(filter=F("k") < 0)),
+    ):  # fmt: skip
+        with pytest.raises(
+            ps.FileChangedError, match=r"a\.parquet: the file changed after its row"
+        ):
+            read()
+    assert fragment.count_rows() == 35
+
+
+def test_where_no_file_may_have_rows_there_is_a_fragment_without_rows(
+    path: Path, folder: Path
+) -> None:
+    for source in (path, folder):
+        (fragment,) = ps.dataset(source).get_fragments(filter=F("k") == -1)
+        assert fragment.count_rows() == fragment.to_table().num_rows == 0
+        assert fragment.to_table().schema == ps.dataset(source).schema
+
+
+@pytest.mark.parametrize("query", ["order by k", "limit 3", ""], ids=["order", "limit", "all"])
+def test_datafusion_finds_no_row(path: Path, query: str) -> None:
+    datafusion = pytest.importorskip("datafusion")
+    context = datafusion.SessionContext()
+    context.register_dataset("d", ps.dataset(path, columns=["k", "v"]))
+    assert context.sql(f"select * from d where k = -1 {query}").to_pylist() == []
+    numbered = "select k, row_number() over (order by k) from d where k = -1"
+    assert context.sql(numbered).to_pylist() == []
 
 
 def test_it_travels(path: Path) -> None:
@@ -236,6 +322,58 @@ def test_a_file_that_changed_since_the_schema_was_told(tmp_path: Path) -> None:
     for read in (dataset.to_table, lambda: list(dataset.to_batches()), lambda: dataset.head(1)):
         with pytest.raises(ps.FileChangedError, match="'k' is string now, and was int64"):
             read()
+
+
+def test_a_stream_has_the_types_that_were_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": pa.array([1], pa.int32())}), path)
+    dataset = ps.dataset(path)
+    told = dataset.schema
+    pq.write_table(pa.table({"k": ["one"]}), path)
+    for read in (
+        lambda: pa.table(dataset),
+        lambda: pa.RecordBatchReader.from_stream(dataset, schema=told),
+    ):
+        with pytest.raises(ps.FileChangedError, match="'k' is string now, and was int32"):
+            read()
+
+
+def test_a_file_whose_columns_changed_since_the_schema_was_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": [1], "w": [2]}), path)
+    dataset = ps.dataset(path)
+    assert dataset.schema.names == ["k", "w"]
+    pq.write_table(pa.table({"new": [0], "w": [4], "k": [3]}), path)
+    wanted = pa.table({"k": [3], "w": [4]})
+    for read in (dataset.to_table, lambda: pa.table(dataset), lambda: dataset.head(1)):
+        assert read() == wanted
+    pq.write_table(pa.table({"k": [3]}), path)
+    for read in (
+        dataset.to_table, lambda: pa.table(dataset), lambda: dataset.head(1), lambda: dataset.take([0]),
+        lambda: dataset.count_rows(F("w") == 4), lambda: list(dataset.to_batches(["w"])),
+    ):  # fmt: skip
+        with pytest.raises(ps.FileChangedError, match="column 'w' is not there now"):
+            read()
+    assert dataset.to_table(columns=["k"]).to_pylist() == [{"k": 3}]
+
+
+def test_columns_of_one_name_that_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    arrays = [pa.array([1]), pa.array(["a"])]
+    pq.write_table(pa.Table.from_arrays(arrays, names=["x", "x"]), path)
+    dataset = ps.dataset(path)
+    assert dataset.to_table().num_columns == 2
+    for changed in (arrays[::-1], arrays[:1]):
+        pq.write_table(pa.Table.from_arrays(changed, names=["x"] * len(changed)), path)
+        with pytest.raises(ps.FileChangedError, match="the columns are"):
+            dataset.to_table()
+
+
+def test_a_struct_with_two_fields_of_one_name(tmp_path: Path) -> None:
+    struct = pa.StructArray.from_arrays([pa.array([1]), pa.array(["a"])], names=["x", "x"])
+    made = pa.table({"st": struct})
+    pq.write_table(made, tmp_path / "a.parquet")
+    assert ps.dataset(tmp_path / "a.parquet").to_table() == made
 
 
 def test_libraries_of_the_stream_protocol_read_it(path: Path) -> None:
@@ -283,9 +421,49 @@ def test_what_no_engine_could_filter_is_refused(path: Path) -> None:
         list(ps.dataset(ps.scan(path).take([1])).get_fragments())
 
 
+def test_a_column_of_folders_keeps_its_type(folder: Path) -> None:
+    dataset = ps.dataset(folder)
+    schema = pa.schema([("day", pa.string()), ("k", pa.int64())])
+    (fragment, _) = dataset.get_fragments()
+    for give in (dataset.replace_schema, fragment.scanner):
+        with pytest.raises(ps.UnsupportedError, match="column 'day' of the folders is date32"):
+            give(schema)
+    made = dataset.replace_schema(pa.schema([("day", pa.date32()), ("k", pa.int64())]))
+    assert made.to_table(filter="day = '2024-01-02' and k = 3").column_names == ["day", "k"]
+    assert (
+        ps.dataset(folder, partitioning={"day": pa.string()}).schema.field("day").type
+        == pa.string()
+    )
+
+
+def test_a_column_that_is_called_as_a_path(tmp_path: Path) -> None:
+    made = pa.table({"a": [{"b": {"c": 1}, "d": 2}], "a.b": [{"c": 7}]})
+    pq.write_table(made, tmp_path / "a.parquet")
+    for columns in (
+        {"x": F("a", "b")}, {"x": F("a", "b", "c")}, {"x": F("a", "b", "c"), "y": F("a.b")}, {"x": F("a", "d")},
+        {"x": F("a")}, {"y": F("a.b")}, ["a.b"], ["a"], ["a", "a.b"],
+    ):  # fmt: skip
+        ours, theirs = (d.to_table(columns=columns) for d in both(tmp_path / "a.parquet"))
+        assert ours == theirs
+
+
+def test_a_dataset_of_a_dataset(path: Path) -> None:
+    dataset = ps.dataset(path, columns=["k"]).filter(F("v") == 3)
+    assert ps.dataset(dataset).to_table() == dataset.to_table()
+    with pytest.raises(TypeError, match="columns: give options"):
+        ps.dataset(dataset, columns=["k"])
+    with pytest.raises(TypeError, match="a dataset goes on by its methods"):
+        ps.scan(dataset)
+    pytest.importorskip("polars")
+    assert ps.polars.scan(dataset).collect().height == dataset.count_rows()
+
+
 def test_two_columns_of_one_name(tmp_path: Path) -> None:
     made = pa.Table.from_arrays([pa.array([1]), pa.array(["a"])], names=["x", "x"])
     pq.write_table(made, tmp_path / "a.parquet")
+    twice = ps.dataset([str(tmp_path / "a.parquet")] * 2)
+    assert twice.to_table() == pa.concat_tables([made, made])
+    assert [fragment.to_table() for fragment in twice.get_fragments()] == [made, made]
     dataset = ps.dataset(tmp_path / "a.parquet")
     assert dataset.to_table() == made
     for columns in (["x"], {"y": F("x")}):

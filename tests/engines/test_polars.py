@@ -6,6 +6,7 @@ import datetime as dt
 import importlib
 import io
 import pickle
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -240,3 +241,53 @@ def test_frames_of_scans(path: Path) -> None:
 def test_a_predicate_travels_as_a_filter_of_ours(path: Path) -> None:
     made = module.Predicate.of((c("k") == 5) & c("s").is_in(["a", "b"])).filter(TABLE.schema)
     assert repr(pickle.loads(pickle.dumps(made))) == "k = 5 and s in ('a', 'b')"
+
+
+def test_fields_of_a_struct_that_a_scan_has_chosen(tmp_path: Path) -> None:
+    rows = [{"x": 1, "y": 2}, {"x": 3, "y": 4}]
+    pq.write_table(pa.table({"k": [1, 2], "st": rows}), tmp_path / "a.parquet")
+    scan = ps.scan(tmp_path / "a.parquet").select("st.y", "k")
+    for made in (scan, scan.with_row_number("n")):
+        frame = ps.polars.scan(made).filter(pl.col("k") == 2)
+        assert frame.collect()["st"].to_list() == [{"y": 4}]
+        assert frame.select("st").collect()["st"].to_list() == [{"y": 4}]
+
+
+OF_ONE_NAME = pa.StructArray.from_arrays([pa.array([1]), pa.array(["a"])], names=["x", "x"])
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (pa.array([1], pa.timestamp("us", "+05:30")), "unable to parse time zone"),
+        (pa.array([1], pa.decimal256(60, 0)), "column 'v' of type .*: polars has no decimal256"),
+        (OF_ONE_NAME, "column 'v' of type .*: polars has no struct"),
+        (pa.ListArray.from_arrays([0, 1], OF_ONE_NAME), "column 'v' of type .*: polars has no struct"),
+    ],
+)  # fmt: skip
+def test_types_that_polars_lacks_are_refused(values: pa.Array, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"k": [1], "v": values}), path)
+    # polars hands it on as an error of its own
+    with pytest.raises((ps.UnsupportedError, pl.exceptions.ComputeError), match=says):
+        ps.polars.scan(path).collect_schema()
+    with pytest.raises(ps.UnsupportedError, match=says):
+        ps.scan(path).to_polars()
+    assert ps.polars.scan(path, columns=["k"]).collect().rows() == [(1,)]
+
+
+def test_an_error_of_polars_says_that_a_name_stands_twice(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"]), path)
+    with pytest.raises((ps.UnsupportedError, pl.exceptions.ComputeError), match="several columns"):
+        ps.polars.scan(path).collect()
+
+
+@pytest.mark.parametrize("missing", ["polars", "polars.io.plugins"])
+def test_polars_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ps.MissingPackageError, match=r"pip install .*polars") as caught:
+        ps.polars.scan(tmp_path / "a.parquet")
+    assert caught.value.name == "polars"

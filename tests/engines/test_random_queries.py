@@ -61,8 +61,10 @@ def test_duckdb(folder: Path) -> None:
             wanted = connection.sql(text.format("whole")).to_arrow_table()
             found = connection.sql(text.format("ours")).to_arrow_table()
             assert answer(found, ordered) == answer(wanted, ordered), text
-            filtered += 0 < found.num_rows < 3000
-    assert filtered > 100
+            # figures and limits have few rows in any case
+            whole = "count(*)" not in text and " limit " not in text
+            filtered += whole and 0 < found.num_rows < 3000
+    assert filtered > 40
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
@@ -89,9 +91,9 @@ def test_polars(folder: Path, engine: Any) -> None:
             else:
                 some = some.select(chosen)
             made.append(some.collect(engine=engine))
-        filtered += 0 < made[1].height < 3000
+        filtered += kind == 4 and 0 < made[1].height < 3000  # others have few rows in any case
         assert made[1].equals(made[0], null_equal=True), text
-    assert filtered > 50
+    assert filtered > 12
 
 
 def test_polars_over_the_dataset(folder: Path) -> None:

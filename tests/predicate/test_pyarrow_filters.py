@@ -294,6 +294,32 @@ def test_only_the_columns_that_are_named_are_read() -> None:
     assert set(report.to_dict()["leaves"]) == {"i", "st.x"}
 
 
+STRUCTS = pa.table(
+    {"k": range(6), "st": [None, *({"x": i, "y": {"z": i % 2}} for i in range(1, 6))]}
+)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pc.field("st").is_valid() & (pc.field("st", "x") > 2),
+        (pc.field("st", "x") == 3) | pc.field("st").is_null(),
+        pc.field("st", "y").is_valid() & (pc.field("st", "y", "z") == 1),
+    ],
+    ids=str,
+)
+def test_a_struct_and_a_field_of_it(condition: Any, tmp_path: Any) -> None:
+    for name in "ab":
+        pq.write_table(STRUCTS, tmp_path / f"{name}.parquet")
+    wanted = STRUCTS.filter(condition)
+    assert 0 < wanted.num_rows < 6
+    assert ps.read_table(tmp_path / "a.parquet", filter=condition) == wanted
+    twice = pa.concat_tables([wanted, wanted])
+    assert ps.read_table(tmp_path, filter=condition) == twice
+    more = ps.scan(tmp_path, filter=condition).filter(pc.field("st", "x") + 1 > 0).filter("k >= 0")
+    assert more.to_table() == twice.filter(pc.field("st").is_valid())
+
+
 def test_it_joins_with_other_filters_and_travels() -> None:
     scan = ps.scan(DATA, columns=["i"], filter=F("i") + 0 > 1).filter("j > 4").filter(F("u") < 7)
     assert scan.to_table()["i"].to_pylist() == [5, 2**53 + 1]

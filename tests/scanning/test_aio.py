@@ -105,6 +105,15 @@ def test_the_rows_are_those_of_other_calls(path: str, tmp_path: Path) -> None:
             assert await ps.aio.count_rows(source, condition) == wanted.num_rows
             assert await ps.aio.count_rows(scan, "id < 9000") == scan.filter("id < 9000").count()
             assert await ps.aio.count_rows(source) == ps.scan(source).count_rows()
+            for one in (source, ps.scan(source)):
+                some = await ps.aio.read_table(one, ["v", "id"], "id >= ?", params=[ROWS])
+                assert some.equals(wanted)
+                assert (
+                    await ps.aio.count_rows(one, "id >= :least", params={"least": ROWS})
+                    == wanted.num_rows
+                )
+                assert await ps.aio.count_rows(one, limit=7) == 7
+                assert await ps.aio.count_rows(one, condition, columns=["v"], limit=5) == 5
             assert await batches(scan, filter=ps.col("id") < 0) == []
 
     asyncio.run(all_of())

@@ -91,6 +91,16 @@ def test_other_files_and_pages_are_not_read(folder: Path) -> None:
     assert ps.cache_info().files == 1
 
 
+def test_no_row_of_a_file(folder: Path) -> None:
+    path = str(folder / "00.parquet")
+    for scan in (ps.scan(path), ps.scan(path, filter="v = 3", columns=["v"])):
+        nothing = scan.take({path: []})
+        assert nothing.to_table() == scan.limit(0).to_table()
+        assert list(nothing.to_batches()) == []
+        assert nothing.count_rows() == 0
+        assert nothing.schema == scan.schema
+
+
 def test_selections_that_make_no_sense(folder: Path) -> None:
     scan, name = ps.scan(folder), folder / "05.parquet"
     with pytest.raises(ValueError, match=r"'nowhere.parquet' is no file of this scan"):

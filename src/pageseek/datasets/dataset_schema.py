@@ -252,4 +252,4 @@ def tested_paths(condition: ex.Expression) -> list[Path] | None:
             column = getattr(e, name, None)
             if column is not None:
                 found[column.path] = None
-    return list(found)
+    return arrow.outermost(found)

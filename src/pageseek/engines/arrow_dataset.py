@@ -12,8 +12,8 @@ import pyarrow.dataset as pads
 
 from pageseek.api import Scan, scan
 from pageseek.base.errors import UnsupportedError
-from pageseek.datasets.dataset_schema import DatasetSchema
-from pageseek.engines.asked import condition_of, scanner
+from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
+from pageseek.engines.asked import condition_of, scan_of, scanner, with_columns
 from pageseek.engines.fragments import DatasetFragment
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.storage import Sources
@@ -30,7 +30,7 @@ def dataset(source: Any, **options: Any) -> ArrowDataset:
 
     Parameters
     ----------
-    source : any source of `scan`, or a Scan
+    source : any source of `scan`, a Scan, or a dataset of this function
         A scan may have a filter and columns, but no limit.
     **options
         Those of `scan`, except `limit`.
@@ -40,13 +40,8 @@ def dataset(source: Any, **options: Any) -> ArrowDataset:
     UnsupportedError
         A limit or a column of row numbers, which would change with the filters of the engine.
     """
-    if isinstance(source, Scan):
-        if options:
-            raise TypeError(
-                f"dataset: {', '.join(options)}: give options to the scan, or a source with them"
-            )
-        made = source
-    else:
+    made = scan_of("dataset", source, options)
+    if made is None:
         made = scan(source, **options)
     request = made._request
     if request.limit is not None:
@@ -78,14 +73,13 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
     def schema(self) -> pa.Schema:
         """The columns of all files; read from their footers once."""
         if self._schema is None:
-            found = self._scan.schema
-            request = self._scan._request
-            files = request.dataset_schema
-            # pinned: no scan need open all files again to know the columns
-            if files is not None and files.given is None and request.columns is None:
-                self._scan = _given(self._scan, files, found)
-                found = self._scan.schema
-            self._schema = found
+            files = self._scan._request.dataset_schema
+            # pinned: each file by itself has the columns of all, and none need be opened again to know them
+            if files is not None and files.given is None:
+                every = _all_columns(self._scan, files)
+                if len(set(every.names)) == len(every):  # a schema that is given has each name once
+                    self._scan = with_columns(self._scan, every)
+            self._schema = self._scan.schema
         return self._schema
 
     @property
@@ -156,11 +150,11 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         files = self._scan._request.dataset_schema
         if files is not None and files.fields:
             raise UnsupportedError("replace_schema: a table has its own schema")
-        made = _given(self._scan, files or DatasetSchema(), schema)
-        return ArrowDataset(made)
+        return ArrowDataset(with_columns(self._scan, schema))
 
     def get_fragments(self, filter: Any = None) -> Iterator[DatasetFragment]:
-        """The files, each as a fragment with all of its rows. `filter`: only files that may have rows for which it is TRUE.
+        """The files, each as a fragment with all of its rows. `filter`: only files that may have rows for which it is TRUE;
+        where there is none, one fragment without rows.
 
         A fragment can be pickled and read elsewhere. Row groups of equal cost are the parts of `Scan.plan().split(n)`.
         """
@@ -173,6 +167,10 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         if filter is not None:
             plan = self._scan.filter(condition_of(filter)).plan()
             sources = [file.source for file in plan.files]
+            if not sources and self._scan.sources:  # datafusion takes no dataset without fragments
+                source = self._scan.sources[0]
+                alone = replace(self._scan, _sources=Sources.of([source]))
+                yield DatasetFragment(alone.take({source.name: []}), schema)
         for source in sources:
             made = replace(self._scan, _sources=Sources.of([source]))
             yield DatasetFragment(made, schema)
@@ -211,10 +209,23 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         )
 
 
-def _given(made: Scan, files: DatasetSchema, schema: pa.Schema) -> Scan:
-    """The scan with these columns."""
-    request = replace(made._request, dataset_schema=replace(files, given=schema))
-    return replace(made, _request=request)
+def _all_columns(made: Scan, files: DatasetSchema) -> pa.Schema:
+    """All columns of the files, or those that the scan needs where others have no type in common."""
+    request = made._request
+    names = request.columns or ()
+    try:
+        found = replace(made, _request=replace(request, columns=None)).schema
+        given = replace(files, given=found)
+        if all(given.gives((name,)) for name in names):
+            return found
+        # files that the filter rules out by their folders have the others
+        return replace(made, _request=replace(request, columns=None, filter=None)).schema
+    except UnsupportedError:
+        paths = [] if request.filter is None else tested_paths(request.filter)
+        if not names or paths is None:
+            raise
+        needed = tuple(dict.fromkeys((*names, *map(".".join, paths))))
+        return replace(made, _request=replace(request, columns=needed)).schema
 
 
 def _in_memory(right: Any) -> Any:

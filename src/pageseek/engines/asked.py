@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pageseek.api import Scan
 from pageseek.base.arguments import whole
 from pageseek.base.errors import UnsupportedError
+from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.engines.projection import projection_of
 from pageseek.engines.scanner import DatasetScanner
 
@@ -37,14 +39,61 @@ def scanner(
     if unknown is not None:
         raise TypeError(f"scanner() has no argument {unknown!r}")
     made = projection_of(columns, schema)
-    if made.read is not None:
-        scan = scan.select(*made.read)
+    scan = narrowed(scan, schema, made.read)
     scan = scan.filter(condition_of(filter))
     if batch_size is not None:
         scan = with_batch_size(scan, batch_size)
     if not use_threads:
         scan = replace(scan, _request=replace(scan._request, threads=1))
     return DatasetScanner(scan, schema, made)
+
+
+def narrowed(scan: Scan, schema: pa.Schema, names: Sequence[str] | None) -> Scan:
+    """The scan with the columns of these names; None: all. `schema`: that of the scan, as the engine knows it."""
+    request, there = scan._request, schema.names
+    own, files = request.columns, request.dataset_schema
+    if own is None:
+        # those that the engine knows, in its order, whatever the file has when it is read
+        if (
+            names is None
+            and (files is None or files.given is None)
+            and len(set(there)) == len(there)
+        ):
+            names = there
+        return scan if names is None else scan.select(*names)
+    if names is None:
+        return scan
+    chosen: list[str] = []
+    for name in names:  # of a struct only what the scan has chosen of it
+        inside = [one for one in own if one.startswith(f"{name}.") and one not in there]
+        chosen += [name] if name in own or not inside else inside
+    return scan.select(*chosen)
+
+
+def scan_of(call: str, source: Any, options: Mapping[str, Any]) -> Scan | None:
+    """The scan that a source is, or that a dataset of this package has; None: it is another source. `call`: for errors."""
+    made = source if isinstance(source, Scan) else getattr(source, "_scan", None)
+    if not isinstance(made, Scan):
+        return None
+    if options:
+        raise TypeError(
+            f"{call}: {', '.join(options)}: give options to the scan, or a source with them"
+        )
+    return made
+
+
+def with_columns(scan: Scan, schema: pa.Schema) -> Scan:
+    """The scan with these columns in place of those of its files."""
+    files = scan._request.dataset_schema or DatasetSchema()
+    for field in files.folders:
+        if field.name in schema.names and schema.field(field.name).type != field.type:
+            raise UnsupportedError(
+                f"column {field.name!r} of the folders is {field.type}, and the schema has {schema.field(field.name).type}: "
+                "give its type to dataset(), as partitioning="
+            )
+    return replace(
+        scan, _request=replace(scan._request, dataset_schema=replace(files, given=schema))
+    )
 
 
 def with_batch_size(scan: Scan, batch_size: int) -> Scan:

@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from pageseek._core import rows
 from pageseek.api import Scan
 from pageseek.base.records import dataclass
-from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.sources import Found, open_metadata
-from pageseek.engines.asked import scanner
-from pageseek.engines.scanner import DatasetScanner
+from pageseek.engines.asked import scanner, with_columns
+from pageseek.engines.scanner import DatasetScanner, check_version
 from pageseek.format.parquet_file import ParquetFile
-from pageseek.storage import Origin, Source
+from pageseek.storage import Origin, Source, Version
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetFragment:
-    """One file of a dataset, with the methods of `pyarrow.dataset.ParquetFileFragment`. It is picklable.
+    """One file of a dataset, with methods of `pyarrow.dataset.ParquetFileFragment`. It is picklable. docs/engines.md
+    names the methods that are not there.
 
     Its rows have the columns of the whole dataset. `scan` reads it. The filter of a filtered dataset holds for its fragments.
     """
@@ -33,6 +33,8 @@ class DatasetFragment:
     scan: Scan
     dataset_schema: pa.Schema
     _row_groups: tuple[int, ...] | None = None
+    _whole: Scan | None = None  # of all row groups, if this is a subset of them
+    _version: Version | None = None  # of the footer that had the row groups
 
     @property
     def path(self) -> str:
@@ -72,11 +74,9 @@ class DatasetFragment:
         """The columns and rows wanted; arguments of the dataset's scanner. `schema`: columns in place of those of the dataset."""
         made, known = self.scan, self.dataset_schema
         if schema is not None and not schema.equals(known):
-            files = made._request.dataset_schema or DatasetSchema()
-            request = replace(made._request, dataset_schema=replace(files, given=schema))
-            made = replace(made, _request=request)
+            made = with_columns(made, schema)
             known = made.schema
-        return scanner(made, known, **options)
+        return replace(scanner(made, known, **options), _version=self._version)
 
     def to_table(self, schema: pa.Schema | None = None, **options: Any) -> pa.Table:
         """The rows as a table."""
@@ -102,10 +102,24 @@ class DatasetFragment:
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     def subset(self, *, row_group_ids: Iterable[int]) -> DatasetFragment:
-        """Only these row groups of the file, in its order."""
-        wanted = tuple(sorted(set(row_group_ids)))
+        """Only these row groups of the file, in its order. Their numbers are those of the whole file, also for a subset.
+
+        The fragment is read as long as the file has the version of today; after that it is a FileChangedError.
+        """
+        return self._subset(set(row_group_ids), *self._sizes())
+
+    def split_by_row_group(self) -> list[DatasetFragment]:
+        """A fragment for each row group; each as of `subset`."""
+        sizes, version = self._sizes()
+        wanted = range(len(sizes)) if self._row_groups is None else self._row_groups
+        return [self._subset({i}, sizes, version) for i in wanted]
+
+    def _sizes(self) -> tuple[list[int], Version]:
         with self._open() as file:
-            sizes = [group.num_rows for group in file.row_groups]
+            return [group.num_rows for group in file.row_groups], file._metadata.store.version
+
+    def _subset(self, row_groups: set[int], sizes: list[int], version: Version) -> DatasetFragment:
+        wanted = tuple(sorted(row_groups))
         beyond = next((i for i in wanted if not 0 <= i < len(sizes)), None)
         if beyond is not None:
             raise IndexError(
@@ -113,17 +127,12 @@ class DatasetFragment:
             )
         stops = np.cumsum([0, *sizes]).tolist()
         ranges = rows.RowRanges([(stops[i], stops[i + 1]) for i in wanted if sizes[i]])
-        if self.scan._request.selected is not None:
-            ranges &= self.scan._request.selected.get(self._source.name, rows.RowRanges.empty())
-        request = replace(self.scan._request, selected={self._source.name: ranges})
-        return replace(self, scan=replace(self.scan, _request=request), _row_groups=wanted)
-
-    def split_by_row_group(self) -> list[DatasetFragment]:
-        """A fragment for each row group."""
-        wanted = self._row_groups
-        if wanted is None:
-            wanted = tuple(range(self.num_row_groups))
-        return [self.subset(row_group_ids=[i]) for i in wanted]
+        whole = self._whole or self.scan
+        if whole._request.selected is not None:
+            ranges &= whole._request.selected.get(self._source.name, rows.RowRanges.empty())
+        request = replace(whole._request, selected={self._source.name: ranges})
+        scan = replace(whole, _request=request)
+        return replace(self, scan=scan, _row_groups=wanted, _whole=whole, _version=version)
 
     def __repr__(self) -> str:
         groups = "" if self._row_groups is None else f", row groups {list(self._row_groups)}"
@@ -136,4 +145,7 @@ class DatasetFragment:
     def _open(self) -> ParquetFile:
         found = Found([self._source], None, None, Origin())
         limit = self.scan._request.limits.max_metadata_bytes
-        return ParquetFile(open_metadata(found, max_metadata_bytes=limit))
+        file = ParquetFile(open_metadata(found, max_metadata_bytes=limit))
+        if self._version is not None:
+            check_version(self._source.name, file._metadata.store.version, self._version)
+        return file

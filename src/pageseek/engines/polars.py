@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.api import Scan
 from pageseek.api import scan as _scan
-from pageseek.engines.asked import with_batch_size
+from pageseek.base.errors import MissingPackageError
+from pageseek.base.packages import needed
+from pageseek.engines.asked import narrowed, scan_of, with_batch_size
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
+from pageseek.scanning.results import polars_frame
 
 __all__ = ["scan"]
 
@@ -27,19 +30,14 @@ def scan(source: Any, **options: Any) -> pl.LazyFrame:
 
     Parameters
     ----------
-    source : any source of `pageseek.scan`, or a Scan
+    source : any source of `pageseek.scan`, a Scan, or a dataset of `pageseek.dataset`
         Of a scan, its filter, columns and limit hold before the query.
     **options
         Those of `pageseek.scan`. Strings come out as views, as polars has them, unless `string_type` says otherwise.
     """
     pl = _polars()
-    if isinstance(source, Scan):
-        if options:
-            raise TypeError(
-                f"polars.scan: {', '.join(options)}: give options to the scan, or a source with them"
-            )
-        made = source
-    else:
+    made = scan_of("polars.scan", source, options)
+    if made is None:
         made = _scan(source, **{"string_type": "view", **options})
     rows = Rows(made)
     frame: Any = pl.io.plugins.register_io_source(rows.frames, schema=rows.schema, is_pure=True)
@@ -96,7 +94,7 @@ class Rows:
 
 def _frame(pl: Any, rows: pa.Table | pa.RecordBatch) -> Any:
     """Rows as a frame; polars would give names to columns whose name is empty."""
-    frame = pl.DataFrame(rows)
+    frame = polars_frame(pl, rows, pl.DataFrame)
     if frame.columns != rows.schema.names:
         frame.columns = rows.schema.names
     return frame
@@ -105,22 +103,22 @@ def _frame(pl: Any, rows: pa.Table | pa.RecordBatch) -> Any:
 def _batches(made: Scan, names: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     number = made._request.row_number
     if number is None:
-        yield from DatasetScanner(made.select(*names), schema).to_batches()
+        yield from DatasetScanner(narrowed(made, schema, names), schema).to_batches()
         return
     if number not in names:
         made = replace(made, _request=replace(made._request, row_number=None))
-    rows = DatasetScanner(made.select(*[name for name in names if name != number]), schema)
+    rows = DatasetScanner(narrowed(made, schema, [n for n in names if n != number]), schema)
     for batch in rows.to_batches():
         yield batch.select(names)
 
 
 def _polars() -> Any:
     """The package polars."""
+    pl = needed("polars", "pageseek.polars")
     try:
-        import polars as pl  # late: it is slow to import, and needed here alone
-        import polars.io.plugins
+        import polars.io.plugins  # noqa: F401 - late: it is slow to import, and needed here alone
     except ImportError as error:
-        raise ImportError(
-            "pageseek.polars needs polars 1.20 or later: pip install polars"
+        raise MissingPackageError(
+            "pageseek.polars needs polars 1.20 or later: pip install -U polars", name="polars"
         ) from error
     return pl

@@ -99,7 +99,7 @@ def _computed(names: list[Any], expressions: list[Any], schema: pa.Schema) -> Pr
             return Projection(None, tuple(names), tuple(expressions))
         for path in paths:
             _exists(path, schema)
-            read[_readable(path)] = None
+            read[_readable(path, schema)] = None
     # of a struct that is read whole no field need be named
     whole = [name for name in read if name in schema.names]
     kept = [name for name in read if name in whole or name.partition(".")[0] not in whole]
@@ -108,9 +108,12 @@ def _computed(names: list[Any], expressions: list[Any], schema: pa.Schema) -> Pr
     return Projection(tuple(kept), tuple(names), tuple(expressions))
 
 
-def _readable(path: tuple[str, ...]) -> str:
-    """The name by which a scan reads a path: of a name with dots, all of the column."""
-    return path[0] if any("." in name for name in path) else ".".join(path)
+def _readable(path: tuple[str, ...], schema: pa.Schema) -> str:
+    """The name by which a scan reads a path: of one with dots, or that is called as another column is, all of the column."""
+    others = (".".join(path[:n]) for n in range(2, len(path) + 1))
+    if any("." in name for name in path) or any(name in schema.names for name in others):
+        return path[0]
+    return ".".join(path)
 
 
 def _path(name: Any, schema: pa.Schema) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +13,15 @@ import pyarrow.compute as pc
 
 from pageseek.api import Scan
 from pageseek.base.batches import batches_of
-from pageseek.base.errors import FileChangedError
+from pageseek.base.errors import FileChangedError, NoColumnError, PageseekError
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.engines.projection import Projection
 from pageseek.scanning.requested_schema import with_types
+from pageseek.storage import Version
+
+T = TypeVar("T")
+CHANGED = "the files have changed; make the dataset anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +39,13 @@ class DatasetScanner:
     scan: Scan
     dataset_schema: pa.Schema
     _projection: Projection = Projection()
+    _version: Version | None = None  # of the only file, whose row numbers are selected
 
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of the rows."""
-        return self._projection.schema(self._confirmed(self.scan.schema))
+        read = self._checked(lambda: self.scan.schema)
+        return self._projection.schema(self._confirmed(read))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as the iterator advances."""
@@ -51,19 +59,15 @@ class DatasetScanner:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        table = self.scan.to_table()
-        self._confirmed(table.schema)
-        return self._projection(table)
+        return self._projection(self._table(self.scan))
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows."""
-        table = self.scan.limit(num_rows).to_table()
-        self._confirmed(table.schema)
-        return self._projection(table)
+        return self._projection(self._table(self.scan.limit(num_rows)))
 
     def count_rows(self) -> int:
         """The number of rows; without a filter the footers answer."""
-        return self.scan.count_rows()
+        return self._checked(self.scan.count_rows)
 
     def take(self, indices: Any) -> pa.Table:
         """The rows of these numbers, counted through those that pass the filter, in the order of the numbers.
@@ -81,15 +85,14 @@ class DatasetScanner:
             raise IndexError(f"take: there is no row {first}")
         request = self.scan._request
         if request.filter is None and not request.selects_rows:
-            table = self.scan.take(different.to_numpy()).to_table()
+            table = self._table(self.scan.take(different.to_numpy()))
             at = pc.index_in(wanted, value_set=different)
         else:
-            table, at = self.scan.limit(last + 1).to_table(), wanted
+            table, at = self._table(self.scan.limit(last + 1)), wanted
             if table.num_rows <= last:
                 raise IndexError(
                     f"take: there is no row {last}, the filter leaves {table.num_rows}"
                 )
-        self._confirmed(table.schema)
         return self._projection(table.take(pa.array(np.asarray(at))))
 
     def explain(self, analyze: bool = False) -> Report:
@@ -101,24 +104,65 @@ class DatasetScanner:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows by the PyCapsule protocol of Arrow."""
-        if not self._projection.expressions:
-            return self.scan.__arrow_c_stream__(requested_schema)
         reader = self.to_reader()
         if requested_schema is not None:
             reader = with_types(reader, pa.Schema._import_from_c_capsule(requested_schema))
         return reader.__arrow_c_stream__()
 
     def _read(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        reader = self.scan.to_reader()
-        schema = self._projection.schema(self._confirmed(reader.schema))
-        return schema, self._projected(reader)
+        if self._version is None:
+            reader = self._checked(self.scan.to_reader)
+            schema, batches = reader.schema, iter(reader)
+        else:
+            plan = self._checked(
+                self.scan.plan
+            )  # it is executed on the version of its footer alone
+            schema, batches = plan.schema, plan.execute()
+        schema = self._projection.schema(self._confirmed(schema))
+        return schema, self._projected(batches)
 
-    def _projected(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _table(self, scan: Scan) -> pa.Table:
+        table = self._checked(scan.to_table)
+        self._confirmed(table.schema)
+        return table
+
+    def _checked(self, read: Callable[[], T]) -> T:
+        """What was read.
+
+        Raises
+        ------
+        FileChangedError
+            A column that the engine was told of is gone, or the only file has another version than its row numbers.
+        """
+        try:
+            found = read()
+        except (PageseekError, IndexError) as error:
+            self._check_version(error)
+            if isinstance(error, NoColumnError):
+                self._check_columns(error)
+            raise
+        self._check_version(None)
+        return found
+
+    def _check_version(self, error: Exception | None) -> None:
+        if self._version is not None:
+            source = self.scan.sources[0]
+            with closing(source.open()) as store:
+                check_version(source.name, store.version, self._version, error)
+
+    def _check_columns(self, error: NoColumnError) -> None:
+        request = replace(self.scan._request, columns=None, filter=None)
+        there = replace(self.scan, _request=request).schema.names
+        gone = next((name for name in self.dataset_schema.names if name not in there), None)
+        if gone is not None:
+            raise FileChangedError(f"column {gone!r} is not there now: {CHANGED}") from error
+
+    def _projected(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if not self._projection.expressions:
-            yield from reader
+            yield from batches
             return
         size = self.scan._request.batch_size
-        for batch in reader:
+        for batch in batches:
             yield from batches_of(self._projection(pa.Table.from_batches([batch])), size)
 
     def _confirmed(self, read: pa.Schema) -> pa.Schema:
@@ -127,23 +171,41 @@ class DatasetScanner:
         Raises
         ------
         FileChangedError
-            A column has another type than the engine was told: it would take values for what they are not.
+            A column has another type than the engine was told: it would take values for what they are not. Or they are other
+            columns, or in another order.
         """
         for field in read:
             told = [one.type for one in self.dataset_schema if one.name == field.name]
             if not any(_is_part(field.type, one) for one in told):
                 was = str(told[0]) if told else "not there"
                 raise FileChangedError(
-                    f"column {field.name!r} is {field.type} now, and was {was} when the dataset was made: the files have "
-                    "changed; make the dataset anew"
+                    f"column {field.name!r} is {field.type} now, and was {was} when the dataset was made: {CHANGED}"
+                )
+        request = self.scan._request
+        given = request.dataset_schema is not None and request.dataset_schema.given is not None
+        if request.columns is None and not given:  # several of one name, which none can choose
+            told, now = (list(zip(one.names, one.types, strict=True)) for one in (self.dataset_schema, read))  # fmt: skip
+            if told != now:
+                raise FileChangedError(
+                    f"the columns are {read.names} now, and were {self.dataset_schema.names} when the dataset was made: {CHANGED}"
                 )
         return read
 
 
+def check_version(name: str, now: Version, was: Version, error: Exception | None = None) -> None:
+    """Raise FileChangedError, for which an `error` may be the reason, if these are not the same."""
+    if now != was:
+        raise FileChangedError(
+            f"{name}: the file changed after its row groups were chosen ({was.tag} -> {now.tag}); make the fragments anew"
+        ) from error
+
+
 def _is_part(kind: pa.DataType, whole_kind: pa.DataType) -> bool:
     """Whether a struct has some of the fields of another one, and no others."""
+    if kind == whole_kind:
+        return True
     if not pa.types.is_struct(kind) or not pa.types.is_struct(whole_kind):
-        return bool(kind == whole_kind)
+        return False
     return all(
         (at := whole_kind.get_field_index(field.name)) >= 0
         and _is_part(field.type, whole_kind.field(at).type)

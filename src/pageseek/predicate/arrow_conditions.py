@@ -32,7 +32,7 @@ def arrow_test(
     known, all_known = ([], False) if node is None or negate else _known(node, names, dataset, bind)
     if all_known:
         return join(known, True)
-    paths = arrow.fields(node) or None
+    paths = arrow.outermost(arrow.fields(node) or ()) or None
     if dataset is None:
         columns, leaves, schema = names.whole(paths)
         evaluate = arrow.evaluator(e.expression, schema)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -166,6 +166,12 @@ def fields(node: Node | None) -> list[tuple[str, ...]] | None:
         elif isinstance(part, Call):
             rest.extend(reversed(part.args))
     return list(found)
+
+
+def outermost(paths: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The paths to read for these: of a struct that is read whole none inside; with a dot in a name, the whole column."""
+    made = dict.fromkeys(path[:1] if any("." in name for name in path) else path for path in paths)
+    return [path for path in made if not any(path[:n] in made for n in range(1, len(path)))]
 
 
 def conjuncts(node: Node) -> Iterator[Node]:

@@ -133,6 +133,11 @@ class DatasetColumns:
         the request was found in none.
         """
         if self._union is None:
+            if self._single is None:  # no row of the only file is selected
+                source = self._sources[0]
+                file = self._open_file(source)
+                self.opened += 1
+                self.add(self.requests.of(file, source), file.name)
             assert self._single is not None
             return self._single
         for source in self._sources:

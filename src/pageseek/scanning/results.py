@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PANDAS = b"pandas"  # the key of what pandas has written to a file of its index
+PANIC = "PanicException"
 INSTEAD = "leave it out with select(...), or take to_table(), which has it"
 
 
@@ -39,14 +40,20 @@ def to_polars(scan: Scan) -> Any:
     """The rows as a DataFrame of polars."""
     polars = needed("polars", "to_polars")
     table = scan.to_table()
-    _refuse(table.schema, "polars", _unknown_to_polars)
-    _refuse_twice(table.schema, "polars")
+    return polars_frame(polars, table, polars.from_arrow)
+
+
+def polars_frame(polars: Any, rows: Any, make: Callable[[Any], Any]) -> Any:
+    """Rows of Arrow as a function of polars makes a frame of them. UnsupportedError: it has no such columns."""
+    _refuse(rows.schema, "polars", _unknown_to_polars)
+    _refuse_twice(rows.schema, "polars")
     try:
-        return polars.from_arrow(table)
-    except polars.exceptions.PolarsError as error:
-        raise UnsupportedError(
-            f"to_polars: polars does not take these columns: {error}; take to_table()"
-        ) from error
+        return make(rows)
+    except BaseException as error:
+        # a panic of Rust is no Exception, and its class is that of no module
+        if not isinstance(error, polars.exceptions.PolarsError) and type(error).__name__ != PANIC:
+            raise
+        raise UnsupportedError(f"polars does not take these columns: {error}; {INSTEAD}") from error
 
 
 def to_duckdb(scan: Scan, connection: Any) -> Any:
@@ -175,7 +182,9 @@ def _types_in(kind: pa.DataType) -> Iterator[pa.DataType]:
 
 
 def _unknown_to_polars(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal256(kind) or pa.types.is_interval(kind))
+    names = [field.name for field in kind] if pa.types.is_struct(kind) else []
+    twice = len(set(names)) < len(names)
+    return twice or bool(pa.types.is_decimal256(kind) or pa.types.is_interval(kind))
 
 
 def _unknown_to_duckdb(kind: pa.DataType) -> bool:

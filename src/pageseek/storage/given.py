@@ -251,4 +251,6 @@ def _remedy(source: Any) -> str:
         return "give its .tolist()"
     if type(source).__module__.startswith("pageseek.") and kind == "Scan":
         return "a scan goes on by its methods: .filter(...), .select(...), .limit(...)"
+    if type(source).__module__.startswith("pageseek.") and kind == "ArrowDataset":
+        return "a dataset goes on by its methods: .filter(...), .scanner(...), .to_table(...); scan takes what it was made of"
     return ""
