@@ -69,7 +69,7 @@ def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[di
             if not options.json:
                 return
         pages = bool(options.pages or options.column)
-        found = describe(file, leaves, pages)
+        found = describe(file, leaves, pages, not options.json)
         if options.json:
             yield found
         else:
@@ -81,9 +81,11 @@ def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[di
 # -- facts ------------------------------------------------------------------------------------
 
 
-def describe(file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool) -> dict[str, Any]:
-    """The file as plain data."""
-    columns = [_column(file, leaf, pages) for leaf in leaves]
+def describe(
+    file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool, table: bool = False
+) -> dict[str, Any]:
+    """The file as plain data. `table`: with bounds as a table shows them."""
+    columns = [_column(file, leaf, pages, table) for leaf in leaves]
     chunks = [chunk for column in columns for chunk in column["chunks"]]
     return {
         "file": file.name,
@@ -101,8 +103,10 @@ def describe(file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool) -> di
     }
 
 
-def _column(file: ParquetFile, leaf: LeafColumn, pages: bool) -> dict[str, Any]:
-    lower, upper = file.statistics(leaf)
+def _column(file: ParquetFile, leaf: LeafColumn, pages: bool, table: bool) -> dict[str, Any]:
+    from pageseek.cli.values import plain  # late: it imports pyarrow
+
+    lower, upper = (plain(bound, table) for bound in file.statistics(leaf))
     chunks = []
     for group, chunk in enumerate(file.chunks(leaf)):
         offsets = _offset_index(file, group, leaf)
@@ -114,8 +118,8 @@ def _column(file: ParquetFile, leaf: LeafColumn, pages: bool) -> dict[str, Any]:
             "bytes": chunk.compressed_size,
             "uncompressed": chunk.uncompressed_size,
             "nulls": chunk.null_count,
-            "min": lower[group].as_py(),
-            "max": upper[group].as_py(),
+            "min": lower[group],
+            "max": upper[group],
             "statistics": chunk.has_statistics,
             "column_index": chunk.column_index is not None,
             "offset_index": offsets is not None,
@@ -123,7 +127,7 @@ def _column(file: ParquetFile, leaf: LeafColumn, pages: bool) -> dict[str, Any]:
             "page_count": None if offsets is None else offsets.num_pages,
         }
         if pages:
-            made["pages"] = _pages(file, group, leaf)
+            made["pages"] = _pages(file, group, leaf, table)
         chunks.append(made)
     return {"name": leaf.name, "type": str(leaf.type), "chunks": chunks}
 
@@ -135,11 +139,14 @@ def _offset_index(file: ParquetFile, group: int, leaf: LeafColumn) -> Any:
         return None
 
 
-def _pages(file: ParquetFile, group: int, leaf: LeafColumn) -> list[dict[str, Any]]:
+def _pages(file: ParquetFile, group: int, leaf: LeafColumn, table: bool) -> list[dict[str, Any]]:
+    from pageseek.cli.values import plain  # late: it imports pyarrow
+
     offsets = _offset_index(file, group, leaf)
     if offsets is None:
         return []
     index = file.column_index(group, leaf) if leaf.max_repetition_level == 0 else None
+    bounds = [] if index is None else [plain(bound, table) for bound in (index.lower, index.upper)]
     made = []
     for page in range(offsets.num_pages):
         first = int(offsets.first_row[page])
@@ -152,8 +159,8 @@ def _pages(file: ParquetFile, group: int, leaf: LeafColumn) -> list[dict[str, An
                 "offset": int(offsets.offset[page]),
                 "bytes": int(offsets.compressed_size[page]),
                 "nulls": None if counts is None else int(counts[page]),
-                "min": None if index is None else index.lower[page].as_py(),
-                "max": None if index is None else index.upper[page].as_py(),
+                "min": bounds[0][page] if bounds else None,
+                "max": bounds[1][page] if bounds else None,
             }
         )
     return made

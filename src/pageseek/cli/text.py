@@ -48,6 +48,8 @@ def place(scalar: pa.Scalar) -> float | None:
             return float(scalar.cast(wide).as_py())
         except (pa.ArrowException, AttributeError):
             return None
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return None  # a bound that is cut may be no UTF-8
     value = scalar.as_py()
     if isinstance(value, (bool, int, float, decimal.Decimal)):
         number = float(value)
