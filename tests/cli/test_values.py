@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,23 @@ def test_bounds_that_are_no_utf8_are_hexadecimal(
     for arguments in (["inspect"], ["inspect", "--column", "a"], ["inspect", "--json"]):
         code, out, err = run(capsys, *arguments, str(path))
         assert (code, err) == (0, "") and "7879e6" in out, (arguments, err)
+
+
+@pytest.mark.parametrize("command", ["scan", "inspect"])
+def test_numbers_are_shown_whole(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = Decimal("-1234567890123456789012345678.1234567890")
+    columns = {
+        "a": pa.array([1234567.89]),
+        "b": pa.array([-2.2250738585072014e-308]),
+        "c": pa.array([0.1], pa.float32()),
+        "d": pa.array([0.1], pa.float16()),
+        "e": pa.array([long]),
+    }
+    path = written(tmp_path, pa.table(columns))
+    code, out, _ = run(capsys, command, path)
+    assert code == 0 and "  0.1  " in out
+    for said in ("1234567.89", "-2.2250738585072014e-308", str(long)):
+        assert said in out.split()
+    assert "0.100000001" not in out and "0.0999" not in out

@@ -19,13 +19,13 @@ STRIP = 40  # characters that stand for the whole range of a column
 
 
 def shown(value: Any, longest: int = 24) -> str:
-    """A value on one line, in at most `longest` characters."""
+    """A value on one line, in at most `longest` characters; a number is never cut."""
     if value is None:
         return "-"
     if isinstance(value, bytes):
         text = value.hex()
-    elif isinstance(value, float):
-        text = f"{value:.6g}"
+    elif isinstance(value, (float, int, decimal.Decimal)):
+        return str(value)
     elif isinstance(value, dt.datetime):
         text = value.isoformat(" ").removesuffix("+00:00")
     else:
@@ -64,6 +64,8 @@ def strip(
     if low is None or high is None:
         return "?" * width
     span = most - least
+    if span == float("inf"):  # halves of doubles have a finite one
+        return strip(low / 2, high / 2, least / 2, most / 2, width)
     if span <= 0:
         return "#" * width
     first = min(width - 1, max(0, int((low - least) / span * width)))

@@ -6,6 +6,7 @@ import itertools
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
@@ -23,6 +24,10 @@ def plain(values: pa.Array, table: bool = False) -> list[Any]:
     What has no place in the calendar or on the clock is its number with the unit.
     """
     kind, types = values.type, pa.types
+    if table and (types.is_float32(kind) or types.is_float16(kind)):
+        # the shortest text that is the number in its own width
+        narrow = np.float32 if types.is_float32(kind) else np.float16
+        return [n if n is None else float(str(narrow(n))) for n in values.to_pylist()]
     if not _odd(kind):
         return list(values.to_pylist())
     if isinstance(values, pa.ExtensionArray):
