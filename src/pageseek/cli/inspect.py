@@ -174,13 +174,13 @@ def draw(
 ) -> Iterator[str]:
     """The lines that the command prints."""
     look = terminal.stdout()
-    yield look.bold(found["file"])
+    yield look.bold(text.safe(found["file"]))
     groups = found["row_groups"]
     yield (
         f"  {found['rows']:,} rows, {len(groups):,} row {'group' if len(groups) == 1 else 'groups'}, {found['leaves']:,} columns, "
         f"{text.size(found['bytes'])}"
     )
-    yield f"  written by {found['created_by'] or 'an unnamed writer'}"
+    yield f"  written by {text.shown(found['created_by'] or 'an unnamed writer', 200)}"
     have = found["chunks_with"]
     what = ", ".join(
         f"{name.replace('_', ' ')} {_share(have[name], have['total'])}" for name in PARTS
@@ -218,8 +218,8 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                 [
                     f"{group}" if place == 0 else "",
                     f"{facts['rows']:,}" if place == 0 else "",
-                    column["name"],
-                    column["type"],
+                    text.shown(column["name"], 200),
+                    text.shown(column["type"], 200),
                     chunk["codec"],
                     "+".join(chunk["encodings"]),
                     text.size(chunk["bytes"]),
@@ -239,7 +239,7 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
 
 def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> Iterator[str]:
     look = terminal.stdout()
-    yield look.bold(f"pages of {column['name']} ({column['type']})")
+    yield look.bold(text.shown(f"pages of {column['name']} ({column['type']})", 400))
     if not any(chunk["pages"] for chunk in column["chunks"]):
         yield "  not known: the file has no offset index"
         return

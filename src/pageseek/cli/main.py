@@ -131,9 +131,11 @@ def _arrows() -> tuple[type[BaseException], ...]:
 
 
 def _failed(error: BaseException, given: list[str]) -> int:
+    from pageseek.cli.text import safe  # late: help needs none
+
     command = next((word for word in given if word in COMMANDS), "")
     said = terminal.stderr().red("pageseek:")
-    print(f"{said} {_line(error, command)}", file=sys.stderr)
+    print(f"{said} {safe(_line(error, command))}", file=sys.stderr)
     return 1
 
 

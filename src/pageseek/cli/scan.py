@@ -142,7 +142,7 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         print(text.to_json(report.to_dict()))
     else:
-        print(_coloured(str(report), terminal.stdout()))
+        print(_coloured(text.safe(str(report)), terminal.stdout()))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.report import format_size as size
@@ -13,8 +14,9 @@ from pageseek.base.text_table import table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["encode", "place", "shown", "size", "strip", "table", "to_json"]
+__all__ = ["encode", "place", "safe", "shown", "size", "strip", "table", "to_json"]
 
+CONTROLS = re.compile("[\x7f-\x9f]")  # that JSON does not escape, and terminals obey
 STRIP = 40  # characters that stand for the whole range of a column
 
 
@@ -33,6 +35,16 @@ def shown(value: Any, longest: int = 24) -> str:
     if not text.isprintable():
         text = text.encode("unicode_escape").decode("ascii")
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def safe(text: str) -> str:
+    """Lines without what a terminal obeys, such as escape sequences in names: such characters are spelt out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 def place(scalar: pa.Scalar) -> float | None:
@@ -84,9 +96,10 @@ def encode(value: Any) -> Any:
 
 def to_json(value: Any, indent: int | None = 1) -> str:
     """JSON of plain data. NaN and infinities become text: JSON has no numbers for them."""
-    return json.dumps(
+    made = json.dumps(
         _finite(value), default=encode, indent=indent, ensure_ascii=False, allow_nan=False
     )
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", made)
 
 
 def _finite(value: Any) -> Any:
