@@ -90,6 +90,11 @@ def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with the given arguments, or those of the process; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    with terminal.streams():
+        return _run(given)
+
+
+def _run(given: list[str]) -> int:
     try:
         if not given:
             print(OVERVIEW)

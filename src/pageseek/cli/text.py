@@ -6,10 +6,12 @@ import datetime as dt
 import decimal
 import json
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.report import format_size as size
 from pageseek.base.text_table import table
+from pageseek.cli.terminal import is_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,8 +98,10 @@ def encode(value: Any) -> Any:
 
 def to_json(value: Any, indent: int | None = 1) -> str:
     """JSON of plain data. NaN and infinities become text: JSON has no numbers for them."""
+    # what is printed (`indent`) is in the encoding of the stream, rows of JSON lines are UTF-8
+    narrow = indent is not None and not is_utf8(sys.stdout)
     made = json.dumps(
-        _finite(value), default=encode, indent=indent, ensure_ascii=False, allow_nan=False
+        _finite(value), default=encode, indent=indent, ensure_ascii=narrow, allow_nan=False
     )
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", made)
 
