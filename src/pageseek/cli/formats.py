@@ -68,6 +68,8 @@ def write(scan: Scan, form: str, output: str | None, overwrite: bool = False) ->
         return _WRITERS[form](scan.to_reader(), _Stream(sys.stdout))
     draft = Draft(output)
     try:
+        if overwrite:
+            draft.take_rights_of_old()
         seekable = form == "arrow" and output.lower().endswith(SEEKABLE)
         rows = (_arrow_file if seekable else _WRITERS[form])(scan.to_reader(), draft)
         draft.appear(overwrite)

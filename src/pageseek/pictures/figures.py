@@ -61,6 +61,7 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
         figure.savefig(body, format=form, dpi=150, facecolor="white", metadata=undated)
     draft = Draft(name)
     try:
+        draft.take_rights_of_old()
         draft.write(body.getbuffer())
         draft.appear(replace=True)
     finally:
