@@ -241,3 +241,15 @@ def test_nulls_without_bounds_are_a_strip(tmp_path: Path) -> None:
     assert panel.get_ylim() == (0, 1)
     (bars,) = panel.collections
     assert bars.get_paths()[0].vertices[:, 1].max() == pytest.approx(0.06)
+
+
+@pytest.mark.parametrize("command", ["inspect", "explain"])
+def test_a_picture_replaces_no_file_unless_told(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = written(tmp_path, TABLE.select(["id"])), tmp_path / "o.svg"
+    out.write_text("mine")
+    assert main([command, path, "--plot", str(out)]) == 1
+    assert "--overwrite" in capsys.readouterr().err and out.read_text() == "mine"
+    assert main([command, path, "--plot", str(out), "--overwrite"]) == 0
+    assert "<svg" in out.read_text()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.errors import CorruptFileError
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import SOURCE, add_table, command, expanded
-from pageseek.cli.plots import add_plot, saved
+from pageseek.cli.plots import add_plot, check_plot, saved
 
 if TYPE_CHECKING:
     from pageseek.format.parquet_file import LeafColumn, ParquetFile
@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
     files = expanded(options.file)
     if options.plot and len(files) > 1:
         raise ValueError(f"--plot draws one file, and these are {len(files):,}")
+    check_plot(options)
     found = [one for number, file in enumerate(files) for one in _drawn(file, options, number)]
     if options.json:
         print(text.to_json(found if len(files) > 1 else found[0]))
@@ -65,7 +66,7 @@ def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[di
         if options.plot:
             from pageseek.pictures.bounds import draw_bounds
 
-            saved(draw_bounds(file, [leaf.name for leaf in leaves]), options.plot)
+            saved(draw_bounds(file, [leaf.name for leaf in leaves]), options)
             if not options.json:
                 return
         pages = bool(options.pages or options.column)
