@@ -111,7 +111,7 @@ def _texts(values: pa.Array) -> list[str | None]:
 
 
 def _text(value: pa.Buffer) -> str:
-    found = value.to_pybytes()
+    found: bytes = value.to_pybytes()
     try:
         return found.decode()
     except UnicodeDecodeError:

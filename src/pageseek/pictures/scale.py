@@ -28,10 +28,10 @@ class Scale:
     def __init__(self, lower: pa.Array, upper: pa.Array) -> None:
         self.type = lower.type
         self.values: list[Any] = []
-        numbers = _numbers(lower), _numbers(upper)
-        if numbers[0] is not None and numbers[1] is not None and _can_be_drawn(*numbers):
+        low, high = _numbers(lower), _numbers(upper)
+        if low is not None and high is not None and _can_be_drawn(low, high):
             self.ranked = False
-            self.lower, self.upper = numbers[0], numbers[1]
+            self.lower, self.upper = low, high
         else:
             self.ranked = True
             self.lower, self.upper = self._rank(lower, upper)
