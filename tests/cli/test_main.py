@@ -15,6 +15,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.cli import main
+from pageseek.cli.wording import in_options
 from support.command import ROWS as N
 from support.command import run
 
@@ -194,3 +195,52 @@ def test_several_sources_globs_and_standard_input(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no file")))
     code, _, err = run(capsys, "count", "-")
     assert code == 1 and "<memory>" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--where", "id = ?"], "? has no value: write the value in its place"),
+        (["--where", "id = :x"], "param('x') has no value: write the value in its place ("),
+        (["--table-version", "3"], "--table-version: the source"),
+        (["--timestamp", "noon"], "--timestamp 'noon': such as"),
+        (["--snapshot", "3"], "--snapshot: the source"),
+    ],
+)
+@pytest.mark.parametrize("command", ["scan", "count", "explain"])
+def test_remedies_are_options_of_the_command(
+    command: str,
+    arguments: list[str],
+    words: str,
+    path: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = run(capsys, command, path, *arguments)
+    assert (code, out) == (1, "") and words in err
+    assert "params=" not in err
+
+
+def test_remedies_of_places_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "inspect", "foo://bucket/x.parquet")
+    assert code == 1 and err.endswith("fsspec, or download the file\n"), err
+    assert in_options("no connection; try later, or with more patience: retries=, timeout=") == (
+        "no connection; try later"
+    )
+    assert in_options("t/version=3/x.parquet: gone") == "t/version=3/x.parquet: gone"
+
+
+def test_options_are_not_abbreviated(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["scan", path, "--wher", "id = 1"])
+    assert caught.value.code == 2
+    assert "no option --wher; did you mean --where?" in capsys.readouterr().err
+
+
+def test_a_dash_is_standard_output(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    terms = ["scan", path, "--where", "id = 1", "--columns", "id"]
+    assert run(capsys, *terms, "-o", "-", "--json") == (0, '{"id": 1}\n', "")
+    assert run(capsys, *terms, "-o", "-") == run(capsys, *terms)
+    assert not list(tmp_path.iterdir())

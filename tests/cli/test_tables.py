@@ -26,7 +26,10 @@ def test_folders_that_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert code == 0 and f"Delta Lake table {root}: version 0" in out
     for arguments, said in (
         (("--table-version", "7"), "version"),
-        (("--snapshot", "main"), "snapshot= is for tables of Iceberg"),
+        (
+            ("--snapshot", "main"),
+            "--snapshot is for tables of Iceberg: give --table-version or --timestamp",
+        ),
         (("--timestamp", "noon"), "2024-01-31T12:00:00Z"),
     ):
         code, _, error = run(capsys, "scan", root, *arguments)

@@ -15,6 +15,7 @@ def test_strip_draws_at_its_place() -> None:
     assert text.strip(9, 10, 0, 10, 10) == ".........#"
     assert text.strip(0, 10, 0, 10, 10) == "#" * 10
     assert text.strip(None, 3, 0, 10, 4) == "????"
+    assert text.strip(-1e308, 0, -1e308, 1e308, 10) == "######...."
     assert text.strip(5, 5, 5, 5, 4) == "####"
 
 

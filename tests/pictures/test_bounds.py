@@ -196,3 +196,60 @@ def test_a_picture_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         figures.save(Broken(), tmp_path / "o.gif")
     assert list(tmp_path.iterdir()) == []
     assert "matplotlib.pyplot" not in sys.modules
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-1e308, 1.0, 1e308],
+        [sys.float_info.max] * 3,
+        [5e-324, 0.0, 1e-323],
+        [10**18] * 3,
+        [10**18, 10**18 + 128, 10**18 + 256],
+        [0.0] * 3,
+    ],
+)
+def test_numbers_at_the_ends_of_doubles_are_drawn(values: list[float], tmp_path: Path) -> None:
+    table = pa.table({"g": [values[i // (N // 3 + 1)] for i in range(N)]})
+    path = written(tmp_path, table, write_page_index=True)
+    with ps.open(path) as file:
+        (panel,) = panels(file.plot())
+        file.plot("g", tmp_path / "o.png")
+    low, high = panel.get_ylim()
+    shapes = blocks(panel)
+    heights = shapes[:, :, 1].max(axis=1) - shapes[:, :, 1].min(axis=1)
+    assert low < shapes[:, :, 1].min() and shapes[:, :, 1].max() < high
+    assert (heights > 0.001 * (high - low)).all()
+    assert main(["inspect", path, "--column", "g"]) == 0
+
+
+def test_a_name_is_one_column(tmp_path: Path) -> None:
+    with ps.open(written(tmp_path)) as file:
+        assert len(panels(file.plot("id"))) == len(panels(file.plot(file.leaf("id")))) == 1
+
+
+def test_bounds_that_are_no_utf8_are_drawn(tmp_path: Path) -> None:
+    scale = Scale(*(pa.array(texts, pa.binary()).view(pa.string()) for texts in ([b"a", b"\xe6"], [b"b", b"\xff"])))  # fmt: skip
+    assert [scale.label(y) for y in range(4)] == ["a", "b", "e6", "ff"]
+
+
+def test_nulls_without_bounds_are_a_strip(tmp_path: Path) -> None:
+    table = pa.table({"n": pa.array([None] * N, pa.int64())})
+    with ps.open(written(tmp_path, table)) as file:
+        (panel,) = panels(file.plot())
+    assert panel.get_ylim() == (0, 1)
+    (bars,) = panel.collections
+    assert bars.get_paths()[0].vertices[:, 1].max() == pytest.approx(0.06)
+
+
+@pytest.mark.parametrize("command", ["inspect", "explain"])
+def test_a_picture_replaces_no_file_unless_told(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = written(tmp_path, TABLE.select(["id"])), tmp_path / "o.svg"
+    out.write_text("mine")
+    assert main([command, path, "--plot", str(out)]) == 1
+    assert "--overwrite" in capsys.readouterr().err and out.read_text() == "mine"
+    assert main([command, path, "--plot", str(out), "--overwrite"]) == 0
+    assert "<svg" in out.read_text()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek import cli
 from pageseek.storage import atomic_files as drafts
 from pageseek.storage.atomic_files import ACL, Draft
 from support.failing_stores import TESTS
@@ -241,3 +242,23 @@ def test_attributes_and_rights_are_those_of_the_old_file(
     assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name != "security.selinux"} == (
         {"user.origin": b"elsewhere"} | ({} if rights is None else {ACL: rights})
     )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+@pytest.mark.parametrize("way", ["scan -o", "write_parquet", "rewrite", "attach"])
+def test_a_file_that_replaces_another_is_as_private(way: str, tmp_path: Path) -> None:
+    source, old = str(tmp_path / "source.parquet"), tmp_path / "old.parquet"
+    pq.write_table(pa.table({"a": [1, 2]}), source)
+    for mode in (0o600, 0o640):
+        old.write_bytes(b"old")
+        old.chmod(mode)
+        if way == "scan -o":
+            assert cli.main(["scan", source, "-o", str(old), "--overwrite"]) == 0
+        elif way == "write_parquet":
+            ps.scan(source).write_parquet(old, overwrite=True)
+        elif way == "attach":
+            ps.index.attach(source, lookup=["a"], output=str(old), overwrite=True)
+        else:
+            ps.rewrite(source, old, overwrite=True)
+        assert ps.read_table(str(old)).num_rows == 2
+        assert stat.S_IMODE(old.stat().st_mode) == mode

@@ -107,4 +107,4 @@ if __name__ == "__main__":
         for line in re.findall(r"(?m)^pageseek (.* --plot .*)$", PAGE.read_text()):
             *words, name = shlex.split(line)
             (PAGE.parent / "images").mkdir(exist_ok=True)
-            main([*words, str(PAGE.parent / "images" / name)])
+            main([*words, str(PAGE.parent / "images" / name), "--overwrite"])

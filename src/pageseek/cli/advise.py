@@ -62,5 +62,5 @@ def run(options: argparse.Namespace) -> int:
         analyze=options.analyze,
         table=options.table,
     )
-    print(text.to_json(found.to_dict()) if options.json else found)
+    print(text.to_json(found.to_dict()) if options.json else text.safe(str(found)))
     return 0

@@ -19,6 +19,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        # an option that comes later must not change what a script says
+        options.setdefault("allow_abbrev", False)
         super().__init__(*args, **options)
 
     def error(self, message: str) -> NoReturn:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.cli import terminal, text
+from pageseek.cli.values import plain, refuse_beyond, refuse_twice
 from pageseek.scanning.scan import Scan
 from pageseek.storage.atomic_files import EXISTS, Draft
 
@@ -67,6 +68,8 @@ def write(scan: Scan, form: str, output: str | None, overwrite: bool = False) ->
         return _WRITERS[form](scan.to_reader(), _Stream(sys.stdout))
     draft = Draft(output)
     try:
+        if overwrite:
+            draft.take_rights_of_old()
         seekable = form == "arrow" and output.lower().endswith(SEEKABLE)
         rows = (_arrow_file if seekable else _WRITERS[form])(scan.to_reader(), draft)
         draft.appear(overwrite)
@@ -181,13 +184,14 @@ def _csv(reader: pa.RecordBatchReader, to: Any) -> int:
 
     if not reader.schema.names:
         raise UnsupportedError("rows without columns make no CSV: name some with --columns")
+    refuse_twice(reader.schema, columns=False)
     fields = [pa.field(field.name, _csv_type(field.type)) for field in reader.schema]
     schema, rows = pa.schema(fields), 0
     options = csv.WriteOptions(quoting_style="needed")
     with csv.CSVWriter(pa.PythonFile(_Sink(to), "w"), schema, write_options=options) as writer:
         for batch in reader:
             columns = [
-                _csv_column(column, field.type)
+                _csv_column(column, field)
                 for column, field in zip(batch.columns, schema, strict=True)
             ]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -207,12 +211,13 @@ def _csv_type(kind: pa.DataType) -> pa.DataType:
     return kind if as_it_is and kind != pa.float16() else pa.string()
 
 
-def _csv_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if column.type == kind:
+def _csv_column(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        refuse_beyond(field.name, column, "CSV")
         return column
     if pa.types.is_dictionary(column.type):
-        return _csv_column(column.dictionary_decode(), kind)
-    return pa.array([_csv_text(value) for value in column.to_pylist()], pa.string())
+        return _csv_column(column.dictionary_decode(), field)
+    return pa.array([_csv_text(value) for value in plain(column)], pa.string())
 
 
 def _csv_text(value: Any) -> str | None:
@@ -224,9 +229,12 @@ def _csv_text(value: Any) -> str | None:
 
 
 def _jsonl(reader: pa.RecordBatchReader, to: Any) -> int:
-    rows = 0
+    refuse_twice(reader.schema, columns=True)
+    rows, names = 0, reader.schema.names
     for batch in reader:
-        lines = [text.to_json(row, indent=None) + "\n" for row in batch.to_pylist()]
+        values = zip(*map(plain, batch.columns), strict=True) if names else [()] * batch.num_rows
+        made = (dict(zip(names, row, strict=True)) for row in values)
+        lines = [text.to_json(row, indent=None) + "\n" for row in made]
         to.write("".join(lines).encode())
         rows += batch.num_rows
     return rows

@@ -159,7 +159,7 @@ def _detach(options: argparse.Namespace) -> int:
 
 def _said(made: Attached, as_json: bool) -> int:
     if not as_json:
-        print(made)
+        print(text.safe(str(made)))
         return 0
     print(json.dumps(_record(made)))
     return 0
@@ -173,7 +173,7 @@ def _said_of_all(made: AttachedFiles, as_json: bool) -> int:
             "failed": {name: in_options(str(error)) for name, error in made.failed.items()},
         }))  # fmt: skip
     else:
-        print(in_options(str(made)))
+        print(text.safe(in_options(str(made))))
     return 0 if made.ok else 1
 
 
@@ -204,12 +204,12 @@ def _list(options: argparse.Namespace) -> int:
         return 0
     for number, (file, found) in enumerate(made):
         if len(files) > 1:
-            print(("\n" if number else "") + terminal.stdout().bold(file))
+            print(("\n" if number else "") + terminal.stdout().bold(text.safe(file)))
         if not found:
-            print(f"{file}: no indexes")
+            print(text.safe(f"{file}: no indexes"))
             continue
         rows = [
-            (one.kind, one.column or "-", f"{one.chunks:,}", text.size(one.bytes), "attached" if one.attached else "writer")
+            (one.kind, text.shown(one.column, 200), f"{one.chunks:,}", text.size(one.bytes), "attached" if one.attached else "writer")
             for one in found
         ]  # fmt: skip
         head = ("kind", "column", "chunks", "bytes", "by")
@@ -232,7 +232,7 @@ def _verify(options: argparse.Namespace) -> int:
         wrong |= not found.ok
         records.append({"path": found.path, "checked": found.checked, "findings": [one._asdict() for one in found.findings]})  # fmt: skip
         if not options.json:
-            print(found)
+            print(text.safe(str(found)))
     if options.json:
         print(json.dumps(records[0] if len(files) == 1 else records))
     return 1 if wrong else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.errors import CorruptFileError
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import SOURCE, add_table, command, expanded
-from pageseek.cli.plots import add_plot, saved
+from pageseek.cli.plots import add_plot, check_plot, saved
 
 if TYPE_CHECKING:
     from pageseek.format.parquet_file import LeafColumn, ParquetFile
@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
     files = expanded(options.file)
     if options.plot and len(files) > 1:
         raise ValueError(f"--plot draws one file, and these are {len(files):,}")
+    check_plot(options)
     found = [one for number, file in enumerate(files) for one in _drawn(file, options, number)]
     if options.json:
         print(text.to_json(found if len(files) > 1 else found[0]))
@@ -65,11 +66,11 @@ def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[di
         if options.plot:
             from pageseek.pictures.bounds import draw_bounds
 
-            saved(draw_bounds(file, [leaf.name for leaf in leaves]), options.plot)
+            saved(draw_bounds(file, [leaf.name for leaf in leaves]), options)
             if not options.json:
                 return
         pages = bool(options.pages or options.column)
-        found = describe(file, leaves, pages)
+        found = describe(file, leaves, pages, not options.json)
         if options.json:
             yield found
         else:
@@ -81,9 +82,11 @@ def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[di
 # -- facts ------------------------------------------------------------------------------------
 
 
-def describe(file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool) -> dict[str, Any]:
-    """The file as plain data."""
-    columns = [_column(file, leaf, pages) for leaf in leaves]
+def describe(
+    file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool, table: bool = False
+) -> dict[str, Any]:
+    """The file as plain data. `table`: with bounds as a table shows them."""
+    columns = [_column(file, leaf, pages, table) for leaf in leaves]
     chunks = [chunk for column in columns for chunk in column["chunks"]]
     return {
         "file": file.name,
@@ -101,8 +104,10 @@ def describe(file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool) -> di
     }
 
 
-def _column(file: ParquetFile, leaf: LeafColumn, pages: bool) -> dict[str, Any]:
-    lower, upper = file.statistics(leaf)
+def _column(file: ParquetFile, leaf: LeafColumn, pages: bool, table: bool) -> dict[str, Any]:
+    from pageseek.cli.values import plain  # late: it imports pyarrow
+
+    lower, upper = (plain(bound, table) for bound in file.statistics(leaf))
     chunks = []
     for group, chunk in enumerate(file.chunks(leaf)):
         offsets = _offset_index(file, group, leaf)
@@ -114,8 +119,8 @@ def _column(file: ParquetFile, leaf: LeafColumn, pages: bool) -> dict[str, Any]:
             "bytes": chunk.compressed_size,
             "uncompressed": chunk.uncompressed_size,
             "nulls": chunk.null_count,
-            "min": lower[group].as_py(),
-            "max": upper[group].as_py(),
+            "min": lower[group],
+            "max": upper[group],
             "statistics": chunk.has_statistics,
             "column_index": chunk.column_index is not None,
             "offset_index": offsets is not None,
@@ -123,7 +128,7 @@ def _column(file: ParquetFile, leaf: LeafColumn, pages: bool) -> dict[str, Any]:
             "page_count": None if offsets is None else offsets.num_pages,
         }
         if pages:
-            made["pages"] = _pages(file, group, leaf)
+            made["pages"] = _pages(file, group, leaf, table)
         chunks.append(made)
     return {"name": leaf.name, "type": str(leaf.type), "chunks": chunks}
 
@@ -135,11 +140,14 @@ def _offset_index(file: ParquetFile, group: int, leaf: LeafColumn) -> Any:
         return None
 
 
-def _pages(file: ParquetFile, group: int, leaf: LeafColumn) -> list[dict[str, Any]]:
+def _pages(file: ParquetFile, group: int, leaf: LeafColumn, table: bool) -> list[dict[str, Any]]:
+    from pageseek.cli.values import plain  # late: it imports pyarrow
+
     offsets = _offset_index(file, group, leaf)
     if offsets is None:
         return []
     index = file.column_index(group, leaf) if leaf.max_repetition_level == 0 else None
+    bounds = [] if index is None else [plain(bound, table) for bound in (index.lower, index.upper)]
     made = []
     for page in range(offsets.num_pages):
         first = int(offsets.first_row[page])
@@ -152,8 +160,8 @@ def _pages(file: ParquetFile, group: int, leaf: LeafColumn) -> list[dict[str, An
                 "offset": int(offsets.offset[page]),
                 "bytes": int(offsets.compressed_size[page]),
                 "nulls": None if counts is None else int(counts[page]),
-                "min": None if index is None else index.lower[page].as_py(),
-                "max": None if index is None else index.upper[page].as_py(),
+                "min": bounds[0][page] if bounds else None,
+                "max": bounds[1][page] if bounds else None,
             }
         )
     return made
@@ -167,13 +175,13 @@ def draw(
 ) -> Iterator[str]:
     """The lines that the command prints."""
     look = terminal.stdout()
-    yield look.bold(found["file"])
+    yield look.bold(text.safe(found["file"]))
     groups = found["row_groups"]
     yield (
         f"  {found['rows']:,} rows, {len(groups):,} row {'group' if len(groups) == 1 else 'groups'}, {found['leaves']:,} columns, "
         f"{text.size(found['bytes'])}"
     )
-    yield f"  written by {found['created_by'] or 'an unnamed writer'}"
+    yield f"  written by {text.shown(found['created_by'] or 'an unnamed writer', 200)}"
     have = found["chunks_with"]
     what = ", ".join(
         f"{name.replace('_', ' ')} {_share(have[name], have['total'])}" for name in PARTS
@@ -211,8 +219,8 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                 [
                     f"{group}" if place == 0 else "",
                     f"{facts['rows']:,}" if place == 0 else "",
-                    column["name"],
-                    column["type"],
+                    text.shown(column["name"], 200),
+                    text.shown(column["type"], 200),
                     chunk["codec"],
                     "+".join(chunk["encodings"]),
                     text.size(chunk["bytes"]),
@@ -232,7 +240,7 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
 
 def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> Iterator[str]:
     look = terminal.stdout()
-    yield look.bold(f"pages of {column['name']} ({column['type']})")
+    yield look.bold(text.shown(f"pages of {column['name']} ({column['type']})", 400))
     if not any(chunk["pages"] for chunk in column["chunks"]):
         yield "  not known: the file has no offset index"
         return

@@ -64,6 +64,7 @@ REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     (LimitError, "read fewer columns or rows"),
     (FileNotFoundError, "check the path"),
 )
+OWN_REMEDY = ("download the file", "write another --format", "write --format")
 
 
 def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -90,6 +91,11 @@ def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with the given arguments, or those of the process; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    with terminal.streams():
+        return _run(given)
+
+
+def _run(given: list[str]) -> int:
     try:
         if not given:
             print(OVERVIEW)
@@ -131,15 +137,17 @@ def _arrows() -> tuple[type[BaseException], ...]:
 
 
 def _failed(error: BaseException, given: list[str]) -> int:
+    from pageseek.cli.text import safe  # late: help needs none
+
     command = next((word for word in given if word in COMMANDS), "")
     said = terminal.stderr().red("pageseek:")
-    print(f"{said} {_line(error, command)}", file=sys.stderr)
+    print(f"{said} {safe(_line(error, command))}", file=sys.stderr)
     return 1
 
 
 def _line(error: BaseException, command: str) -> str:
     if str(error).startswith("filter:"):  # it points at the place, and has its own remedy
-        return str(error)
+        return in_options(str(error))
     text, place = str(error), ""
     if (
         isinstance(error, PredicateError) and error.at is not None
@@ -149,14 +157,13 @@ def _line(error: BaseException, command: str) -> str:
     text = " ".join(text.split()) or type(error).__name__
     if "table=False" in text:  # the error has its remedy
         return in_options(text.replace("table=False", "--no-table")) + place
-    if command in ("head", "scan"):
+    if command == "rewrite":
+        text = importlib.import_module("pageseek.cli.rewrite").said(text)
+    else:
         text = in_options(text)
-    if command in ("index", "rewrite"):
-        if command == "rewrite":
-            text = importlib.import_module("pageseek.cli.rewrite").said(text)
-        else:
-            text = in_options(text)
-        if isinstance(error, UnsupportedError):  # its remedy below is about reading
-            return text
+    if isinstance(error, UnsupportedError) and (
+        command in ("index", "rewrite") or any(word in text for word in OWN_REMEDY)
+    ):  # its remedy below is about reading columns
+        return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
     return (text if remedy is None else f"{text} ({remedy})") + place

@@ -15,6 +15,7 @@ def add_plot(made: argparse.ArgumentParser, what: str) -> None:
     made.add_argument(
         "--plot", type=_picture, metavar="FILE", help=f"{what}, as {', '.join(e[1:] for e in ENDINGS)} by its ending (needs matplotlib)"
     )  # fmt: skip
+    made.add_argument("--overwrite", action="store_true", help="let --plot replace a file that is there")  # fmt: skip
 
 
 def _picture(value: str) -> str:
@@ -25,9 +26,17 @@ def _picture(value: str) -> str:
     return value
 
 
-def saved(figure: Any, path: str) -> None:
+def check_plot(options: argparse.Namespace) -> None:
+    """Refuse a picture that would replace a file, before anything is read."""
+    if options.plot is not None and not options.overwrite and os.path.lexists(options.plot):
+        from pageseek.storage.atomic_files import EXISTS
+
+        raise FileExistsError(f"{options.plot}: {EXISTS}")
+
+
+def saved(figure: Any, options: argparse.Namespace) -> None:
     """Write a picture, and say so beside the output."""
     from pageseek.pictures.figures import save
 
-    save(figure, path)
-    print(f"{path}: drawn", file=sys.stderr)
+    save(figure, options.plot, replace=options.overwrite)
+    print(f"{options.plot}: drawn", file=sys.stderr)

@@ -132,7 +132,9 @@ def _run(options: argparse.Namespace) -> int:
         progress=interactive(),
     )
     if not options.json:
-        print(made)
+        from pageseek.cli.text import safe  # late: help needs none
+
+        print(safe(str(made)))
         return 0
     indexes = [
         {"path": one.path, "kind": kind, "column": column, "chunks": n}

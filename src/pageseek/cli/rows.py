@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.cli import terminal, text
+from pageseek.cli.values import plain, refuse_twice
 
 BLOCK = 1_000  # rows that are aligned together
 LONGEST = 40  # characters of a value
@@ -37,8 +38,9 @@ def lines(reader: pa.RecordBatchReader, look: terminal.Look) -> Iterator[tuple[l
 
 
 def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
+    refuse_twice(reader.schema, columns=False)
     for batch in reader:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield from zip(*(plain(column, table=True) for column in batch.columns), strict=True)
 
 
 def _tables(

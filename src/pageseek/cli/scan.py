@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.progress import interactive
 from pageseek.cli import terminal, text
-from pageseek.cli.arguments import add_columns, add_source, command, count, sources
-from pageseek.cli.plots import add_plot, saved
+from pageseek.cli.arguments import STDIN, add_columns, add_source, command, count, sources
+from pageseek.cli.plots import add_plot, check_plot, saved
 
 if TYPE_CHECKING:
     from pageseek.predicate.expression import Expression
@@ -74,7 +74,7 @@ def _add_formats(made: argparse.ArgumentParser) -> None:
         help="table, jsonl (JSON lines), csv, arrow (the IPC stream; the IPC file if --output ends in .arrow) or parquet; by default what the ending of --output says, else a table",
     )  # fmt: skip
     form.add_argument("--json", action="store_true", help="as --format jsonl")
-    made.add_argument("-o", "--output", metavar="FILE", help="write the rows to a local file, which appears when it is complete")  # fmt: skip
+    made.add_argument("-o", "--output", metavar="FILE", help="write the rows to a local file, which appears when it is complete; - for standard output")  # fmt: skip
     made.add_argument("--overwrite", action="store_true", help="let --output replace a file that is there")  # fmt: skip
 
 
@@ -117,6 +117,8 @@ def _run(options: argparse.Namespace) -> int:
 def _rows(options: argparse.Namespace, limit: int | None, shown: int) -> int:
     from pageseek.cli import formats, rows
 
+    if options.output == STDIN:  # as of other commands: the stream, not a file of that name
+        options.output = None
     form = formats.chosen(options)
     between = options.output is None and sys.stdout.isatty()  # a bar would stand among the rows
     scan = lazy(options, not between, options.columns)
@@ -134,15 +136,16 @@ def _rows(options: argparse.Namespace, limit: int | None, shown: int) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    check_plot(options)
     report = lazy(options, True, options.columns).explain(analyze=options.analyze)
     if options.plot is not None:
         from pageseek.pictures.reading import draw_report  # late: few commands need it
 
-        saved(draw_report(report), options.plot)
+        saved(draw_report(report), options)
     if options.json:
         print(text.to_json(report.to_dict()))
     else:
-        print(_coloured(str(report), terminal.stdout()))
+        print(_coloured(text.safe(str(report)), terminal.stdout()))
     return 0
 
 

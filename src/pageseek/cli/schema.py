@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
         with open_file(source, table=options.table) as file:
             leaves = file.leaves
     if options.arrow:
-        print(schema.to_string(show_schema_metadata=True, truncate_metadata=False))
+        print(text.safe(schema.to_string(show_schema_metadata=True, truncate_metadata=False)))
     elif options.json:
         stored = iter(_by_place(list(_lines(list(schema))), leaves).values())
         print(text.to_json([_record(field, stored) for field in schema]))
@@ -101,7 +101,7 @@ def _table(schema: pa.Schema, leaves: list[LeafColumn]) -> list[str]:
     head = ["column", "type", "null", "stored as"][: 4 if stored else 3]
     rows = []
     for place, (name, field, inner) in enumerate(fields):
-        kind = str(field.type)
+        kind = text.safe(str(field.type)).replace("\n", "\\n")
         row = [
             name,
             kind.partition("<")[0] if inner and "<" in kind else kind,

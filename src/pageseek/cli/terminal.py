@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any, NamedTuple
 
 from pageseek.base.text_table import table as plain_table
@@ -67,8 +70,45 @@ def _look(stream: Any) -> Look:
     able = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     colour = _chosen == "always" or (_chosen == "auto" and able)
     width = shutil.get_terminal_size().columns if terminal else None
-    utf = (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    return Look(colour, width, terminal and utf)
+    return Look(colour, width, terminal and is_utf8(stream))
+
+
+class _Closed(io.StringIO):
+    """In place of standard output that is closed (`>&-`): what is written to it would be lost without a word."""
+
+    def write(self, text: Any) -> int:
+        raise OSError(
+            errno.EBADF, "standard output is closed: name a file with --output, or open it"
+        )
+
+    @property
+    def buffer(self) -> Any:
+        return self
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """While the block runs, both streams exist, and write what their encoding lacks as escapes."""
+    with ExitStack() as kept:
+        if sys.stdout is None:
+            kept.enter_context(redirect_stdout(_Closed()))
+        if sys.stderr is None:  # `print` would take the other one
+            kept.enter_context(redirect_stderr(io.StringIO()))
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+                stream.reconfigure(errors="backslashreplace")
+                kept.callback(_strict, stream)
+        yield
+
+
+def _strict(stream: io.TextIOWrapper) -> None:
+    with suppress(OSError, ValueError):  # it was closed meanwhile, or its reader has ended
+        stream.reconfigure(errors="strict")
+
+
+def is_utf8(stream: Any) -> bool:
+    """Whether a stream takes every character."""
+    return (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
 
 
 def wide(text: str) -> int:

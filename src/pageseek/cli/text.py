@@ -5,27 +5,31 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.report import format_size as size
 from pageseek.base.text_table import table
+from pageseek.cli.terminal import is_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["encode", "place", "shown", "size", "strip", "table", "to_json"]
+__all__ = ["encode", "place", "safe", "shown", "size", "strip", "table", "to_json"]
 
+CONTROLS = re.compile("[\x7f-\x9f]")  # that JSON does not escape, and terminals obey
 STRIP = 40  # characters that stand for the whole range of a column
 
 
 def shown(value: Any, longest: int = 24) -> str:
-    """A value on one line, in at most `longest` characters."""
+    """A value on one line, in at most `longest` characters; a number is never cut."""
     if value is None:
         return "-"
     if isinstance(value, bytes):
         text = value.hex()
-    elif isinstance(value, float):
-        text = f"{value:.6g}"
+    elif isinstance(value, (float, int, decimal.Decimal)):
+        return str(value)
     elif isinstance(value, dt.datetime):
         text = value.isoformat(" ").removesuffix("+00:00")
     else:
@@ -33,6 +37,16 @@ def shown(value: Any, longest: int = 24) -> str:
     if not text.isprintable():
         text = text.encode("unicode_escape").decode("ascii")
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def safe(text: str) -> str:
+    """Lines without what a terminal obeys, such as escape sequences in names: such characters are spelt out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 def place(scalar: pa.Scalar) -> float | None:
@@ -48,6 +62,8 @@ def place(scalar: pa.Scalar) -> float | None:
             return float(scalar.cast(wide).as_py())
         except (pa.ArrowException, AttributeError):
             return None
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return None  # a bound that is cut may be no UTF-8
     value = scalar.as_py()
     if isinstance(value, (bool, int, float, decimal.Decimal)):
         number = float(value)
@@ -62,6 +78,8 @@ def strip(
     if low is None or high is None:
         return "?" * width
     span = most - least
+    if span == float("inf"):  # halves of doubles have a finite one
+        return strip(low / 2, high / 2, least / 2, most / 2, width)
     if span <= 0:
         return "#" * width
     first = min(width - 1, max(0, int((low - least) / span * width)))
@@ -80,9 +98,12 @@ def encode(value: Any) -> Any:
 
 def to_json(value: Any, indent: int | None = 1) -> str:
     """JSON of plain data. NaN and infinities become text: JSON has no numbers for them."""
-    return json.dumps(
-        _finite(value), default=encode, indent=indent, ensure_ascii=False, allow_nan=False
+    # what is printed (`indent`) is in the encoding of the stream, rows of JSON lines are UTF-8
+    narrow = indent is not None and not is_utf8(sys.stdout)
+    made = json.dumps(
+        _finite(value), default=encode, indent=indent, ensure_ascii=narrow, allow_nan=False
     )
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", made)
 
 
 def _finite(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # arguments of the functions as errors name them, and the same options of the command
 WORDS = (
     ("overwrite=True", "--overwrite"),
@@ -16,15 +18,27 @@ WORDS = (
     ("trigram=[...]", "--trigram"),
     ("file_bloom=[...]", "--file-bloom"),
     ("bloom=[...]", "--bloom"),
+    ("try later, or with more patience: retries=, timeout=", "try later"),
+    (
+        "or give (filesystem, path) with a filesystem of pyarrow or fsspec, or download the file",
+        "or download the file",
+    ),
     (
         "commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...))",
         "commit it through the table (in Python: table= of pageseek.index.attach)",
     ),
 )
+VALUE = re.compile(
+    r": give params=\[\.\.\.\]; in a prepared query write :name|: give the filter to Scan\.prepare,.*?params=\{.*?\}"
+)
+# not within a path, where it may be the name of a partition
+VERSION = re.compile(r"(?<![\w/'\"])(version|timestamp|snapshot)=(?:(?=(['\d]))|(?=[\s:,;]|$))")
+OPTIONS = {"version": "--table-version", "timestamp": "--timestamp", "snapshot": "--snapshot"}
 
 
 def in_options(message: str) -> str:
     """The message of an error with the options of the command in place of arguments."""
     for word, option in WORDS:
         message = message.replace(word, option)
-    return message
+    message = VALUE.sub(": write the value in its place", message)
+    return VERSION.sub(lambda found: OPTIONS[found[1]] + (" " if found[2] else ""), message)

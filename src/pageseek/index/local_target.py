@@ -79,7 +79,7 @@ class LocalTarget(Target):
     def __init__(
         self, path: str, like: str | None, overwrite: bool = False, only: Version | None = None
     ) -> None:
-        """`like`: a file whose permissions and attributes the new one takes over. `overwrite`: the new one replaces what has its name
+        """`like`: a file whose permissions and attributes the new one takes over; None: those of the file that it replaces. `overwrite`: the new one replaces what has its name
         by then; if `only` is given, only a file of that version.
         """
         self._only = only
@@ -87,12 +87,14 @@ class LocalTarget(Target):
         self._sums = Sums(self.path, os.path.abspath(path))
         self._overwrite = overwrite
         super().__init__(Draft(self.path))
-        if like is not None:
-            try:
+        try:
+            if like is not None:
                 take_rights(self._draft.fd, like)
-            except BaseException:
-                self.close()
-                raise
+            elif overwrite:
+                self._draft.take_rights_of_old()
+        except BaseException:
+            self.close()
+            raise
 
     def commit(self, check: Callable[[], None]) -> None:
         """Write all bytes to disk, then give the file its last name."""

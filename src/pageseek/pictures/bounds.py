@@ -33,6 +33,8 @@ class Zones(NamedTuple):
 
 def draw_bounds(file: ParquetFile, columns: Sequence[str | LeafColumn] | None = None) -> Any:
     """A figure of the bounds of the pages of columns; all columns unless given."""
+    if isinstance(columns, (str, LeafColumn)):
+        columns = [columns]
     leaves = file.leaves if columns is None else [file.leaf(column) for column in columns]
     if not leaves:
         raise ValueError(f"{file.name}: there is no column to draw")
@@ -132,11 +134,13 @@ def _draw(panel: Any, file: ParquetFile, leaf: LeafColumn) -> None:
             if _only_nulls(zones)
             else "no bounds: neither a page index nor statistics that can be used"
         )
+        panel.set_ylim(0, 1)
         panel.text(0.5, 0.5, why, transform=panel.transAxes, ha="center", va="center")
         _draw_nulls(panel, zones)
         return
     least, most = float(np.nanmin(scale.lower)), float(np.nanmax(scale.upper))
-    span = (most - least) or 1.0
+    largest = max(abs(least), abs(most))  # beside it, a small span is not seen
+    span = max(1.0, largest * 1e-6) if least == most else max(most - least, largest * 1e-12)
     panel.set_ylim(least - 0.16 * span, most + 0.06 * span)
     at = ticks(scale, least, most)
     panel.set_yticks(at, [scale.label(y) for y in at])

@@ -46,8 +46,8 @@ def settings() -> Any:
     return importlib.import_module("matplotlib").rc_context(SETTINGS)
 
 
-def save(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure in the form that the ending of the name says. A file appears when it is complete."""
+def save(figure: Any, path: str | os.PathLike[str], replace: bool = True) -> None:
+    """Write a figure in the form that the ending of the name says. A file appears when it is complete. `replace`: in place of another."""
     name = os.fspath(path)
     form = os.path.splitext(name)[1][1:].lower()
     if form not in FORMATS:
@@ -61,8 +61,10 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
         figure.savefig(body, format=form, dpi=150, facecolor="white", metadata=undated)
     draft = Draft(name)
     try:
+        if replace:
+            draft.take_rights_of_old()
         draft.write(body.getbuffer())
-        draft.appear(replace=True)
+        draft.appear(replace)
     finally:
         draft.close()
 

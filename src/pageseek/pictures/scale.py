@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pageseek.pictures.figures import cut
 
 Numbers = npt.NDArray[np.float64]
+LARGEST = 1e290  # of the numbers of an axis
 LABEL = 18  # characters of a label
 
 
@@ -27,10 +28,10 @@ class Scale:
     def __init__(self, lower: pa.Array, upper: pa.Array) -> None:
         self.type = lower.type
         self.values: list[Any] = []
-        numbers = _numbers(lower), _numbers(upper)
-        if numbers[0] is not None and numbers[1] is not None:
+        low, high = _numbers(lower), _numbers(upper)
+        if low is not None and high is not None and _can_be_drawn(low, high):
             self.ranked = False
-            self.lower, self.upper = numbers[0], numbers[1]
+            self.lower, self.upper = low, high
         else:
             self.ranked = True
             self.lower, self.upper = self._rank(lower, upper)
@@ -41,9 +42,11 @@ class Scale:
         )
 
     def _rank(self, lower: pa.Array, upper: pa.Array) -> tuple[Numbers, Numbers]:
-        low, high = lower.to_pylist(), upper.to_pylist()
+        low, high = _values(lower), _values(upper)
         try:
-            self.values = sorted({value for value in [*low, *high] if value is not None})
+            self.values = sorted(
+                {value for value in [*low, *high] if value is not None and value == value}
+            )
         except TypeError:  # values without an order, such as structs
             return np.full(len(low), np.nan), np.full(len(high), np.nan)
         places = {value: float(place) for place, value in enumerate(self.values)}
@@ -64,7 +67,10 @@ class Scale:
         if self.ranked:
             place = round(number)
             inside = 0 <= place < len(self.values) and abs(place - number) < 1e-6
-            return _shown(self.values[place]) if inside else ""
+            if not inside:
+                return ""
+            value = self.values[place]
+            return _shown(_text(value) if _is_text(self.type) else value)
         if pa.types.is_temporal(self.type):
             return _moment(number, self.type, self._days())
         if pa.types.is_boolean(self.type):
@@ -86,6 +92,34 @@ def _numbers(values: pa.Array) -> Numbers | None:
         return None
     made = pc.cast(values, pa.float64(), safe=False)
     return np.asarray(made.to_numpy(zero_copy_only=False), np.float64)
+
+
+def _can_be_drawn(lower: Numbers, upper: Numbers) -> bool:
+    """Whether an axis has room for the numbers: at the ends of doubles it overflows."""
+    ends = np.concatenate([lower, upper])
+    ends = ends[np.isfinite(ends)]
+    if not len(ends):
+        return True
+    least, most = float(ends.min()), float(ends.max())
+    return max(abs(least), abs(most)) < LARGEST and (least == most or most - least > 1 / LARGEST)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _values(values: pa.Array) -> list[Any]:
+    """The values; texts as their bytes, since a bound that is cut may be no UTF-8. The order is the same."""
+    if _is_text(values.type):
+        values = values.cast(pa.large_binary())
+    return list(values.to_pylist())
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.hex()
 
 
 def _shown(value: Any) -> str:

@@ -136,6 +136,11 @@ class Draft:
         self._has_name = True
         return fd
 
+    def take_rights_of_old(self) -> None:
+        """Give it the permissions, owner and attributes of the file that it will replace, if there is one."""
+        with suppress(FileNotFoundError):
+            take_rights(self.fd, self.path)
+
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Append bytes; returns the offset at which they begin."""
         at, view = self.size, memoryview(data).cast("B")
