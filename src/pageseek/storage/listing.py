@@ -35,7 +35,7 @@ def no_data(name: str, there: str) -> str:
 
 def no_match(name: str, there: str = "") -> str:
     """That no file matches a glob. `there`: what is near."""
-    deeper = "" if "**" in name else "; a glob that looks into all folders ends in /**/*.parquet"
+    deeper = "" if "**" in name else "; a glob of folders ends in /**/*.parquet"
     braces = "; {a,b} is no wildcard: give a list of globs" if "{" in name else ""
     return f"{name}: no file matches{there}{deeper}{braces}"
 
