@@ -65,8 +65,8 @@ def test_globs_without_a_match(tmp_path: Path) -> None:
     assert "such as 'orders.parquet'" in refused(f"{tmp_path}/ORD*.parquet")
     assert f"there is no folder {tmp_path}/nope" in refused(f"{tmp_path}/nope/*.parquet")
     assert "{a,b} is no wildcard: give a list" in refused(f"{tmp_path}/{{orders,b}}*.parquet")
-    assert "into all folders ends in /**/*.parquet" in refused(f"{tmp_path}/x*")
-    assert "into all folders" not in refused(f"{tmp_path}/**/x*")
+    assert "a glob of folders ends in /**/*.parquet" in refused(f"{tmp_path}/x*")
+    assert "a glob of folders" not in refused(f"{tmp_path}/**/x*")
     (tmp_path / "empty").mkdir()
     assert "has 0 entries" in refused(f"{tmp_path}/empty/*")
 
