@@ -12,7 +12,7 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
-from pageseek.predicate.bound import BoundAnd, BoundConst, BoundOr
+from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundOr, leaves_of
 from pageseek.scanning import group_filter, group_reader, row_group
 from pageseek.scanning.condition_order import (
     BLOCK,
@@ -22,6 +22,7 @@ from pageseek.scanning.condition_order import (
     blocks_of,
     likely_share,
 )
+from pageseek.scanning.decoded_columns import DecodedColumns
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -121,6 +122,29 @@ def test_what_rules_out_much_for_little_comes_first() -> None:
     learned.note(0, (1_000_000, 980), (1_000_000, 980), 0.2)
     learned.note(1, (10_000_000, 9_800), (0, 0), 1.0)
     assert order() == [1, 0]
+
+
+def test_comparisons_of_one_column_of_numbers_are_one_condition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evaluated: list[str] = []
+    evaluate = DecodedColumns.evaluate
+
+    def noted(self: DecodedColumns, bound: Bound, n: int) -> Any:
+        evaluated.append(" and ".join(test.leaf.name for test in leaves_of(bound)))
+        return evaluate(self, bound, n)
+
+    monkeypatch.setattr(DecodedColumns, "evaluate", noted)
+    table, data = made()
+    found = ps.read_table(
+        data, filter="v >= 2 and s >= 's2' and v < 20 and s < 's7' and v != 5", prune=[]
+    )
+    assert set(evaluated) == {"v and v and v", "s"}  # strings that passed are compared again
+    assert found.to_pylist() == [
+        row
+        for row in table.to_pylist()
+        if row["v"] in {2, 3, 4, *range(6, 20)} and "s2" <= row["s"] < "s7"
+    ]
 
 
 def test_rows_side_by_side_spare_more_than_rows_strewn_about() -> None:

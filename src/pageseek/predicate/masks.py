@@ -110,7 +110,7 @@ def picked_nesting(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
         if nulls:
             made = gather(K_BOOL, 0, slots, None, bits, None, mask, count, start=0)
             bits = pa.py_buffer(made[-1])
-            nulls = count - pa.Array.from_buffers(pa.bool_(), count, [None, bits]).true_count
+            nulls = count - count_bits(bits, count)
         nesting_levels.append((count, nulls, bits if nulls else None))
     return Decoded(count, decoded.array, nesting_levels)
 
@@ -124,6 +124,12 @@ def presence(decoded: Decoded, leaf: Leaf) -> pa.Array:
     n, nulls, bits = decoded.nesting_levels[leaf.nesting_level]
     ones = pa.py_buffer(b"\xff" * ((n + 7) // 8))
     return pa.Array.from_buffers(pa.bool_(), n, [bits if nulls else None, ones], nulls)
+
+
+def count_bits(bits: Bitmap | pa.Buffer, n: int) -> int:
+    """How many of n bits are set."""
+    made: int = pa.Array.from_buffers(pa.bool_(), n, [None, pa.py_buffer(bits)]).true_count
+    return made
 
 
 def first_bits(n: int, total: int) -> Bitmap:

@@ -28,6 +28,7 @@ from pageseek.predicate.masks import (
     Bitmap,
     compared,
     constant,
+    count_bits,
     first_bits,
     head_of,
     head_of_nesting,
@@ -207,7 +208,7 @@ class DecodedColumns:
             mask, count = next(parts)
             while count != (0 if is_and else n) and (found := next(parts, None)) is not None:
                 mask = mask & found[0] if is_and else mask | found[0]
-                count = int(np.count_nonzero(np.unpackbits(mask)))
+                count = count_bits(mask, n)
             return mask, count
 
         def invert(found: tuple[Bitmap, int]) -> tuple[Bitmap, int]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pageseek.format.columns import Column, presence_leaf
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.format.types import LeafType
-from pageseek.predicate.bound import Bound, BoundLeaf, conjuncts, has_not, leaves_of
+from pageseek.format.types import K_D256, LeafType
+from pageseek.predicate.bound import Bound, BoundAnd, BoundLeaf, conjuncts, has_not, leaves_of
 
 Key = tuple[int, int]  # of a leaf: Leaf.key
 
@@ -23,7 +23,8 @@ class LeafUse:
     parts : dict
         How each leaf of the payload is decoded, by its key.
     conditions : list of (Bound, dict)
-        The conditions that the filter joins by AND, each with its tests by the keys of their leaves.
+        The conditions that the filter joins by AND, each with its tests by the keys of their leaves. All comparisons of one
+        leaf of numbers are one condition.
     tests_payload : bool
         Whether a leaf is both tested and payload. For a test of a group it may be, since any leaf of the group will do.
     asks_for_matches : bool
@@ -51,7 +52,7 @@ class LeafUse:
         self.tests_payload = False
         self.asks_for_matches = True
         if bound is not None:
-            for condition in conjuncts(bound):
+            for condition in _conditions(bound):
                 tests = {}
                 for test in leaves_of(condition):
                     leaf = test.leaf
@@ -92,3 +93,22 @@ class LeafUse:
             return list(({leaf.index: leaf for leaf in told} | values).values())
 
         return of
+
+
+def _conditions(bound: Bound) -> list[Bound]:
+    """The parts that must all be TRUE. Comparisons of one leaf of numbers are one part.
+
+    To compare all values once more costs less than to copy those that passed the first comparison.
+    """
+    found: list[Bound] = []
+    places: dict[Key, int] = {}
+    for part in conjuncts(bound):
+        if isinstance(part, BoundLeaf) and part.leaf_type.kind <= K_D256 and not part.leaf.group:
+            key = part.leaf.key
+            if key in places:
+                before = found[places[key]]
+                found[places[key]] = BoundAnd((*conjuncts(before), part))
+                continue
+            places[key] = len(found)
+        found.append(part)
+    return found
