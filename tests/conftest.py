@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import pageseek as ps
 from pageseek.scanning.execution import Execution
@@ -19,8 +20,13 @@ from pageseek.storage.local import LocalStore
 from support.object_server.server import ObjectServer
 from support.remote_files import PATH, content
 from support.store_log import Log
+from support.tiers import examples
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# for random tests that do not say themselves how many examples they try
+settings.register_profile("pageseek", max_examples=examples(100), deadline=None)
+settings.load_profile("pageseek")
 
 
 @pytest.fixture(scope="session")
