@@ -63,6 +63,7 @@ CONDITIONS: list[str | None] = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("columns", [None, ["s"], []])
 def test_plans_are_those_of_files_opened_one_by_one(

@@ -206,6 +206,7 @@ CONDITIONS: list[tuple[Any, Callable[..., Any], list[dict[str, Any]]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("number", range(len(CONDITIONS)))
 @pytest.mark.parametrize("options", [{}, *OPTIONS], ids=str)
 def test_conditions_and_options(path: Path, number: int, options: dict[str, Any]) -> None:

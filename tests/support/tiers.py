@@ -7,8 +7,9 @@ tests marked `slow`, so that none is lost.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import combinations
 
 import pytest
 
@@ -30,6 +31,21 @@ def examples(n: int) -> int:
 def in_part(part: str, number: int, of: int, offset: int = 0) -> bool:
     """Whether the combination of this number belongs to the part: to the sample belongs one of so many, from the offset on."""
     return ((number - offset) % of == 0) == (part == "sample")
+
+
+def covering(cases: Sequence[Mapping[str, int]], strength: int) -> set[int]:
+    """The places of cases that together have every value of each parameter (strength 1), or every pair of values of two (2).
+
+    Each step takes the first case that adds the most, so that every process finds the same ones.
+    """
+    parts = [set(combinations(sorted(case.items()), min(strength, len(case)))) for case in cases]
+    missing = set().union(*parts)
+    chosen: set[int] = set()
+    while missing:
+        best = max(range(len(parts)), key=lambda place: (len(parts[place] & missing), -place))
+        chosen.add(best)
+        missing -= parts[best]
+    return chosen
 
 
 @contextmanager
