@@ -207,6 +207,7 @@ ODD_CONDITIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
 @pytest.mark.parametrize("seed", range(4))
 def test_odd_statistics_are_judged_as_those_of_one_file(
