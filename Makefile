@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 RUN := PYTHON=$(abspath $(BIN)/python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 .DEFAULT_GOAL := help
-.PHONY: help need venv jar install build demo check test lint format ctest fuzz wheel oracle bench-quick site clean
+.PHONY: help need venv jar install build demo check test test-all lint format ctest fuzz wheel oracle bench-quick site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,10 @@ demo: install ## install, then look rows up in a file made for it, locally and i
 
 test: build ## install, then run every test; STAGES="lint unit" runs only those
 	@$(RUN) $(BIN)/python tools/check.py $(STAGES)
+
+test-all: build ## every test in Python, also the slow ones, with all random examples: an hour or two
+	PAGESEEK_TESTS=full $(BIN)/python -m pytest -q -n 2 -m "not spark and not cluster" tests
+	PAGESEEK_TESTS=full $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "spark or cluster" tests/spark
 
 check: build ## about a minute: static checks, and the tests of the changed folders
 	@$(RUN) $(BIN)/python tools/quick.py

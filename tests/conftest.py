@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import pageseek as ps
 from pageseek.scanning.execution import Execution
@@ -19,8 +20,28 @@ from pageseek.storage.local import LocalStore
 from support.object_server.server import ObjectServer
 from support.remote_files import PATH, content
 from support.store_log import Log
+from support.tiers import covering, examples
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# for random tests that do not say themselves how many examples they try
+settings.register_profile("pageseek", max_examples=examples(100), deadline=None)
+settings.load_profile("pageseek")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of tests marked `covering`, those that the sample does not need are slow."""
+    groups: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("covering"):
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for group in groups.values():
+        (strength,) = next(group[0].iter_markers("covering")).args
+        sample = covering([item.callspec.indices for item in group], strength)
+        for number, item in enumerate(group):
+            if number not in sample:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek
+from pageseek.base.late_modules import ABOVE, above
 
 
 def loaded_by(code: str) -> set[str]:
@@ -70,6 +72,40 @@ def test_a_lookup_costs_little_beyond_numpy_and_pyarrow(tmp_path: Path) -> None:
     assert min(shares) < 1.0, shares
 
 
+def imports_of(root: Path) -> dict[str, set[str]]:
+    """The files of the package, and what each imports: at its top, within functions, or for types."""
+    sources = {
+        ".".join(path.relative_to(root / "src").with_suffix("").parts): path
+        for path in (root / "src" / "pageseek").rglob("*.py")
+        if path.name != "__init__.py"  # it hands on the names of its files
+    }
+    found: dict[str, set[str]] = {name: set() for name in sources}
+    for name, path in sources.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found[name] |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+            elif isinstance(node, ast.Import):
+                found[name] |= {one.name for one in node.names}
+    return {name: targets & set(sources) - {name} for name, targets in found.items()}
+
+
+def test_files_do_not_import_each_other_in_a_circle(root: Path) -> None:
+    left = imports_of(root)
+    # two public classes, each of which has a method that gives the other
+    left["pageseek.scanning.scan"].discard("pageseek.scanning.prepared")
+    free = {""}
+    while free:  # files that import none of the others, and files that none of them imports
+        imported = set().union(*left.values())
+        free = {name for name in left if not left[name] & set(left) or name not in imported}
+        left = {name: targets for name, targets in left.items() if name not in free}
+    assert not left, f"these import each other: {sorted(left)}"
+
+
+@pytest.mark.parametrize("method", ABOVE)
+def test_functions_of_rooms_above_exist(method: str) -> None:
+    assert callable(above(method))
+
+
 def test_version_is_the_distributions() -> None:
     assert pageseek.__version__ == version("pageseek")
 
@@ -84,7 +120,8 @@ def test_test_rooms_are_no_packages(root: Path) -> None:
 
 def test_every_marker_is_described(root: Path) -> None:
     options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    assert {line.split(":")[0] for line in options["markers"]} == {"spark", "cluster", "slow"}
+    names = {line.partition(":")[0].partition("(")[0] for line in options["markers"]}
+    assert names == {"spark", "cluster", "slow", "covering"}
 
 
 @pytest.mark.slow

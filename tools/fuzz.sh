@@ -62,9 +62,10 @@ for source in _core/tests/fuzz_*.c; do
     if [[ $# -gt 0 && " $* " != *" $name "* ]]; then continue; fi
     [[ -f $source ]] || { echo "no fuzz targets"; exit 1; }
     mkdir -p "build/fuzz/$name"
-    clang "${flags[@]}" -fsanitize=fuzzer "$source" "$lib/libcore.a" -lm -o "build/fuzz/$name/target"
     names+=("$name")
 done
+printf '%s\n' "${names[@]}" | xargs -P 2 -I{} \
+    sh -c 'clang "$@" -fsanitize=fuzzer "_core/tests/fuzz_{}.c" "'"$lib"'/libcore.a" -lm -o "build/fuzz/{}/target"' sh "${flags[@]}"
 rm -f build/fuzz/*/status # of an earlier run; without one, a target has not run to its end
 printf '%s\n' "${names[@]}" | xargs -P 2 -I{} bash -c 'fuzz {}' || true
 failed=()

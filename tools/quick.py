@@ -78,7 +78,7 @@ def main(names: list[str]) -> int:
     print(
         "check, about a minute for one file: " + ", ".join([*LINT, *c_tests, *chosen]), flush=True
     )
-    return run("check", steps)
+    return run("check", [[[step]] for step in steps])
 
 
 if __name__ == "__main__":

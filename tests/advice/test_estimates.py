@@ -125,6 +125,7 @@ def close(guess: float, true: float, least: float, factor: float = 2) -> bool:
     return abs(guess - true) <= least or true / factor <= guess <= factor * true
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("most", [FULL, SMALL])
 @pytest.mark.parametrize("name", CASES)
 def test_estimates_are_within_a_factor_of_two(

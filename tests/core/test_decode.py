@@ -24,6 +24,7 @@ from support.pages import (
     page_of,
     read_pages,
     rows_of,
+    sampled_cases,
 )
 from support.writer import INT32, hybrid, plain
 
@@ -93,7 +94,7 @@ def test_pages_without_a_selected_row_need_not_be_handed(
     assert arrow(kind, decoder.finish()) == [whole[0], *whole[10:12]]
 
 
-@cases
+@sampled_cases
 def test_a_page_cut_at_any_byte_is_an_error_or_was_not_needed(
     kind: Kind, encoding: int, nulls: str, version: int
 ) -> None:

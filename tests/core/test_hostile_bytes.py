@@ -22,6 +22,7 @@ from pageseek._core.status import PageMismatch
 import pageseek as ps
 from pageseek.base.errors import CoreError
 from support.opened import open_metadata
+from support.tiers import examples
 from support.writer import FIXED, I32, I64, INT32, INT64, Column, decimal, timestamp, write
 
 CORE = (
@@ -37,7 +38,7 @@ CORE = (
     "gather",
 )
 N = 120
-MUTATIONS = 200  # of each file
+MUTATIONS = examples(200)  # of each file
 
 
 def table() -> pa.Table:

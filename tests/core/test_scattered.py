@@ -23,14 +23,15 @@ from support.pages import (
     Page,
     Selection,
     arrow,
-    cases,
     decoder_of,
     entries_of,
     masks,
     page_of,
     read_pages,
     rows_of,
+    sampled_cases,
 )
+from support.tiers import examples
 from support.writer import hybrid, plain
 
 FEW = 9  # rows of which every subset is tried
@@ -60,7 +61,7 @@ def chosen(values: Sequence[Any], mask: Mask) -> list[Any]:
     return list(itertools.compress(values, mask))
 
 
-@cases
+@sampled_cases
 def test_every_selection_of_a_few_rows(kind: Kind, encoding: int, nulls: str, version: int) -> None:
     optional, rows = nulls != "required", rows_of(kind, nulls)[:FEW]
     page = page_of(kind, encoding, rows, optional, version, packed=version == 2)
@@ -87,7 +88,7 @@ def long_rows(kind: Kind, nulls: str, n: int, seed: int) -> list[Any]:
     return [None if m else v for v, m in zip(values, missing, strict=True)]
 
 
-@cases
+@sampled_cases
 def test_long_pages_of_every_density(kind: Kind, encoding: int, nulls: str, version: int) -> None:
     n, optional = 2600, nulls != "required"
     for seed in range(3):
@@ -110,7 +111,7 @@ def test_long_pages_of_every_density(kind: Kind, encoding: int, nulls: str, vers
                 assert found == chosen(whole, mask)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_any_page_and_any_selection(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(KINDS))
@@ -140,7 +141,7 @@ def test_any_page_and_any_selection(data: st.DataObject) -> None:
         assert found == chosen(whole, mask)
 
 
-@cases
+@sampled_cases
 def test_a_page_cut_at_any_byte_gives_no_other_values(
     kind: Kind, encoding: int, nulls: str, version: int
 ) -> None:

@@ -110,6 +110,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", [*PRUNED, *WHOLE])
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_rows_are_those_of_polars(path: Path, name: str, engine: Any) -> None:

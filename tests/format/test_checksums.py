@@ -351,6 +351,7 @@ def spots(path: Path, value: int, group: int) -> dict[str, range]:
     }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("value", [3, 2])
 @pytest.mark.parametrize("spot", ["header", "block", "piece", "sum"])
 def test_every_bit_of_a_filter_that_is_looked_at(
@@ -387,6 +388,7 @@ def test_bits_all_over_the_filters(filtered: Path, monkeypatch: pytest.MonkeyPat
         assert [one.kind for one in ps.index.verify(bytes(broken)).findings][:1] == ["bloom"]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("fill", ["zeros", "garbage", "elsewhere"])
 def test_damaged_blocks_of_filters(
     filtered: Path, fill: str, monkeypatch: pytest.MonkeyPatch

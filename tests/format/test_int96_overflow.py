@@ -25,6 +25,7 @@ def read(value: bytes, unit: str, **how: Any) -> int:
     return int(found.cast("int64")[0].as_py())
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("nanos", [LEAST, LEAST + 1, -DAY - 1, -1, 0, DAY - 1, DAY, MOST - 1, MOST])
 @pytest.mark.parametrize(

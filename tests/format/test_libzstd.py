@@ -83,6 +83,7 @@ def make(**how: Any) -> tuple[pa.Table, bytes]:
     return table, bytes(sink.getvalue().to_pybytes())
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("page_rows", [900, 20_000, ROWS])
 @pytest.mark.parametrize("index", [True, False])

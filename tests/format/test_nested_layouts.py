@@ -225,6 +225,7 @@ def wanted_pages(pages: Sequence[PageOf], mask: Sequence[int]) -> list[bool]:
     return [any(mask[page.first : page.first + page.rows]) for page in pages]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", LADDERS)
 def test_files_of_leaves_whose_pages_do_not_line_up(name: str) -> None:
     kind, nullable, pool = LADDERS[name]

@@ -27,6 +27,7 @@ from support.nested_pages import (
     row_cuts,
 )
 from support.nesting import Shredded, node_of, shred
+from support.tiers import examples
 
 LEAVES = (
     pa.int32(),
@@ -187,25 +188,25 @@ def check_reading(field: pa.Field, n: int, seed: int, longest: int) -> None:
 seeds = st.integers(0, 1 << 32)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(fields(4), st.integers(0, 40), seeds)
 def test_small_tables(field: pa.Field, n: int, seed: int) -> None:
     check_reading(field, n, seed, 3)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(fields(2), st.integers(1000, 5000), seeds)
 def test_blocks_of_scattered_rows(field: pa.Field, n: int, seed: int) -> None:
     check_reading(field, n, seed, 2)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(fields(2), st.integers(10, 40), seeds)
 def test_rows_longer_than_a_block(field: pa.Field, n: int, seed: int) -> None:
     check_reading(field, n, seed, 40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(fields(3), min_size=1, max_size=3), st.integers(1, 150), seeds)
 def test_files(columns: list[pa.Field], n: int, seed: int) -> None:
     dice = random.Random(seed)
@@ -237,7 +238,7 @@ def test_files(columns: list[pa.Field], n: int, seed: int) -> None:
         assert found.to_table().equals(wanted.select(some).slice(0, limit))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 60), seeds)
 def test_filters_on_leaves_of_structs(n: int, seed: int) -> None:
     """Each conjunct takes rows away from what the one before has decoded, ladders included."""

@@ -44,6 +44,7 @@ from support.nesting import (
     shred,
 )
 from support.opened import open_metadata
+from support.tiers import examples
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string(), ordered=True)
 
@@ -242,7 +243,7 @@ def typed_values(draw: st.DrawFn, depth: int = 4) -> tuple[pa.Field, st.SearchSt
     return pa.field("c", kind, nullable), st.none() | values if nullable else values
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(typed_values(), st.data())
 def test_any_nested_column_comes_back(made: Any, data: st.DataObject) -> None:
     field, values = made
@@ -258,7 +259,7 @@ DECODABLE = [
 ]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @pytest.mark.parametrize("form", DECODABLE)
 @given(data=st.data())
 def test_pyarrow_reads_the_same_from_the_levels(form: str, data: st.DataObject) -> None:

@@ -39,6 +39,7 @@ from support.nesting import (
     written,
 )
 from support.opened import open_metadata
+from support.tiers import examples
 
 
 def arrow_says(data: bytes) -> list[pa.Field]:
@@ -156,7 +157,7 @@ def lists_around_leaves(kind: pa.DataType, lists: int = 0) -> list[int]:
     return [n for inner in below for n in lists_around_leaves(inner, lists)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(random_elements(4))
 def test_any_schema_is_typed_or_refused_as_by_pyarrow(elements: Any) -> None:
     data = file([elements])

@@ -80,6 +80,7 @@ def compress(codec: str, plain: bytes) -> bytes:
     return packed
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("page_rows", [900, 20_000, ROWS])
 @pytest.mark.parametrize("index", [True, False])

@@ -142,6 +142,7 @@ ANNOTATED: list[tuple[int, int | None, Any]] = [
 ]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("physical", "length", "logical"), ANNOTATED)
 def test_stored_schemas_change_what_pyarrow_lets_them(
     physical: int, length: int | None, logical: Any

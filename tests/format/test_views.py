@@ -48,6 +48,7 @@ def selections() -> list[list[int] | None]:
     ]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("nulls", [0, 0.3])

@@ -125,6 +125,7 @@ def test_a_file_that_goes_on_to_be_written_is_not_read(
         assert local.read_ends(names, 0, places, np.zeros(40, np.uint8), later)[:, 3].tolist() == [20, 20]  # fmt: skip
 
 
+@pytest.mark.covering(2)
 @pytest.mark.usefixtures("together")
 @pytest.mark.parametrize(
     "lengths",

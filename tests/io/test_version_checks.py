@@ -104,6 +104,7 @@ def outcome(ask: str, scan: ps.Scan) -> Any:
         return type(error)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("condition", [None, POINT, LOW, NONE])
 @pytest.mark.parametrize("way", [over_http, over_s3])
@@ -252,6 +253,7 @@ ONE = ps.col("id") == 4 * 3_000 + 77
 SOME = ps.col("id").between(3 * 3_000 + 5, 6 * 3_000 + 9)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("ask", ["to_table", "to_batches", "to_reader", "count_rows", "figures"])
 @pytest.mark.parametrize("condition", [None, ONE, SOME, NONE])
 @pytest.mark.parametrize("changed", [0, 4, FILES - 1])

@@ -26,6 +26,7 @@ from pageseek.format.types import ABSENT
 from pageseek.predicate.filters import to_expression
 from pageseek.predicate.sql import parse
 from support.opened import open_metadata
+from support.tiers import examples
 
 C = ps.col
 
@@ -122,7 +123,7 @@ conditions = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(conditions)
 def test_what_is_shown_is_read_back(condition: ps.Expression) -> None:
     made = to_expression(condition)

@@ -31,6 +31,7 @@ from support.conditions import (
     trees,
     truth,
 )
+from support.tiers import examples
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -62,7 +63,7 @@ def found(condition: Any, nan: str, dictionary: bool = False) -> list[int]:
 
 
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(node=trees())
 def test_expressions_and_sql_find_what_python_finds(nan: str, node: Node) -> None:
     wanted = [k for k, row in enumerate(rows()) if truth(node, row, nan) is True]
@@ -74,7 +75,7 @@ def test_expressions_and_sql_find_what_python_finds(nan: str, node: Node) -> Non
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(node=trees(of_arrow=True))
 def test_an_expression_of_pyarrow_means_what_pyarrow_says(node: Node) -> None:
     numbered = pq.read_table(io.BytesIO(made())).append_column("row", pa.array(range(ROWS)))

@@ -17,6 +17,7 @@ import pageseek as ps
 from pageseek.predicate.like import compile_pattern, matcher
 from pageseek.predicate.masks import compared
 from pageseek.scanning import decoded_columns as leaves
+from support.tiers import examples
 
 TEXTS = ["", "a", "b", "ab", "ba", "a\nb", "a%b", "a_b", "a\\b", "é", "aé", "€b", "aab", "\0", "a.b", "(a)*", "😀", "A"]  # fmt: skip
 X = ps.col("x")
@@ -58,7 +59,7 @@ FILES = {name: written(values, kind) for name, (kind, values) in KINDS.items()}
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     parts=st.lists(st.sampled_from([*TEXTS, "%", "_", "%", "_", "\\%", "\\_", "\\\\"]), max_size=5),
     escape=st.sampled_from(["\\", "!", "", "a", "%"]),

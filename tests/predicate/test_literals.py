@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 import pageseek as ps
 from support.oracle import OPS, agree, build
+from support.tiers import examples
 from support.writer import (
     BOOLEAN,
     BYTE_ARRAY,
@@ -111,7 +112,7 @@ NUMBERS = (
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.sampled_from([(b, s) for b in (8, 16, 32, 64) for s in (True, False)]),
     NUMBERS,
@@ -208,7 +209,7 @@ def floats(width: int) -> tuple[bytes, list[float]]:
     return one(DOUBLE, values), values
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.sampled_from((16, 32, 64)),
     NUMBERS | st.sampled_from([0.1, 1e39, -1e39, 65_520, 65_519, 2**-149, 2**-25]),
@@ -232,7 +233,7 @@ def test_a_double_between_two_narrow_floats_equals_neither(width: int) -> None:
 # ---- decimals ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(NUMBERS, st.sampled_from(OPS), st.sampled_from((0, 2, 4)))
 def test_any_number_against_decimals(literal: Any, op: str, scale: int) -> None:
     data, values = decimals(scale)
@@ -331,7 +332,7 @@ def seconds_of(value: dt.datetime) -> Fraction:
     return Fraction(delta.days * 86_400 + delta.seconds) + Fraction(delta.microseconds, 10**6)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.datetimes() | st.sampled_from([EPOCH, EPOCH + dt.timedelta(microseconds=1), EPOCH - dt.timedelta(microseconds=1)]),
        st.sampled_from(sorted(PER)), st.sampled_from(OPS), st.sampled_from([None, "UTC", "Europe/Berlin", "America/Caracas"]))  # fmt: skip
 def test_any_datetime_against_timestamps(

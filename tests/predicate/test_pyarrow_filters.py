@@ -227,6 +227,7 @@ def test_what_is_understood_in_part_prunes(name: str) -> None:
     assert not whole
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
 @pytest.mark.parametrize("name", [*KNOWN, *LEFT_TO_PYARROW, *LOOSER])
 def test_rows_are_those_of_pyarrow_whatever_the_rule_for_nan(name: str, nan: str) -> None:

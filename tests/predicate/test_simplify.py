@@ -171,6 +171,7 @@ class Bench:
 BENCHES = {name: Bench(name) for name in DOMAINS}
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
 @pytest.mark.parametrize("name", DOMAINS)
 def test_every_pair_of_conditions_means_the_same_folded(name: str, nan: str) -> None:
@@ -193,6 +194,7 @@ def test_every_contradiction_of_integers_is_found() -> None:
             assert bench.bind(e, "ieee") == BoundConst(False), e
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
 @pytest.mark.parametrize("name", DOMAINS)
 @given(data=st.data())

@@ -128,6 +128,7 @@ def test_newlines_in_values(tmp_path: Path, condition: Any) -> None:
     pruned(path, condition)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "values",
     [

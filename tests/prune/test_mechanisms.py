@@ -20,6 +20,7 @@ from pageseek.format import page_headers as headers
 from pageseek.prune import pruner_stage
 from pageseek.scanning import group_filter, group_reader, row_group
 from support.conditions import VALUES, Node, expression, rows, table, trees, truth
+from support.tiers import examples
 
 NAMES = ("statistics", "column_index", "page_headers", "bloom_filter", "dictionary", "distinct")
 HASHED = {name: {"ndv": 20, "fpp": 0.01} for name in "ijufgmsrdt"}
@@ -76,7 +77,7 @@ PRUNE = st.one_of(
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     node=trees(),
     prune=PRUNE,
@@ -97,7 +98,7 @@ def test_rows_are_those_of_plain_python(
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(node=trees(), prune=PRUNE, limit=st.one_of(st.none(), st.integers(0, 40)))
 def test_counts_add_up(name: str, node: Node, prune: Any, limit: int | None) -> None:
     scan = ps.scan(written(name), filter=expression(node), prune=prune, limit=limit)
@@ -118,7 +119,7 @@ FIGURES: list[list[Any]] = [
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     node=st.one_of(st.none(), trees()),
     prune=PRUNE,

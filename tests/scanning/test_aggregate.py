@@ -87,6 +87,7 @@ def written(made: pa.Table, **options: Any) -> bytes:
     return sink.getvalue()
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "options",
     [{"write_page_index": True}, {}, {"write_statistics": False}, {"data_page_version": "2.0"}],

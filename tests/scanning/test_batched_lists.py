@@ -133,6 +133,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_plans_are_those_of_files_opened_one_by_one(kept: Path, condition: str, nan: str) -> None:
@@ -282,6 +283,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("at", [0, 2, 8])
 def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:

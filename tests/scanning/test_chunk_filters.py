@@ -161,6 +161,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("at", [0, 1, 3, 4, 10])
 def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:

@@ -82,6 +82,7 @@ def check(scan: ps.Scan) -> None:
         assert kept_of(plan) <= kept_of(other)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("named", [None, "s", "n", "nowhere"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_rows_are_those_of_files_opened_one_by_one(

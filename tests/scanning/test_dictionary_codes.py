@@ -47,6 +47,7 @@ LITERALS: dict[pa.DataType, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("kind", LITERALS, ids=str)
 @pytest.mark.parametrize("columns", [None, ["n"], ["x"]])
 @pytest.mark.parametrize("options", [{}, {"string_type": "view"}, {"string_type": "large"}, {"dictionary_columns": ["x"]}])  # fmt: skip

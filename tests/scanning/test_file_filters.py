@@ -206,6 +206,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("at", [0, 3, 8])
 def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:

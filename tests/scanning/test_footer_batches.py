@@ -63,6 +63,7 @@ CONDITIONS: list[str | None] = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("columns", [None, ["s"], []])
 def test_plans_are_those_of_files_opened_one_by_one(
@@ -206,6 +207,7 @@ ODD_CONDITIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
 @pytest.mark.parametrize("seed", range(4))
 def test_odd_statistics_are_judged_as_those_of_one_file(

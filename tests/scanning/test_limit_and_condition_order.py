@@ -60,6 +60,7 @@ CONDITIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", CONDITIONS)
 @pytest.mark.parametrize("index", [True, False])
 @pytest.mark.parametrize("columns", [None, ["l"], ["v"], []])

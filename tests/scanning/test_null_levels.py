@@ -79,6 +79,7 @@ def wanted(condition: str) -> list[bool]:
     return [by[condition](row) for row in rows]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("how", [
     {}, {"data_page_version": "2.0"}, {"write_page_index": True, "data_page_size": 512},
     {"compression": "zstd", "data_page_size": 4096}, {"use_dictionary": False, "compression": "gzip"},

@@ -111,6 +111,7 @@ ODD_ONES = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("change", ODD_ONES, ids=lambda change: str(change.__name__))
 @pytest.mark.parametrize("at", [0, 1, 77, 129])
 def test_an_odd_file_among_many(tmp_path: Path, at: int, change: Callable[[Path], None]) -> None:

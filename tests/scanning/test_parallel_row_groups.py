@@ -80,6 +80,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> InFlight:
     return counts
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("condition", CONDITIONS, ids=str)
 @pytest.mark.parametrize("files", [1, 3])

@@ -54,6 +54,7 @@ FIRST = {  # the leaf that stands for the group
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("layout", ["statistics", "page index"])
 @pytest.mark.parametrize("first", FIRST)
 @pytest.mark.parametrize("rows", ["never", "in some pages", "sometimes", "always"])

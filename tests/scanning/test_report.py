@@ -221,6 +221,7 @@ def grouped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return str(path)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("limit", [None, 0, 1, 700, 7_000])
 @pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS)
 def test_every_page_row_and_byte_is_accounted_for(

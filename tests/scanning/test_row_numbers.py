@@ -73,6 +73,7 @@ def keeps(name: str, row: dict[str, Any]) -> bool:
     }[name]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("prune", [True, False, ["statistics"], ["column_index"]])
 @pytest.mark.parametrize("limit", [None, 40])

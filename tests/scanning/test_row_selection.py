@@ -45,6 +45,7 @@ def numbers(taken: ps.RowRanges) -> set[int]:
     return {row for first, last in taken for row in range(first, last)}
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("condition", [None, ps.col("v") < 30, ps.col("at") >= 450])
 def test_rows_of_each_file(folder: Path, seed: int, condition: Any) -> None:

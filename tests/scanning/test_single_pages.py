@@ -70,6 +70,7 @@ NULLS = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("codec", ["snappy", "lz4_raw", "zstd", "gzip", "uncompressed"])
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("nulls", NULLS)

@@ -53,6 +53,7 @@ PASSING = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("way", STRONG)
 @pytest.mark.parametrize("at", [0, 1], ids=["tail", "data"])
 @pytest.mark.parametrize("fault", PASSING, ids=lambda fault: fault.name)

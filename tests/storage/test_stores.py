@@ -59,6 +59,7 @@ def expected(**how: Any) -> pa.Table:
     return ps.read_table(content(), **how)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("way", STRONG + WEAK)
 @pytest.mark.parametrize("columns", [None, ["v"], []], ids=str)
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from support.encodings import (
     DELTA_LENGTH_BYTE_ARRAY,
     Delta,
 )
+from support.tiers import each_part, in_part, named
 from support.writer import (
     BOOLEAN,
     BYTE_ARRAY,
@@ -100,14 +102,41 @@ KINDS = [
     Kind("wide decimal", (FIXED, 70, 13, 0, 0, 0, 70), [(i * 31 - 300).to_bytes(70, "big", signed=True) for i in range(N)], FIXEDS),
     Kind("int96", (INT96, 0, 4, 0, 3, 0, 0), [struct.pack("<qI", i % 4, 2_440_588) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
 ]  # fmt: skip
-CASES = [
-    pytest.param(kind, encoding, nulls, version, id=f"{kind.name}-{encoding}-{nulls}-v{version}")
-    for kind in KINDS
-    for encoding in kind.encodings
-    for nulls in ("required", "none", "some", "all")
-    for version in (1, 2)
-]
-cases = pytest.mark.parametrize(("kind", "encoding", "nulls", "version"), CASES)
+NULLS = ("required", "none", "some", "all")
+HOWS = [(nulls, version) for version in (1, 2) for nulls in NULLS]
+Test = Callable[[Kind, int, str, int], None]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
+
+
+def cases(test: Test) -> Callable[[Kind], None]:
+    """A test of every encoding of a kind, with every share of nulls, in pages of either version."""
+
+    @each_kind
+    def every(kind: Kind) -> None:
+        for encoding, (nulls, version) in itertools.product(kind.encodings, HOWS):
+            with named(encoding, nulls, f"v{version}"):
+                test(kind, encoding, nulls, version)
+
+    return every
+
+
+def sampled_cases(test: Test) -> Callable[[Kind, str], None]:
+    """The same for a test that takes longer: of each encoding of each kind it tries one in four. The others are slow tests."""
+
+    @each_kind
+    @each_part
+    def every(kind: Kind, part: str) -> None:
+        for place, encoding in enumerate(kind.encodings):
+            for number, (nulls, version) in enumerate(HOWS):
+                # the two of one encoding differ in version and nulls, and those of the next encoding are the next two
+                turn = (number + number // len(NULLS)) % len(NULLS)
+                if in_part(part, turn, len(NULLS), KINDS.index(kind) + place):
+                    with named(encoding, nulls, f"v{version}"):
+                        test(kind, encoding, nulls, version)
+
+    return every
+
+
 # a stream of deltas as writers write it, and as none does
 USUAL, ODD = Delta(), Delta(minis=3, per_mini=8, extra=1, pad=True, unneeded=255, cut=True)
 

@@ -92,6 +92,7 @@ TYPES: list[tuple[pa.DataType, list[Any]]] = [
 ]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("nulls", [False, True], ids=["", "nulls"])
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=lambda v: str(v)[:20])

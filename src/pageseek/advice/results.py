@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pageseek.advice.reading import Cost
+from pageseek.base.late_modules import above
 from pageseek.base.report import format_size
 from pageseek.base.text_table import table
 
@@ -143,9 +144,8 @@ class Advice:
     __repr__ = __str__  # notebooks and consoles show it as it is meant to be read
 
     def _repr_html_(self) -> str:
-        from pageseek.advice.advice_html import render  # late: few need it
-
-        return render(self)
+        shown: str = above("Advice._repr_html_")(self)
+        return shown
 
     def _lines(self) -> Iterator[str]:
         files = "1 file" if self.num_files == 1 else f"{self.num_files:,} files"

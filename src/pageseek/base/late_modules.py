@@ -1,4 +1,4 @@
-"""Modules of others that few reads need. They are imported when one of their names is first used.
+"""Modules that few reads need: those of others, and rooms above. They are imported when one of their names is first used.
 
 `pyarrow.compute` makes some hundred functions when it is imported, and `pyarrow.fs` loads the clients of all stores:
 they take as long as a hundred lookups in a process that has imported them.
@@ -11,7 +11,28 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["compute", "fs", "hashlib", "is_instance", "json"]
+__all__ = ["above", "compute", "fs", "hashlib", "is_instance", "json"]
+
+# Methods of objects whose work is done by rooms above: the only place where a room names one above it.
+ABOVE = {
+    "Advice._repr_html_": ("advice.advice_html", "render"),
+    "Attached._repr_html_": ("index.results_html", "attached"),
+    "AttachedFiles._repr_html_": ("index.results_html", "attached_files"),
+    "ParquetFile.__repr__": ("format.file_html", "line"),
+    "ParquetFile._repr_html_": ("format.file_html", "render"),
+    "ParquetFile.plot": ("pictures", "of_file"),
+    "Report._repr_html_": ("base.report_html", "render"),
+    "Report.plot": ("pictures", "of_report"),
+    "Scan._repr_html_": ("scanning.scan_html", "render"),
+    "Scan.prepare": ("scanning.prepared", "PreparedQuery"),
+    "Scan.to_duckdb": ("scanning.results", "to_duckdb"),
+    "Scan.to_pandas": ("scanning.results", "to_pandas"),
+    "Scan.to_polars": ("scanning.results", "to_polars"),
+    "Scan.to_pylist": ("scanning.results", "to_pylist"),
+    "Scan.write_parquet": ("rewriting.written_scan", "write"),
+    "Verified._repr_html_": ("index.results_html", "verified"),
+    "delete_files.read": ("scanning.execution", "Execution"),  # a scan within a scan
+}
 
 
 class _LateModule(ModuleType):
@@ -31,6 +52,12 @@ else:
     fs = _LateModule("pyarrow.fs")
     hashlib = _LateModule("hashlib")
     json = _LateModule("json")
+
+
+def above(method: str) -> Any:
+    """The function of a room above that does the work of a method (`ABOVE`)."""
+    module, name = ABOVE[method]
+    return getattr(importlib.import_module(f"pageseek.{module}"), name)
 
 
 def is_instance(value: object, module: ModuleType, name: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
 
 ChunkKey = tuple[str, int, str]  # file, row group, column
@@ -333,9 +333,7 @@ class Report:
         """A picture of what is read of each column chunk and what rules out the rest, by matplotlib: a figure, written to
         `path` (png, svg, pdf) if there is one.
         """
-        # by name: what stands above is imported when a picture is wanted
-        pictures = importlib.import_module("pageseek.pictures")
-        return pictures.of_report(self, path)
+        return above("Report.plot")(self, path)
 
     def fold(self) -> None:
         """Keep only the sums of each column: a plan that travels carries no record of every chunk."""
@@ -457,9 +455,8 @@ class Report:
     __repr__ = __str__  # notebooks and consoles show it as it is meant to be read
 
     def _repr_html_(self) -> str:
-        from pageseek.base.report_html import render  # late: pageseek is imported quickly
-
-        return render(self)
+        shown: str = above("Report._repr_html_")(self)
+        return shown
 
     def _lines(self) -> Iterator[str]:
         verb = "was read" if self.analyzed else "would be read"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from pageseek._core.decode import LeafDecoder
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.chunks import CODECS
@@ -262,9 +262,7 @@ class ParquetFile:
         """A picture of the bounds of the pages of columns over the numbers of their rows, by matplotlib: it shows whether a column
         is clustered. Returns the figure, which is written to `path` (png, svg, pdf) if there is one.
         """
-        # by name: what stands above is imported when a picture is wanted
-        pictures = importlib.import_module("pageseek.pictures")
-        return pictures.of_file(self, columns, path)
+        return above("ParquetFile.plot")(self, columns, path)
 
     def close(self) -> None:
         """Close the file."""
@@ -277,14 +275,11 @@ class ParquetFile:
         self.close()
 
     def __repr__(self) -> str:
-        from pageseek.format import file_html  # late: pageseek is imported quickly
-
-        return f"<ParquetFile {file_html.line(self)}>"
+        return f"<ParquetFile {above('ParquetFile.__repr__')(self)}>"
 
     def _repr_html_(self) -> str:
-        from pageseek.format import file_html
-
-        return file_html.render(self)
+        shown: str = above("ParquetFile._repr_html_")(self)
+        return shown
 
     def _leaf(self, column: str | LeafColumn) -> Leaf:
         if isinstance(column, LeafColumn):

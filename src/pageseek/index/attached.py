@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from pageseek.base.late_modules import above
 from pageseek.base.report import format_size
 
 SHOWN = 5  # reasons, and failures, of many files
@@ -40,9 +41,8 @@ class Attached:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from pageseek.index.results_html import attached  # late: few need it
-
-        return attached(self)
+        shown: str = above("Attached._repr_html_")(self)
+        return shown
 
 
 @dataclass(slots=True)
@@ -103,6 +103,5 @@ class AttachedFiles:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from pageseek.index.results_html import attached_files
-
-        return attached_files(self)
+        shown: str = above("AttachedFiles._repr_html_")(self)
+        return shown

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pageseek.base.late_modules import above
+
 
 class Finding(NamedTuple):
     """Something that an index says and the data denies. `page` is None where it is about a whole chunk, `row_group` where it is
@@ -48,6 +50,5 @@ class Verified:
         return "\n".join([*lines, *(f"  {one}" for one in self.findings)])
 
     def _repr_html_(self) -> str:
-        from pageseek.index.results_html import verified  # late: few need it
-
-        return verified(self)
+        shown: str = above("Verified._repr_html_")(self)
+        return shown

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
-from pageseek.predicate.literal import MAX_EXPONENT, Number, uuid_of
-from pageseek.predicate.operators import FUNCTIONS, MIRRORED, OF_SQL, OPERATORS, SYMBOLS
+from pageseek.predicate.literal import Number, uuid_of
+from pageseek.predicate.operators import FUNCTIONS, MIRRORED, OF_SQL, OPERATORS
 from pageseek.predicate.parameters import Param
+from pageseek.predicate.sql_tokens import TOKEN, Literal, Token, checked_decimal, integer
 from pageseek.predicate.text import RESERVED, point
 
 if TYPE_CHECKING:
@@ -26,24 +27,6 @@ if TYPE_CHECKING:
 MAX_NESTED = 100  # parentheses and NOTs within one another
 
 
-def token_pattern(text: str, quoted: str, param: str = r"(?!)") -> re.Pattern[str]:
-    """The pattern of a token, with those of a text, a quoted name and a parameter; its groups are the kinds of tokens."""
-    return re.compile(
-        rf"""(?P<space>(?:\s+|--[^\n]*)+)
-        | (?P<blob>[xX]'(?:[^']|'')*')
-        | (?P<text>{text})
-        | (?P<quoted>{quoted})
-        | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-        | (?P<word>[^\W\d]\w*)
-        | (?P<param>{param})
-        | (?P<symbol>{SYMBOLS} | [(),.+-])""",
-        re.VERBOSE | re.DOTALL,
-    )
-
-
-BACKTICKS = r"`(?:[^`]|``)*`"
-DOUBLE_QUOTES = r'"(?:[^"]|"")*"'
-_TOKEN = token_pattern(r"'(?:[^']|'')*'", f"{DOUBLE_QUOTES} | {BACKTICKS}", r"\?|(?<!:):[^\W\d]\w*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
@@ -51,7 +34,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "time": iso.time,
     "double": float,
     "uuid": uuid_of,
-    "decimal": lambda text: Decimal(_checked(text.strip())),
+    "decimal": lambda text: Decimal(checked_decimal(text.strip())),
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
@@ -64,24 +47,7 @@ _BEHIND_COLUMNS = ("and", "or", "not", "is", *_PREDICATES)
 MAX_PARTS = 1_000  # of a dotted name
 
 
-class _Token(NamedTuple):
-    kind: str  # a group of token_pattern, or "end"
-    text: str
-    at: int
-    key: str  # a symbol, or a word that may be a keyword, in small letters
-
-    @property
-    def word(self) -> str:
-        """The text of a word in small letters, which may be a keyword; else empty."""
-        return self.key if self.kind == "word" else ""
-
-
-class _Literal(NamedTuple):
-    value: Any
-    at: int
-
-
-_Operand: TypeAlias = ex.Column | _Literal
+_Operand: TypeAlias = ex.Column | Literal
 
 
 def parse(text: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> ex.Expression:
@@ -112,7 +78,7 @@ def parse(text: str, params: Sequence[Any] | Mapping[str, Any] | None = None) ->
 class Parser:
     """The parser of one text. A dialect overrides its tokens, texts, functions and `typed`: values behind a word."""
 
-    tokens = _TOKEN
+    tokens = TOKEN
     typed = _TYPED
 
     def __init__(self, text: str, given: Given | None = None) -> None:
@@ -123,7 +89,7 @@ class Parser:
         self._token = self._tokens[0]
         self._depth = 0
 
-    def _split(self) -> list[_Token]:
+    def _split(self) -> list[Token]:
         text, at, tokens = self._text, 0, []
         while at < len(text):
             found = self.tokens.match(text, at)
@@ -131,11 +97,11 @@ class Parser:
                 raise self._error(at, self._unknown(at))
             kind, part = found.lastgroup, found[0]
             if kind == "word" or kind == "symbol":
-                tokens.append(_Token(kind, part, at, part.lower()))
+                tokens.append(Token(kind, part, at, part.lower()))
             elif kind is not None and kind != "space":
-                tokens.append(_Token(kind, part, at, ""))
+                tokens.append(Token(kind, part, at, ""))
             at = found.end()
-        tokens.append(_Token("end", "", len(text), ""))
+        tokens.append(Token("end", "", len(text), ""))
         return tokens
 
     def _unknown(self, at: int) -> str:
@@ -159,10 +125,10 @@ class Parser:
 
     # -- tokens -----------------------------------------------------------------------------------
 
-    def _ahead(self, n: int = 1) -> _Token:
+    def _ahead(self, n: int = 1) -> Token:
         return self._tokens[min(self._next + n, len(self._tokens) - 1)]
 
-    def _take(self, n: int = 1) -> _Token:
+    def _take(self, n: int = 1) -> Token:
         """Return the current token, and go on by `n`."""
         token = self._token
         self._next = min(self._next + n, len(self._tokens) - 1)
@@ -291,7 +257,7 @@ class Parser:
     def _is_boolean(self, opened: int, inside: int) -> bool:
         return inside - opened == 1 and self._ahead(opened).word in ("true", "false", "null")
 
-    def _predicate(self, operand: _Operand, first: _Token) -> ex.Expression:
+    def _predicate(self, operand: _Operand, first: Token) -> ex.Expression:
         token = self._token
         if token.key in OF_SQL:
             op = OF_SQL[self._take().key]
@@ -300,7 +266,7 @@ class Parser:
             return self._is_what(operand)
         if (
             token.word == "is"
-            and isinstance(operand, _Literal)
+            and isinstance(operand, Literal)
             and not (operand.value is None or isinstance(operand.value, bool))
         ):
             if isinstance(operand.value, Param):
@@ -318,7 +284,7 @@ class Parser:
             at = self._take().at
             made = getattr(self, f"_{word}")(operand, at)
             return ex.Not(made) if negate else made
-        if isinstance(operand, _Literal):
+        if isinstance(operand, Literal):
             if operand.value is None or isinstance(operand.value, bool):
                 return ex.Constant(operand.value)
             raise self._expected("a comparison such as = or <")
@@ -331,12 +297,12 @@ class Parser:
         return operand == True  # noqa: E712  # a column of booleans
 
     def _compare(self, left: _Operand, op: str, right: _Operand, at: int) -> ex.Expression:
-        if isinstance(left, _Literal):
-            if isinstance(right, _Literal):
+        if isinstance(left, Literal):
+            if isinstance(right, Literal):
                 return self._constant(left.value, op, right.value, at)
             left, op, right = right, MIRRORED[op], left
         value: Any = right
-        if isinstance(right, _Literal):
+        if isinstance(right, Literal):
             left, value = _beside(left, right), right.value
         try:
             return left._compare(op, value)
@@ -381,18 +347,18 @@ class Parser:
         if self._token.kind == "param":
             return self._in_parameter(operand)
         self._need("(", "to begin the values of IN")
-        values: list[_Literal] = []
+        values: list[Literal] = []
         if self._token.key == ")":
             raise self._expected("at least one value")
         while True:
             item = self._operand()
-            if not isinstance(item, _Literal):
+            if not isinstance(item, Literal):
                 raise self._error(self._tokens[self._next - 1].at, "IN takes values, not columns")
             values.append(item)
             if not self._took(","):
                 break
         self._need(")", "to end the values of IN")
-        if isinstance(operand, _Literal):
+        if isinstance(operand, Literal):
             return ex.Constant(None)
         return _beside(operand, *values).isin([item.value for item in values])
 
@@ -400,14 +366,14 @@ class Parser:
         """`c in ?` and `c in :name`: the parameter stands for all values."""
         token = self._take()
         values = self._parameter(token, listed=True)
-        if isinstance(operand, _Literal):
+        if isinstance(operand, Literal):
             return ex.Constant(None if isinstance(values, Param) or list(values) else False)
         try:
             return operand.isin(values)
         except PredicateError as error:
             raise self._error(token.at, str(error)) from None
 
-    def _parameter(self, token: _Token, listed: bool = False) -> Any:
+    def _parameter(self, token: Token, listed: bool = False) -> Any:
         """The value that a parameter stands for, or the parameter itself where values come later."""
         try:
             if self._given is not None:
@@ -425,7 +391,7 @@ class Parser:
         self._need("and", "between the two ends of BETWEEN")
         high = self._operand()
         if isinstance(operand, ex.Element):
-            if isinstance(low, _Literal) and isinstance(high, _Literal):
+            if isinstance(low, Literal) and isinstance(high, Literal):
                 return _beside(operand, low, high).between(low.value, high.value)
             raise self._error(at, "elements of a list can be compared with values only")
         first = self._compare(operand, ">=", low, at)
@@ -451,26 +417,26 @@ class Parser:
         if not _is_null(operand):
             self._column_of(operand, at, what)
         pattern, escape = self._operand(), "\\"
-        if not isinstance(pattern, _Literal) or not isinstance(
+        if not isinstance(pattern, Literal) or not isinstance(
             pattern.value, (str, bytes, type(None))
         ):
             raise self._error(at, f"the pattern of {what} is a text such as 'a%'")
         if self._took("escape"):
             token = self._token
             given = self._operand()
-            if not isinstance(given, _Literal) or not isinstance(given.value, str):
+            if not isinstance(given, Literal) or not isinstance(given.value, str):
                 raise self._error(token.at, "ESCAPE takes one character, such as '!'")
             escape = given.value
             if len(escape) > 1:
                 raise self._error(
                     token.at, "ESCAPE takes one character, such as '!', or '' for none"
                 )
-        if pattern.value is None or isinstance(operand, _Literal):
+        if pattern.value is None or isinstance(operand, Literal):
             return ex.Constant(None)
         return _beside(operand, pattern), pattern.value, escape
 
     def _column_of(self, operand: _Operand, at: int, what: str) -> ex.Column:
-        if isinstance(operand, _Literal):
+        if isinstance(operand, Literal):
             raise self._error(at, f"{what} tests a column; there is a value before it")
         return operand
 
@@ -484,7 +450,7 @@ class Parser:
             self._need(",", f"and the value for {token.text}")
             at = self._token.at
             operand = self._operand()
-            if not isinstance(operand, _Literal):
+            if not isinstance(operand, Literal):
                 raise self._error(at, f"{token.text} takes a column and a value")
             column = _beside(column, operand)
             values.append(operand.value)
@@ -516,10 +482,10 @@ class Parser:
             return self._column()
         if token.kind == "param":
             self._take()
-            return _Literal(self._parameter(token), token.at)
+            return Literal(self._parameter(token), token.at)
         if token.kind == "word" and token.word not in RESERVED:
             if token.word in self.typed and self._ahead().kind == "text":
-                return _Literal(self._typed(), token.at)
+                return Literal(self._typed(), token.at)
             if self._ahead().key == "(":
                 if token.word in _OF_ARROW:
                     like = (
@@ -534,7 +500,7 @@ class Parser:
                     f"there is no function {token.text}; {offered(token.text, (*FUNCTIONS, 'any'))}",
                 )
             return self._column()
-        return _Literal(self._value(), token.at)
+        return Literal(self._value(), token.at)
 
     def _column(self) -> ex.Column:
         parts: list[str] = []
@@ -555,7 +521,7 @@ class Parser:
                 break
         return ex.Column(tuple(parts) if quoted else (".".join(parts),), place)
 
-    def _name(self, token: _Token) -> str:
+    def _name(self, token: Token) -> str:
         """The name that a word or a quoted name stands for."""
         mark = token.text[0]
         return token.text if token.kind == "word" else token.text[1:-1].replace(mark * 2, mark)
@@ -569,7 +535,7 @@ class Parser:
             words = f"{text!r} is no number" if kind in ("decimal", "double") else str(error)
             raise self._error(token.at, f"{kind.upper()}: {words}") from error
 
-    def _unquoted(self, token: _Token) -> str:
+    def _unquoted(self, token: Token) -> str:
         """The value of a text."""
         return token.text[1:-1].replace("''", "'")
 
@@ -597,7 +563,7 @@ class Parser:
             self._token = token
         raise self._expected("a column or a value such as 35, 3.5, 'text' or DATE '2024-01-31'")
 
-    def _number(self, token: _Token, sign: str) -> Any:
+    def _number(self, token: Token, sign: str) -> Any:
         text = sign + token.text
         if self._token.kind == "word" and self._token.at == token.at + len(token.text):
             raise self._error(self._token.at, "a number and a name run into each other")
@@ -605,33 +571,16 @@ class Parser:
             return float(text)
         if "." in text:
             return Number(text)
-        return _integer(text)
+        return integer(text)
 
 
 def _is_null(operand: _Operand) -> bool:
-    return isinstance(operand, _Literal) and operand.value is None
+    return isinstance(operand, Literal) and operand.value is None
 
 
-def _beside(column: ex.Column, *literals: _Literal) -> ex.Column:
+def _beside(column: ex.Column, *literals: Literal) -> ex.Column:
     """The column with the places of the values that it is compared with."""
     if column.place is None:
         return column
     place = column.place._replace(values=tuple(literal.at for literal in literals))
     return type(column)(column.path, place)
-
-
-def _checked(text: str) -> str:
-    """The text of a decimal, unless its exponent would take all memory."""
-    exponent = text.lower().partition("e")[2]
-    if exponent and abs(int(exponent)) > MAX_EXPONENT:
-        raise ValueError(text)
-    return text
-
-
-def _integer(text: str) -> int:
-    """An integer of any size. Python refuses to convert more than some thousand digits."""
-    try:
-        return int(text)
-    except ValueError:
-        beyond = 10**4300  # the values of every column
-        return -beyond if text.startswith("-") else beyond

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pageseek.base.late_modules import above
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
@@ -30,7 +31,8 @@ def read(
     """Columns of a file, of the rows that pass a condition; first their numbers, if these have a name. The report counts what
     is read.
     """
-    from pageseek.scanning.execution import Execution  # it leads back here
-
     request = Request(columns, condition, None, OPTIONS, "ieee", BATCH_SIZE, row_number=row_number)
-    return Execution(Sources.of([source]), request, False).scanned(report)
+    rows: pa.Table = above("delete_files.read")(Sources.of([source]), request, False).scanned(
+        report
+    )
+    return rows

@@ -6,9 +6,9 @@ the column can hold, so that 5.0 finds an integer 5, and a time finds one in ano
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,7 @@ from pageseek.predicate.in_literals import DTYPES
 from pageseek.predicate.literal import exact, fit
 from pageseek.predicate.parameter_values import parameters_of
 from pageseek.predicate.parameters import Param
-
-if TYPE_CHECKING:
-    from pageseek.scanning.scan import Scan
+from pageseek.scanning.request import Request
 
 Int64s = npt.NDArray[np.int64]
 
@@ -72,12 +70,13 @@ def in_lists(
     return ex.And(made) if len(made) > 1 else made[0]
 
 
-def keys_of_one(scan: Scan, name: str, keys: Mapping[str, tuple[Any, ...] | pa.Array]) -> Scan:
-    """The scan with the keys of one parameter, and none for the others."""
-    request = scan._request
+def keys_of_one(
+    request: Request, name: str, keys: Mapping[str, tuple[Any, ...] | pa.Array]
+) -> Request:
+    """The request with the keys of one parameter, and none for the others."""
     assert request.filter is not None
     alone = {other: values if other == name else () for other, values in keys.items()}
-    return replace(scan, _request=replace(request, filter=in_lists(request.filter, alone)))
+    return replace(request, filter=in_lists(request.filter, alone))
 
 
 def keys_of(
@@ -118,27 +117,27 @@ def keys_of(
 
 
 def rows_of_keys(
-    scan: Scan,
+    request: Request,
+    read: Callable[[Request], pa.Table],
     equalities: Sequence[Equality],
     keys: Mapping[str, tuple[Any, ...] | pa.Array],
     n: int,
     place: str,
 ) -> pa.Table | None:
     """The rows of n keys in the order of these, with the places of the keys; None where a column has values of another kind than
-    keys can be compared with in one pass.
+    keys can be compared with in one pass. `read`: the rows of a request to the same files.
     """
-    request = scan._request
     assert request.filter is not None
     names = [one.column.path[0] for one in equalities]
-    if any(len(one.column.path) > 1 for one in equalities) or not _are_columns(scan, names):
+    if any(len(one.column.path) > 1 for one in equalities) or not _are_columns(
+        request, read, names
+    ):
         return None
     wanted, kept = request.columns, len(request.columns or ())
     if wanted is not None:
         wanted = (*wanted, *[name for name in dict.fromkeys(names) if name not in wanted])
     made = in_lists(request.filter, keys)
-    table = replace(
-        scan, _request=replace(request, columns=wanted, filter=made, limit=None)
-    ).to_table()
+    table = read(replace(request, columns=wanted, filter=made, limit=None))
     indices = [table.schema.get_field_index(name) for name in names]  # -1 where several have it
     if -1 in indices:
         return None
@@ -158,13 +157,14 @@ def rows_of_keys(
     return with_places(table, place, of_keys)
 
 
-def _are_columns(scan: Scan, names: Sequence[str]) -> bool:
+def _are_columns(
+    request: Request, read: Callable[[Request], pa.Table], names: Sequence[str]
+) -> bool:
     """Whether names with a dot are those of columns, and no paths into structs."""
     dotted = [name for name in names if "." in name]
     if not dotted:
         return True
-    found = scan.select(*dotted).limit(0)
-    schema = replace(found, _request=replace(found._request, filter=None)).to_table().schema
+    schema = read(replace(request, columns=tuple(dotted), filter=None, limit=0)).schema
     return set(dotted) <= set(schema.names)
 
 

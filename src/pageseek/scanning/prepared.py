@@ -17,6 +17,7 @@ from pageseek.predicate.parameter_values import (
     with_values,
 )
 from pageseek.scanning.execution import Execution
+from pageseek.scanning.request import Request
 
 if TYPE_CHECKING:
     from pageseek.scanning.point_reads import PointReads
@@ -112,11 +113,15 @@ class PreparedQuery:
         equal = None if condition is None else equalities_of(condition)
         try:
             if equal is not None and n:
-                found = rows_of_keys(self._scan, equal, given, n, place)
+                found = rows_of_keys(self._scan._request, self._read, equal, given, n, place)
                 if found is not None:
                     return found
         except PredicateError as error:
-            raise self._named(error, lambda name: keys_of_one(self._scan, name, given)) from error
+            request = self._scan._request
+            raise self._named(
+                error,
+                lambda name: replace(self._scan, _request=keys_of_one(request, name, given)),
+            ) from error
         tables = []
         for i in range(n):
             table = self(**{name: values[i] for name, values in given.items()})
@@ -134,7 +139,7 @@ class PreparedQuery:
             AsyncQuery,  # late: asyncio takes long to import
         )
 
-        return AsyncQuery(self)
+        return AsyncQuery(self, self.bind, self.many)
 
     def bind(self, *values: Any, **named: Any) -> Scan:
         """The scan with these values in its filter, for `explain`, `to_batches`, `count_rows` and all else that a scan can do."""
@@ -146,6 +151,10 @@ class PreparedQuery:
             return self._scan
         made = with_values(request.filter, given)
         return replace(self._scan, _request=replace(request, filter=made))
+
+    def _read(self, request: Request) -> pa.Table:
+        """The rows of another request to the files of the scan."""
+        return Execution(self._scan._sources, request, self._scan._progress).table()
 
     def _scanned(self, given: Mapping[str, Any]) -> pa.Table:
         """The rows, by the steps that every scan takes."""

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.coroutines import in_thread
 from pageseek.base.errors import PredicateError
 
-if TYPE_CHECKING:
-    from pageseek.scanning.prepared import PreparedQuery
-
 
 class AsyncQuery:
     """The coroutines of a prepared query (`PreparedQuery.aio`)."""
 
-    __slots__ = ("_query",)
+    __slots__ = ("_bind", "_many", "_table")
 
-    def __init__(self, query: PreparedQuery) -> None:
-        self._query = query
+    def __init__(
+        self,
+        table: Callable[..., pa.Table],
+        bind: Callable[..., Any],
+        many: Callable[..., pa.Table],
+    ) -> None:
+        self._table, self._bind, self._many = table, bind, many
 
     async def __call__(self, *values: Any, **named: Any) -> pa.Table:
         """The rows for values of the parameters, as `PreparedQuery` returns them.
@@ -34,8 +37,7 @@ class AsyncQuery:
         a time as that executor has threads. A coroutine that is cancelled sends no further request, and a query in a thread
         ends at its next one.
         """
-        query = self._query
-        scan = query.bind(*values, **named)
+        scan = self._bind(*values, **named)
         if scan._sources.far and not scan._progress:
             from pageseek.scanning.async_scan import table_async
 
@@ -45,8 +47,8 @@ class AsyncQuery:
                 found = None  # the query names the parameter
             if found is not None:
                 return found
-        return await in_thread(partial(query, *values, **named))
+        return await in_thread(partial(self._table, *values, **named))
 
     async def many(self, keys: Any, *, place: str = "key_place") -> pa.Table:
         """The rows of many keys as one table, as `PreparedQuery.many` returns them; in a thread of the default executor."""
-        return await in_thread(partial(self._query.many, keys, place=place))
+        return await in_thread(partial(self._many, keys, place=place))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pageseek.scanning.prepared import PreparedQuery
 
-import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.base.arguments import whole
+from pageseek.base.late_modules import above
 from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
@@ -123,9 +123,10 @@ class Scan:
         PredicateError
             A column does not exist, or a parameter stands where none may.
         """
-        from pageseek.scanning.prepared import PreparedQuery  # late: few scans are prepared
-
-        return PreparedQuery(self if condition is None else self.filter(condition))
+        made: PreparedQuery = above("Scan.prepare")(
+            self if condition is None else self.filter(condition)
+        )
+        return made
 
     def plan(self, selection: Any = None) -> ScanPlan:
         """Open the files and prune: the plan of what would be read. `selection`: as of `take`."""
@@ -188,9 +189,8 @@ class Scan:
         UnsupportedError
             Python has no such value, such as a date after the year 9999; or two columns have one name.
         """
-        from pageseek.scanning.results import to_pylist  # late: pageseek is imported quickly
-
-        return to_pylist(self)
+        rows: list[dict[str, Any]] = above("Scan.to_pylist")(self)
+        return rows
 
     def to_pandas(self, **options: Any) -> Any:
         """The rows as a `pandas.DataFrame`.
@@ -211,9 +211,7 @@ class Scan:
         UnsupportedError
             pandas does not hold a value of a column.
         """
-        from pageseek.scanning.results import to_pandas
-
-        return to_pandas(self, options)
+        return above("Scan.to_pandas")(self, options)
 
     def to_polars(self) -> Any:
         """The rows as a `polars.DataFrame`, over the same memory as far as polars knows its form.
@@ -225,9 +223,7 @@ class Scan:
         UnsupportedError
             polars has no such type, or two columns have one name.
         """
-        from pageseek.scanning.results import to_polars
-
-        return to_polars(self)
+        return above("Scan.to_polars")(self)
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """The rows as a `duckdb.DuckDBPyRelation` over the Arrow table, which is read now and is not copied.
@@ -244,9 +240,7 @@ class Scan:
         UnsupportedError
             DuckDB has no such type.
         """
-        from pageseek.scanning.results import to_duckdb
-
-        return to_duckdb(self, connection)
+        return above("Scan.to_duckdb")(self, connection)
 
     def write_parquet(
         self,
@@ -281,9 +275,7 @@ class Scan:
         UnsupportedError
             The place lies in a table of Delta Lake or Iceberg; or the rows have no columns.
         """
-        # by its name, since rooms below do not import those above
-        writing = importlib.import_module("pageseek.rewriting.written_scan")
-        rows: int = writing.write(
+        rows: int = above("Scan.write_parquet")(
             self, path, codec, page_rows, row_group_rows, overwrite, storage_options
         )
         return rows
@@ -360,6 +352,5 @@ class Scan:
         return f"<Scan {'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        from pageseek.scanning.scan_html import render
-
-        return render(self)
+        shown: str = above("Scan._repr_html_")(self)
+        return shown

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
-from pageseek.predicate import sql
+from pageseek.predicate import sql, sql_tokens
 from pageseek.predicate.literal import Number
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.session.zone import SessionTime
@@ -66,9 +66,11 @@ class _Parser(sql.Parser):
             and settings.ansi
             and settings.is_true("spark.sql.ansi.doubleQuotedIdentifiers")
         ):
-            self.tokens = sql.token_pattern(_SINGLE, f"{sql.BACKTICKS}|{sql.DOUBLE_QUOTES}")
+            self.tokens = sql_tokens.token_pattern(
+                _SINGLE, f"{sql_tokens.BACKTICKS}|{sql_tokens.DOUBLE_QUOTES}"
+            )
         else:
-            self.tokens = sql.token_pattern(f"{_SINGLE}|{_DOUBLE}", sql.BACKTICKS)
+            self.tokens = sql_tokens.token_pattern(f"{_SINGLE}|{_DOUBLE}", sql_tokens.BACKTICKS)
         self.typed = {
             **sql.Parser.typed,
             "timestamp": self._timestamp,

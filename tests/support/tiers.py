@@ -1,0 +1,58 @@
+"""How much the tests try: a sample in `make test`, everything in `make test-all`.
+
+A property that many combinations must have is tried on a covering sample of them by each run. All other combinations are
+tests marked `slow`, so that none is lost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import combinations
+
+import pytest
+
+FULL = os.environ.get("PAGESEEK_TESTS") == "full"  # `make test-all` sets it
+SHARE = 4  # of the random examples, one in so many is tried by `make test`
+FEWEST = 20
+
+# parametrizes a test by the part of its combinations (`in_part`)
+each_part = pytest.mark.parametrize(
+    "part", ["sample", pytest.param("rest", marks=pytest.mark.slow)]
+)
+
+
+def examples(n: int) -> int:
+    """The number of random examples of a property that deserves n of them."""
+    return n if FULL else min(n, max(n // SHARE, FEWEST))
+
+
+def in_part(part: str, number: int, of: int, offset: int = 0) -> bool:
+    """Whether the combination of this number belongs to the part: to the sample belongs one of so many, from the offset on."""
+    return ((number - offset) % of == 0) == (part == "sample")
+
+
+def covering(cases: Sequence[Mapping[str, int]], strength: int) -> set[int]:
+    """The places of cases that together have every value of each parameter (strength 1), or every pair of values of two (2).
+
+    Each step takes the first case that adds the most, so that every process finds the same ones.
+    """
+    parts = [set(combinations(sorted(case.items()), min(strength, len(case)))) for case in cases]
+    missing = set().union(*parts)
+    chosen: set[int] = set()
+    while missing:
+        best = max(range(len(parts)), key=lambda place: (len(parts[place] & missing), -place))
+        chosen.add(best)
+        missing -= parts[best]
+    return chosen
+
+
+@contextmanager
+def named(*case: object) -> Iterator[None]:
+    """Errors inside say which combination they are about."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"of the combination: {', '.join(map(str, case))}")
+        raise
