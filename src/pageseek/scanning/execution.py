@@ -90,7 +90,11 @@ class Execution:
             yield from self._batches()[1]
 
     def reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream of record batches."""
+        """The rows as a stream of record batches. Few reads answer a lookup in local files, if they can."""
+        found = self._looked_up()
+        if found is not None:
+            batches = batches_of(found, self.request.batch_size)
+            return pa.RecordBatchReader.from_batches(found.schema, batches)
         schema, batches = self._batches()
         return pa.RecordBatchReader.from_batches(schema, batches)
 
