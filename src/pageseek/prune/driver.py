@@ -26,7 +26,7 @@ from pageseek.prune.page_stages import (
 )
 from pageseek.prune.protocol import PruneContext, Pruner
 from pageseek.prune.pruner_stage import PrunerStage
-from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, REGISTRY
+from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, REGISTRY, applicable
 from pageseek.prune.sampling import priced
 
 Asking = Generator[Wanted, list[memoryview], None]
@@ -126,23 +126,3 @@ def _pruner_stages(
             rank = WHOLE if pruner.whole else CHEAP if pruner.cheap else DECODED
             stages.append((cost, rank, pruner.name, one.prune))
     return stages
-
-
-def applicable(file: FileMetadata, use: frozenset[str], tested: Iterable[Leaf]) -> list[Pruner]:
-    """The pruners for which the footer has anything of a tested column. They are kept with the file, by the tested leaves."""
-    every, known = REGISTRY.pruners, file.indexes
-    leaves = {}
-    for leaf in tested:
-        leaves[leaf.key] = leaf
-    key = "applicable", use, *leaves
-    cached: tuple[tuple[Pruner, ...], list[Pruner]] | None = known.get(key)
-    if cached is None or cached[0] is not every:  # others were registered since
-        found = []
-        for pruner in every:
-            if pruner.name in use:
-                for leaf in leaves.values():
-                    if pruner.applies(file, leaf):
-                        found.append(pruner)
-                        break
-        known[key] = cached = every, found
-    return cached[1]

@@ -19,9 +19,8 @@ from pageseek.predicate.bound import BoundConst, BoundLeaf
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
 from pageseek.predicate.parameter_values import parameters_of, with_values
-from pageseek.prune.driver import applicable
-from pageseek.prune.registry import PAGE_HEADERS
-from pageseek.prune.row_groups import PASSES, SOME
+from pageseek.prune.registry import PAGE_HEADERS, applicable
+from pageseek.prune.verdicts import PASSES, SOME
 from pageseek.scanning.request import Request
 
 if TYPE_CHECKING:

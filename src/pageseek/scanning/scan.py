@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pageseek.scanning.prepared import PreparedQuery
+    from pageseek.scanning.scan_plan import ScanPlan
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,6 @@ from pageseek.predicate.filters import to_expression
 from pageseek.scanning.execution import Execution
 from pageseek.scanning.request import Request, names_of
 from pageseek.scanning.row_selection import MOST_ROWS, row_ranges, selected_rows
-from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.storage import Origin, Source, Sources
 
 
