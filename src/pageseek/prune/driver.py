@@ -7,13 +7,11 @@ read. A column index in memory costs nothing and runs first; the others are pric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
 from pageseek._core import rows
-from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, conjuncts, patterns_of, tests_of
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
@@ -24,9 +22,9 @@ from pageseek.prune.page_stages import (
     pages_may_prove,
     walking_cost,
 )
-from pageseek.prune.protocol import PruneContext, Pruner
+from pageseek.prune.protocol import PruneContext
 from pageseek.prune.pruner_stage import PrunerStage
-from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, REGISTRY, applicable
+from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, applicable
 from pageseek.prune.sampling import priced
 
 Asking = Generator[Wanted, list[memoryview], None]

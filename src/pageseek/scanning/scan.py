@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -155,6 +155,21 @@ class Scan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as the iterator advances."""
         return self._execution.batches()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """`to_batches`: `for batch in scan`, as of a `pyarrow.RecordBatchReader`."""
+        return self.to_batches()
+
+    def __contains__(self, value: object) -> NoReturn:
+        raise TypeError(
+            "in: a scan is no collection of values; filter(...).count_rows() counts rows"
+        )
+
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        # without this, pandas.DataFrame(scan) would be a column of record batches, since a scan can be iterated over
+        raise TypeError(
+            "a scan is no array of numpy: take to_pandas() for a DataFrame, or to_table()['column'].to_numpy()"
+        )
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
