@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core.points import AVAILABLE
 
 import pageseek
-from pageseek._core.points import AVAILABLE
 
 
 def loaded_by(code: str) -> set[str]:
