@@ -236,6 +236,15 @@ def test_options_of_pandas(path: str) -> None:
     assert found["id"].dtype == pd.ArrowDtype(pa.int64())
     with pytest.raises(TypeError, match="no_such"):
         ps.scan(path).to_pandas(no_such=1)
+    alone = ps.scan(path, columns=["real"], limit=300)
+    assert (
+        alone.to_pandas(zero_copy_only=True, split_blocks=True)["real"].to_list()
+        == ROWS["real"][:300].to_pylist()
+    )
+    with pytest.raises(
+        ps.UnsupportedError, match=r"zero_copy_only=True\): .*; leave the option out"
+    ):
+        ps.scan(path).to_pandas(zero_copy_only=True)
 
 
 def test_a_value_that_python_lacks_names_its_column(tmp_path: Path) -> None:
