@@ -188,7 +188,10 @@ def test_a_struct_and_a_field_of_it_in_one_filter(tmp_path: Path) -> None:
             assert found["st"].to_pylist() == [rows[0]] * n
     both = [write(tmp_path / f"{name}.parquet", dotted) for name in "cd"]
     condition = pc.struct_field(pc.field("st"), [1]) == "a"
-    found = ps.scan(both, columns=["st"], filter=condition).filter('"st.x" = 1').to_table()
+    for other_test in ('"st.x" = 1', pc.field("st.x") + 1 == 2):
+        found = ps.scan(both, columns=["st"], filter=condition).filter(other_test).to_table()
+        assert found["st"].to_pylist() == [rows[1]] * 2
+    found = ps.read_table(both, columns=["st"], filter=condition & (pc.field("st.x") + 1 == 2))
     assert found["st"].to_pylist() == [rows[1]] * 2
 
 

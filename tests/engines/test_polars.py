@@ -238,6 +238,13 @@ def test_frames_of_scans(path: Path) -> None:
     assert pl.from_arrow(scan.to_reader()).equals(pl.DataFrame(scan))
 
 
+def test_it_is_imported_by_its_name(path: Path) -> None:
+    named = importlib.import_module("pageseek.polars")
+    assert named is ps.polars
+    assert named.scan is ps.polars.scan
+    assert named.scan(path).select("k").head(1).collect().item() == 0
+
+
 def test_a_predicate_travels_as_a_filter_of_ours(path: Path) -> None:
     made = module.Predicate.of((c("k") == 5) & c("s").is_in(["a", "b"])).part(TABLE.schema).filter
     assert repr(pickle.loads(pickle.dumps(made))) == "k = 5 and s in ('a', 'b')"

@@ -19,8 +19,6 @@ def scans(scan: ps.Scan) -> None:
 
 def wrong(scan: ps.Scan) -> None:
     len(scan)  # type: ignore[arg-type]
-    for _ in scan:  # type: ignore[attr-defined]
-        pass
     scan.head("3")  # type: ignore[arg-type]
     scan.columns()  # type: ignore[operator]
     scan.write_parquet("a.parquet", compression="zstd")  # type: ignore[call-arg]
