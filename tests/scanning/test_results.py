@@ -117,16 +117,6 @@ def test_head_count_and_columns(path: str) -> None:
     assert scan.select("real", "id").with_row_number("n").columns == ["n", "real", "id"]
 
 
-def test_a_scan_has_no_length_and_is_no_iterator(path: str) -> None:
-    """Both would read in silence: a list of a scan, its truth, and constructors that look for rows."""
-    scan: Any = ps.scan(path)
-    with pytest.raises(TypeError):
-        len(scan)
-    with pytest.raises(TypeError):
-        iter(scan)
-    assert scan
-
-
 @pytest.mark.parametrize(
     ("package", "give"),
     [
