@@ -49,6 +49,8 @@ def steps() -> list[Step]:
     if uses := found("tests/typing/*.py"):  # programs of users: right ones, and mistakes
         users = [PYTHON, "-m", "mypy", "--strict", "--config-file="]
         checks.append(Step("mypy-users", [*users, "--ignore-missing-imports", *uses], tree))
+        pyright = [PYTHON, "tools/pyright_users.py", str(TREE), *uses]
+        checks.append(Step("pyright-users", pyright))
     if modules:
         stubs = [PYTHON, "-m", "mypy.stubtest", *allow, *modules]
         checks.append(Step("stubtest", stubs, tree))

@@ -8,6 +8,7 @@ from pageseek.base.version import __version__
 if TYPE_CHECKING:
     from pageseek import aio as aio
     from pageseek import index as index
+    from pageseek import polars as polars
     from pageseek import spark as spark
     from pageseek._core.decode import LeafDecoder
     from pageseek._core.rows import RowRanges
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     )
     from pageseek.base.progress import Progress
     from pageseek.base.report import Report
-    from pageseek.engines import polars as polars
     from pageseek.engines.arrow_dataset import dataset
     from pageseek.format.parquet_file import ParquetFile
     from pageseek.predicate.expression import Column, Expression, col
@@ -130,10 +130,8 @@ _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Import what is used for the first time."""
-    if name in ("aio", "index", "spark"):
+    if name in ("aio", "index", "polars", "spark"):
         return importlib.import_module(f"pageseek.{name}")
-    if name == "polars":
-        return importlib.import_module("pageseek.engines.polars")
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"pageseek.{_WHERE[name]}")

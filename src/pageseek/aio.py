@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,15 +24,28 @@ from pageseek.base.coroutines import Work, in_thread
 from pageseek.scanning.async_scan import table_async
 from pageseek.scanning.request import Request
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.scan_options import ScanOptions
+
 __all__ = ["count_rows", "read_table", "scan", "to_batches"]
 
 
-async def scan(source: Any, **options: Any) -> Scan:
+async def scan(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    limit: int | None = None,
+    **options: Unpack[ScanOptions],
+) -> Scan:
     """As `pageseek.scan`, which may list a folder or open a table: it does so in a thread.
 
     The other functions of this module take the scan in place of a source.
     """
-    return await in_thread(partial(api.scan, source, **options))
+    made = partial(api.scan, source, columns=columns, filter=filter, limit=limit, **options)
+    return await in_thread(made)
 
 
 async def read_table(
@@ -42,7 +55,7 @@ async def read_table(
     limit: int | None = None,
     *,
     filters: Any = None,
-    **options: Any,
+    **options: Unpack[ScanOptions],
 ) -> pa.Table:
     """The rows that pass a filter, as a table; parameters as of `pageseek.read_table`.
 
@@ -59,9 +72,15 @@ async def read_table(
     return await in_thread(found.to_table) if table is None else table
 
 
-async def count_rows(source: Any, filter: Any = None, **options: Any) -> int:
+async def count_rows(
+    source: Any,
+    filter: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+    **options: Unpack[ScanOptions],
+) -> int:
     """The number of rows that pass a filter; without one the footers answer. `source`: as of `read_table`."""
-    columns, limit = options.pop("columns", None), options.pop("limit", None)
     found = await _scan_of(source, columns, filter, limit, options)
     table = None
     if found._request.row_number is None:
@@ -74,7 +93,7 @@ async def to_batches(
     columns: Sequence[str] | None = None,
     filter: Any = None,
     limit: int | None = None,
-    **options: Any,
+    **options: Unpack[ScanOptions],
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     """The rows as record batches, read as the iterator advances; parameters as of `read_table`.
 
@@ -95,7 +114,7 @@ async def _scan_of(
     columns: Sequence[str] | None,
     filter: Any,
     limit: int | None,
-    options: dict[str, Any],
+    options: ScanOptions,
 ) -> Scan:
     """The scan of a source, or one that was made before and is narrowed."""
     if not isinstance(source, Scan):

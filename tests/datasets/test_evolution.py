@@ -180,6 +180,25 @@ def test_numbers_of_sql_are_rounded_as_in_the_joined_type(tmp_path: Path) -> Non
         assert ps.read_table([a, a], filter=text).num_rows == 0
 
 
+def test_a_struct_and_a_field_of_it_in_one_filter(tmp_path: Path) -> None:
+    rows = [{"x": 1, "y": "a"}, {"x": 2, "y": "a"}, None]
+    a = write(tmp_path / "a.parquet", pa.table({"st": rows}))
+    dotted = pa.table({"st": rows, "st.x": [5, 1, 1]})
+    for other in (pa.table({"st": rows}), pa.table({"k": [1]})):
+        both = [a, write(tmp_path / "b.parquet", other)]
+        n = 1 if "k" in other.column_names else 2
+        for condition in (pc.field("st").is_valid(), pc.struct_field(pc.field("st"), [1]) == "a"):
+            found = ps.scan(both, columns=["st"], filter=condition).filter("st.x = 1").to_table()
+            assert found["st"].to_pylist() == [rows[0]] * n
+    both = [write(tmp_path / f"{name}.parquet", dotted) for name in "cd"]
+    condition = pc.struct_field(pc.field("st"), [1]) == "a"
+    for other_test in ('"st.x" = 1', pc.field("st.x") + 1 == 2):
+        found = ps.scan(both, columns=["st"], filter=condition).filter(other_test).to_table()
+        assert found["st"].to_pylist() == [rows[1]] * 2
+    found = ps.read_table(both, columns=["st"], filter=condition & (pc.field("st.x") + 1 == 2))
+    assert found["st"].to_pylist() == [rows[1]] * 2
+
+
 # -- columns ------------------------------------------------------------------------------------
 
 

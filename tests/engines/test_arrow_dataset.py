@@ -253,6 +253,34 @@ def test_fragments_are_the_dataset(path: Path) -> None:
         fragment.subset(row_group_ids=[4])
 
 
+def test_row_groups_that_a_filter_leaves(path: Path) -> None:
+    (fragment,) = ps.dataset(path).get_fragments()
+    (theirs,) = pads.dataset(path).get_fragments()
+
+    def numbers(made: Any) -> list[int]:
+        return [group.index for group in made.row_groups]
+
+    for condition in (F("k") >= 1400, (F("k") == 3) | (F("k") == 1600), F("k") < 0):
+        one, other = fragment.subset(condition), theirs.subset(condition)
+        assert numbers(one) == [group.id for group in other.row_groups]
+        assert one.to_table() == other.to_table()  # with all rows of the row groups
+        parts = fragment.split_by_row_group(condition)
+        assert [numbers(part) for part in parts] == [[i] for i in numbers(one)]
+    some = fragment.subset(row_group_ids=[0, 2])
+    assert numbers(some.subset(F("k") >= 600)) == [2]
+    assert numbers(some.subset("k >= 600")) == [2]
+    assert [numbers(part) for part in some.split_by_row_group("k >= 600")] == [[2]]
+    wider = pa.schema([("k", pa.int64()), ("new", pa.int8())])
+    assert numbers(fragment.subset((F("k") > 1500) & F("new").is_null(), wider)) == [3]
+    assert fragment.subset(F("new").is_valid(), wider).count_rows() == 0
+    assert fragment.subset(F("k") > 1500, wider).to_table() == TABLE.slice(1500)
+    for wrong in ({}, {"filter": F("k") > 1, "row_group_ids": [1]}, {"schema": wider, "row_group_ids": [1]}):  # fmt: skip
+        with pytest.raises(ValueError, match="subset: "):
+            fragment.subset(**wrong)
+    with pytest.raises(ps.PredicateError, match="no column 'new'"):
+        fragment.subset(F("new").is_valid())
+
+
 def test_row_groups_of_a_file_that_changed(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"k": range(40)}), path, row_group_size=10)
@@ -265,7 +293,7 @@ def test_row_groups_of_a_file_that_changed(tmp_path: Path) -> None:
     for read in (
         last.to_table, last.count_rows, lambda: last.head(1), lambda: last.take([0]), lambda: last.row_groups,
         lambda: list(last.to_batches()), lambda: pa.table(last.scanner()), lambda: last.count_rows(F("k") == 3),
-        lambda: last.subset(row_group_ids=[0]), last.split_by_row_group, lambda: last.to_table(filter=F("k") < 0),
+        lambda: last.subset(row_group_ids=[0]), last.split_by_row_group, lambda: last.subset(F("k") == 3), lambda: last.to_table(filter=F("k") < 0),
         lambda: list(last.to_batches(filter=F("k") < 0)),
     ):  # fmt: skip
         with pytest.raises(

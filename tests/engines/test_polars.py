@@ -143,7 +143,7 @@ def test_a_form_that_is_not_known_is_left_to_polars(
 ) -> None:
     lazy = ps.polars.scan(path).filter(c("k") == 5)
     monkeypatch.setattr(pl, "__version__", version)
-    assert module.Predicate.of(c("k") == 5).filter(TABLE.schema) is None
+    assert module.Predicate.of(c("k") == 5).part(TABLE.schema) is None
     assert lazy.collect()["k"].to_list() == [5]
 
 
@@ -158,7 +158,7 @@ def test_a_form_that_is_not_known_is_left_to_polars(
     ],
 )  # fmt: skip
 def test_odd_trees_say_nothing(tree: Any) -> None:
-    assert module.Predicate(c("k"), tree).filter(TABLE.schema) is None
+    assert module.Predicate(c("k"), tree).part(TABLE.schema) is None
 
 
 def test_what_polars_adds_for_itself_is_taken_out() -> None:
@@ -239,8 +239,15 @@ def test_frames_of_scans(path: Path) -> None:
     assert pl.from_arrow(scan.to_reader()).equals(pl.DataFrame(scan))
 
 
+def test_it_is_imported_by_its_name(path: Path) -> None:
+    named = importlib.import_module("pageseek.polars")
+    assert named is ps.polars
+    assert named.scan is ps.polars.scan
+    assert named.scan(path).select("k").head(1).collect().item() == 0
+
+
 def test_a_predicate_travels_as_a_filter_of_ours(path: Path) -> None:
-    made = module.Predicate.of((c("k") == 5) & c("s").is_in(["a", "b"])).filter(TABLE.schema)
+    made = module.Predicate.of((c("k") == 5) & c("s").is_in(["a", "b"])).part(TABLE.schema).filter
     assert repr(pickle.loads(pickle.dumps(made))) == "k = 5 and s in ('a', 'b')"
 
 

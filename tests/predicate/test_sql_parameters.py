@@ -70,6 +70,13 @@ def test_a_value_of_every_type(source: bytes, name: str) -> None:
     [
         ("s like ?", ["%1_"], [10, 11, 13, 14, 16, 17, 19]),
         ("s like ? escape ?", ["it!'s 2", "!"], [2]),
+        ("s like ?", [pa.scalar("it's 2")], [2]),
+        ("s like ?", [pa.scalar("it's 2", pa.large_string())], [2]),
+        ("s like ?", [pa.scalar("it's 2", pa.string_view())], [2]),
+        ("s like ?", [pa.scalar(None, pa.string())], []),
+        ("s ilike ?", [pa.scalar("IT's 2")], [2]),
+        ("starts_with(s, ?)", [pa.scalar("it's 31")], [31]),
+        ("b = ?", [pa.scalar(b"\x05")], [5]),
         ("starts_with(s, ?)", ["it's 2"], [2, 20, 22, 23, 25, 26, 28, 29]),
         ("starts_with(s, ?)", [None], []),
         ("? = any(tags)", [5], [4, 5]),
@@ -98,6 +105,12 @@ def test_a_value_of_every_type(source: bytes, name: str) -> None:
 )
 def test_where_a_parameter_may_stand(source: bytes, text: str, params: Any, expected: Any) -> None:
     assert numbers(source, text, params) == expected
+
+
+def test_a_pattern_may_be_a_scalar_of_arrow(source: bytes) -> None:
+    assert numbers(source, ps.col("s").like(pa.scalar("it's 2")), None) == [2]
+    with pytest.raises(ps.PredicateError, match="a str, or bytes"):
+        ps.col("s").like(pa.scalar(5))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

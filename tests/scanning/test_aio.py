@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import inspect
 import os
 import threading
 import time
@@ -17,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.base.habits import ReadHabits
+from pageseek.base.scan_options import ScanOptions
 from pageseek.scanning import async_scan
 from pageseek.storage.local import LocalStore
 from support.object_server.faults import Rule, status
@@ -469,3 +472,16 @@ def test_two_readers_of_one_scan(path: str) -> None:
     one, other = asyncio.run(read())
     assert pa.Table.from_batches(one).equals(pa.Table.from_batches(other))
     assert pa.Table.from_batches(one).equals(table())
+
+
+def test_type_checkers_know_the_options_of_scan() -> None:
+    own = dict(inspect.signature(ps.scan).parameters)
+    named = {name for name, p in own.items() if p.kind is p.KEYWORD_ONLY}
+    known = set(ScanOptions.__annotations__)
+    assert known - named == set(ReadHabits.__annotations__)
+    for call in (ps.aio.scan, ps.aio.read_table, ps.aio.to_batches, ps.aio.count_rows):
+        assert (
+            named - known
+            == {"columns", "filter", "limit"}
+            <= set(inspect.signature(call).parameters)
+        )

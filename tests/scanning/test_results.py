@@ -41,6 +41,38 @@ def one_column(tmp_path: Path, values: pa.Array) -> str:
     return str(path)
 
 
+# ---- a loop
+
+
+def test_a_loop_is_one_over_batches(path: str) -> None:
+    scan = ps.scan(path, filter=ps.col("id") < 700, batch_size=100)
+    batches = list(scan)
+    assert batches == list(scan.to_batches())
+    assert pa.Table.from_batches(batches).equals(scan.to_table())
+    assert next(iter(scan)).num_rows == 100
+
+
+def test_libraries_take_a_scan_for_a_table_and_not_for_a_list(path: str) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    scan = ps.scan(path, filter=FIRST)
+    table = scan.to_table()
+    assert pa.table(scan).equals(table)
+    assert pl.DataFrame(scan).equals(pl.from_arrow(table))
+    assert pl.from_arrow(scan).struct.unnest().equals(pl.from_arrow(table))
+    assert duckdb.from_arrow(scan).fetchall() == duckdb.from_arrow(table).fetchall()
+    if hasattr(pd.DataFrame, "from_arrow"):
+        assert pd.DataFrame.from_arrow(scan).equals(table.to_pandas())
+    for wrong in (np.asarray, np.array, pd.DataFrame):
+        with pytest.raises(TypeError, match=r"to_pandas\(\)"):
+            wrong(scan)
+    with pytest.raises(TypeError, match=r"count_rows\(\)"):
+        5 in scan  # noqa: B015
+    with pytest.raises(TypeError, match="len"):
+        len(scan)  # type: ignore[arg-type]
+    assert bool(scan)
+
+
 # ---- the forms
 
 
@@ -83,16 +115,6 @@ def test_head_count_and_columns(path: str) -> None:
     assert scan.count() == scan.count_rows() == 500
     assert scan.columns == ROWS.column_names
     assert scan.select("real", "id").with_row_number("n").columns == ["n", "real", "id"]
-
-
-def test_a_scan_has_no_length_and_is_no_iterator(path: str) -> None:
-    """Both would read in silence: a list of a scan, its truth, and constructors that look for rows."""
-    scan: Any = ps.scan(path)
-    with pytest.raises(TypeError):
-        len(scan)
-    with pytest.raises(TypeError):
-        iter(scan)
-    assert scan
 
 
 @pytest.mark.parametrize(
@@ -204,6 +226,15 @@ def test_options_of_pandas(path: str) -> None:
     assert found["id"].dtype == pd.ArrowDtype(pa.int64())
     with pytest.raises(TypeError, match="no_such"):
         ps.scan(path).to_pandas(no_such=1)
+    alone = ps.scan(path, columns=["real"], limit=300)
+    assert (
+        alone.to_pandas(zero_copy_only=True, split_blocks=True)["real"].to_list()
+        == ROWS["real"][:300].to_pylist()
+    )
+    with pytest.raises(
+        ps.UnsupportedError, match=r"zero_copy_only=True\): .*; leave the option out"
+    ):
+        ps.scan(path).to_pandas(zero_copy_only=True)
 
 
 def test_a_value_that_python_lacks_names_its_column(tmp_path: Path) -> None:

@@ -33,9 +33,20 @@ def scans() -> ps.Report:
     scan = scan.select("a", ["b"]).filter("a > ?", [5]).filter(ps.col("a").ilike("x%")).limit(3)
     query: ps.PreparedQuery = scan.prepare("a = :k")
     query(5)
-    for batch in scan.to_batches():
+    for batch in scan:
         assert batch.num_rows
     file: ps.ParquetFile = ps.open("a", memory_map=True)
     assert file.num_rows
     condition: ps.Expression = (ps.col("a") == 5) & ~ps.col("b").is_null()
     return scan.filter(condition).explain(analyze=True)
+
+
+async def of_asyncio() -> int:
+    """The functions of `ps.aio` have the options of `scan`."""
+    scan = await ps.aio.scan("a", columns=["a"], nan="spark", timeout=5, use_threads=False)
+    async for batch in ps.aio.to_batches("a", filter="a = ?", params=[5], batch_size=10):
+        assert batch.num_rows
+    table = await ps.aio.read_table(scan, ["a"], params={"k": 1})
+    return int(table.num_rows) + await ps.aio.count_rows(
+        "a", "a > 5", prune=["statistics"], limit=3
+    )

@@ -19,8 +19,6 @@ def scans(scan: ps.Scan) -> None:
 
 def wrong(scan: ps.Scan) -> None:
     len(scan)  # type: ignore[arg-type]
-    for _ in scan:  # type: ignore[attr-defined]
-        pass
     scan.head("3")  # type: ignore[arg-type]
     scan.columns()  # type: ignore[operator]
     scan.write_parquet("a.parquet", compression="zstd")  # type: ignore[call-arg]
@@ -33,14 +31,16 @@ async def coroutines(scan: ps.Scan) -> None:
     n: int = await ps.aio.count_rows(made, filter="id = 1")
     rows: AsyncIterator[Any] = ps.aio.to_batches(scan, limit=3)
     async for batch in ps.aio.to_batches("a.parquet", ["id"], ps.col("id") == 1):
-        del batch, n, rows
+        del batch
+    del n, rows
     await ps.aio.read_table("a.parquet", filters=[("id", "=", 1)])
 
 
 async def wrong_coroutines(scan: ps.Scan) -> None:
     n: int = ps.aio.count_rows(scan)  # type: ignore[assignment]
     for batch in ps.aio.to_batches(scan):  # type: ignore[attr-defined]
-        del batch, n
+        del batch
+    del n
     await ps.aio.read_table(scan, limit="3")  # type: ignore[arg-type]
 
 

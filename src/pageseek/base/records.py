@@ -1,7 +1,8 @@
 """Dataclasses with slots that are made quickly, since most of them are made when pageseek is imported.
 
 The standard library compiles up to seven functions for each frozen class, which takes the better part of a millisecond.
-Here only `__init__` is compiled, and all other methods are closures that do the same.
+Here only `__init__` is compiled, when the first instance is made: few of the classes have one in a first lookup. All other
+methods are closures that do the same.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
 
@@ -28,7 +29,7 @@ else:
                 cls.__doc__ = cls.__name__
             made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
             fields = dataclasses.fields(made)
-            methods = {"__init__": _init(made, fields, frozen)}
+            methods = {"__init__": _LateInit(made, fields, frozen)}
             if repr:
                 methods["__repr__"] = _repr
             if eq:
@@ -86,6 +87,22 @@ def _travelling(made: type, names: list[str]) -> dict[str, object]:
             setter(self, value)
 
     return {"__getstate__": state, "__setstate__": restore}
+
+
+class _LateInit:
+    """Takes the place of `__init__` in a class until that is looked up."""
+
+    def __init__(
+        self, made: type, fields: tuple[dataclasses.Field[object], ...], frozen: bool
+    ) -> None:
+        self._given = made, fields, frozen
+
+    def __get__(self, instance: object, owner: type) -> object:
+        made = self._given[0]
+        init: Any = _init(*self._given)
+        if made.__dict__.get("__init__") is self:
+            type.__setattr__(made, "__init__", init)
+        return init.__get__(instance, owner)
 
 
 def _init(made: type, fields: tuple[dataclasses.Field[object], ...], frozen: bool) -> object:

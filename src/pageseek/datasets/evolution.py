@@ -242,9 +242,21 @@ class SchemaMapping:
         names = None
         if paths is not None:
             inside = [path for path in paths if self._folders.of(path) is None]
-            names = tuple(dict.fromkeys(map(self._column, inside)))
+            wanted = dict.fromkeys(map(self._column, inside))
+            names = tuple([name for name in wanted if not self._is_part(name, wanted)])
         columns, schema = self.output(names)
         return columns, [(p.leaf, p.leaf_type) for c in columns for p in c.parts], schema
+
+    def _is_part(self, name: str, others: Collection[str]) -> bool:
+        """Whether a dotted name leads into another column that is read whole."""
+        parts = name.split(".")
+        if not any(".".join(parts[:n]) in others for n in range(1, len(parts))):
+            return False
+        try:
+            self._file.schema_tree.field_index(name)
+        except NoColumnError:
+            return True
+        return False  # a column is called so
 
     def _column(self, path: Path) -> str:
         """A path as a dotted name, where that means the same; else the field that it begins with."""

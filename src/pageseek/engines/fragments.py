@@ -16,7 +16,7 @@ from pageseek._core import rows
 from pageseek.api import Scan
 from pageseek.base.records import dataclass
 from pageseek.datasets.sources import Found, open_metadata
-from pageseek.engines.asked import scanner, with_columns
+from pageseek.engines.asked import condition_of, scanner, with_columns
 from pageseek.engines.scanner import DatasetScanner, check_version
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.storage import Origin, Source, Version
@@ -101,18 +101,51 @@ class DatasetFragment:
         options.pop("columns", None)
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
-    def subset(self, *, row_group_ids: Iterable[int]) -> DatasetFragment:
-        """Only these row groups of the file, in its order. Their numbers are those of the whole file, also for a subset.
+    def subset(
+        self,
+        filter: Any = None,
+        schema: pa.Schema | None = None,
+        row_group_ids: Iterable[int] | None = None,
+    ) -> DatasetFragment:
+        """Only some row groups of the file, in its order, with all of their rows.
 
         The fragment is read as long as the file has the version of today; after that it is a FileChangedError.
-        """
-        return self._subset(set(row_group_ids), *self._sizes())
 
-    def split_by_row_group(self) -> list[DatasetFragment]:
-        """A fragment for each row group; each as of `subset`."""
+        Parameters
+        ----------
+        filter : any filter of `scan`, optional
+            Row groups of this fragment that may have rows for which it is TRUE. There may be none.
+        schema : pyarrow.Schema, optional
+            The columns of the filter, in place of those of the dataset. The rows come out as without it.
+        row_group_ids : iterable of int, optional
+            The row groups of these numbers, which are those of the whole file, also for a subset. One of both is given.
+        """
+        if (filter is None) == (row_group_ids is None):
+            raise ValueError("subset: give filter=, or else row_group_ids=")
         sizes, version = self._sizes()
-        wanted = range(len(sizes)) if self._row_groups is None else self._row_groups
+        if row_group_ids is not None:
+            if schema is not None:
+                raise ValueError("subset: schema= has the columns of a filter, and there is none")
+            return self._subset(set(row_group_ids), sizes, version)
+        return self._subset(self._passing(filter, schema, version), sizes, version)
+
+    def split_by_row_group(
+        self, filter: Any = None, schema: pa.Schema | None = None
+    ) -> list[DatasetFragment]:
+        """A fragment for each row group; each as of `subset`. `filter`, `schema`: which row groups, as of `subset`."""
+        sizes, version = self._sizes()
+        wanted: Iterable[int] = range(len(sizes)) if self._row_groups is None else self._row_groups
+        if filter is not None:
+            wanted = sorted(self._passing(filter, schema, version))
         return [self._subset({i}, sizes, version) for i in wanted]
+
+    def _passing(self, filter: Any, schema: pa.Schema | None, version: Version) -> set[int]:
+        """The row groups of this fragment that may have rows for which a filter is TRUE."""
+        made = self.scan if schema is None else with_columns(self.scan, schema)
+        plan = made.filter(condition_of(filter)).plan()
+        for file in plan.files:
+            check_version(self._source.name, file.version, version)
+        return {group.row_group for file in plan.files for group in file.groups if group.ranges}
 
     def _sizes(self) -> tuple[list[int], Version]:
         with self._open() as file:

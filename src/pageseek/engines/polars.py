@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pageseek.api import Scan
 from pageseek.api import scan as _scan
 from pageseek.base.errors import MissingPackageError
@@ -19,7 +21,6 @@ __all__ = ["scan"]
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow as pa
 
 
 def scan(source: Any, **options: Any) -> pl.LazyFrame:
@@ -53,7 +54,11 @@ class Rows:
 
     def schema(self) -> Any:
         """The schema of polars; footers are read for it once, and no data."""
-        return _frame(_polars(), self._arrow().empty_table()).schema
+        empty = self._arrow().empty_table()
+        columns = [column.combine_chunks() for column in empty.columns]
+        # of a table polars makes a frame column by column, which takes ten times as long
+        batch = pa.RecordBatch.from_arrays(columns, schema=empty.schema) if columns else empty
+        return _frame(_polars(), batch).schema
 
     def frames(
         self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
@@ -65,10 +70,14 @@ class Rows:
         if predicate is not None:
             asked = Predicate.of(predicate)
             predicate = asked.expression
-            read += [name for name in asked.columns if name in schema.names and name not in read]
             # a limit, and the numbers of rows, would be those of other rows
             if made._request.limit is None and made._request.row_number is None:
-                made = made.filter(asked.filter(schema))
+                part = asked.part(schema)
+                if part is not None:
+                    made = made.filter(part.filter)
+                    predicate = None if part.exact else predicate
+            if predicate is not None:
+                read += [n for n in asked.columns if n in schema.names and n not in read]
         if batch_size is not None:
             made = with_batch_size(made, batch_size)
         if n_rows is not None and predicate is None:

@@ -62,13 +62,13 @@ class Predicate:
         """The columns that it needs."""
         return [] if self.expression is None else list(self.expression.meta.root_names())
 
-    def filter(self, schema: pa.Schema) -> ex.Expression | None:
-        """A filter that is TRUE wherever the predicate is; None if nothing is known. `schema`: the columns of the scan."""
+    def part(self, schema: pa.Schema) -> Part | None:
+        """What is known of it; None if nothing is. `schema`: the columns of the scan."""
         if self.tree is None:
             return None
         part = _Reader(schema).part(self.tree, 0)
         try:
-            return None if part is None else ex.flatten(part.filter)
+            return None if part is None else Part(ex.flatten(part.filter), part.exact)
         except PredicateError:  # too deep
             return None
 
@@ -286,9 +286,27 @@ class _Reader:
 
 # -- literals -------------------------------------------------------------------------------------
 
+# literals that polars need not make of their JSON, which takes as long as a lookup: their classes and types
+_PLAIN_LITERALS: dict[str, tuple[type, pa.DataType]] = {
+    "Int8": (int, pa.int8()),
+    "Int16": (int, pa.int16()),
+    "Int32": (int, pa.int32()),
+    "Int64": (int, pa.int64()),
+    "UInt8": (int, pa.uint8()),
+    "UInt16": (int, pa.uint16()),
+    "UInt32": (int, pa.uint32()),
+    "UInt64": (int, pa.uint64()),
+    "Float64": (float, pa.float64()),
+    "String": (str, pa.large_string()),
+}
+
 
 def _scalar(tree: Any) -> pa.Scalar:
     """A literal, as polars makes it of its JSON."""
+    ((kind, value),) = tree["Literal"].get("Scalar", {}).items() or (("", None),)
+    make = _PLAIN_LITERALS.get(kind)
+    if make is not None and type(value) is make[0] and set(tree) == {"Literal"}:
+        return pa.scalar(value, make[1])
     import polars as pl
 
     made = pl.select(_expression(tree)).to_series().to_arrow()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sysconfig
+import sys
 import threading
 import zlib
 from collections.abc import Callable
@@ -37,11 +37,10 @@ def _codec(name: str) -> pa.Codec:
     return pa.Codec(name)
 
 
-# zstandard keeps a decompression context; pyarrow makes one for every page. A free-threaded interpreter does not import it,
-# as that would bring the interpreter's lock back.
-zstandard: Any = None
-if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-    zstandard = importlib.import_module("zstandard")
+@functools.cache
+def _zstandard() -> Any:
+    """The package that decompresses where the system has no libzstd."""
+    return importlib.import_module("zstandard")
 
 
 def _addresses(names: tuple[str, ...], functions: tuple[str, ...]) -> tuple[Any, list[int]] | None:
@@ -104,14 +103,20 @@ core.use_brotli(LIBBROTLI)
 
 
 class _Contexts(threading.local):
-    """Decompression contexts of one thread: a context serves one at a time."""
+    """Decompression contexts of one thread: a context serves one at a time. Each is made when it is first used."""
 
-    def __init__(self) -> None:
-        made = zstandard.ZstdDecompressor()
-        self.zstd, self.stream = made.decompress, made.stream_reader
+    @functools.cached_property
+    def zstd(self) -> Any:
+        return _zstandard().ZstdDecompressor().decompress
+
+    @functools.cached_property
+    def stream(self) -> Any:
+        return _zstandard().ZstdDecompressor().stream_reader
 
 
-_contexts = _Contexts() if zstandard else None
+# zstandard keeps a decompression context; pyarrow makes one for every page. A free-threaded interpreter does not import it,
+# as that would bring the interpreter's lock back.
+_contexts = _Contexts() if getattr(sys, "_is_gil_enabled", lambda: True)() else None
 
 
 def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
@@ -120,11 +125,11 @@ def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
     try:
         if _contexts is not None:
             try:  # -1: the frame does not say
-                if zstandard.frame_content_size(data) in (size, -1):
+                if _zstandard().frame_content_size(data) in (size, -1):
                     made: bytes = _contexts.zstd(data, size, False, False)  # nothing may follow it
                     if len(made) == size > 0:
                         return made
-            except zstandard.ZstdError:
+            except _zstandard().ZstdError:
                 pass
         out = _codec("zstd").decompress(data, size)  # several frames, or a fault
     except MemoryError as error:
@@ -144,11 +149,11 @@ def _zstd_prefix(data: memoryview, size: int, out: Block) -> None:
     if _contexts is None or size > data.nbytes * 40_000 + 1024:
         raise _corrupt("not to be read in part")
     try:
-        if zstandard.frame_content_size(data) == size and _contexts.stream(data).readinto(
+        if _zstandard().frame_content_size(data) == size and _contexts.stream(data).readinto(
             out
         ) == len(out):
             return
-    except (zstandard.ZstdError, MemoryError) as error:
+    except (_zstandard().ZstdError, MemoryError) as error:
         raise _corrupt(f"zstd: {error}") from error
     raise _corrupt("zstd ends early")
 

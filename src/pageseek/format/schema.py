@@ -5,7 +5,6 @@ Source: parquet.thrift (SchemaElement).
 
 from __future__ import annotations
 
-import base64
 import binascii
 import struct
 from collections.abc import Callable
@@ -103,12 +102,12 @@ def _read_stored(raw: bytes | None) -> list[tuple[str, pa.Field, pa.DataType]]:
     if raw is None:
         return []
     try:
-        blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
+        blinded = binascii.a2b_base64(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
         made = [(f.name, f, f.type) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
         for _, _, kept in made:  # pyarrow decodes the time zone on access, and it may be no text
             if kept.id == _TIMESTAMP:
                 kept.tz  # noqa: B018
-    except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
+    except (pa.ArrowException, OSError, ValueError, TypeError):
         return []
     return made
 

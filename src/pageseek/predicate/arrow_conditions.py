@@ -60,16 +60,7 @@ def _known(
     bind: Callable[[ex.Expression], Bound],
 ) -> tuple[list[Bound], bool]:
     """Conditions of this package that are TRUE wherever the whole is, and whether they mean the same as the whole."""
-
-    def leaf_type_of(path: tuple[str, ...]) -> LeafType | None:
-        """The leaf type of a path. None if pyarrow may mean another column: a name has a dot."""
-        if any("." in name for name in path):
-            return None
-        if dataset is not None:
-            return dataset.target(path)
-        leaf, leaf_type = names(path)
-        return None if leaf.group else leaf_type
-
+    leaf_type_of = _leaf_types(names, dataset)
     known: list[Bound] = []
     all_known = True
     for part in arrow.conjuncts(node):
@@ -83,3 +74,37 @@ def _known(
         except (PredicateError, LookupError, ValueError, AttributeError):
             all_known = False  # pyarrow decides
     return known, all_known
+
+
+def same_conditions(
+    e: ex.ArrowFilter, names: Names, dataset: DatasetNames | None
+) -> list[ex.Expression] | None:
+    """Conditions of this package that are all TRUE exactly where a filter of pyarrow is; None if they are not known. Arguments as of
+    `arrow_test`.
+    """
+    node = arrow.read(e.expression)
+    if node is None:
+        return None
+    leaf_type_of, made = _leaf_types(names, dataset), []
+    for part in arrow.conjuncts(node):
+        try:
+            found = arrow.translate(part, leaf_type_of)
+            if found is None:
+                return None
+            made.append(ex.flatten(found))
+        except (PredicateError, LookupError, ValueError, AttributeError):
+            return None
+    return made
+
+
+def _leaf_types(names: Names, dataset: DatasetNames | None) -> arrow.LeafTypeOf:
+    def leaf_type_of(path: tuple[str, ...]) -> LeafType | None:
+        """The leaf type of a path. None if pyarrow may mean another column: a name has a dot."""
+        if any("." in name for name in path):
+            return None
+        if dataset is not None:
+            return dataset.target(path)
+        leaf, leaf_type = names(path)
+        return None if leaf.group else leaf_type
+
+    return leaf_type_of

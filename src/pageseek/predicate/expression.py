@@ -228,12 +228,23 @@ class Element(Column):
         return f"any({show_column(self.path)})"
 
 
+def plain_text(value: object) -> object:
+    """Text and binary values of Arrow as those of Python; other values as they are."""
+    return value.as_py() if type(value) in _TEXT_SCALARS else value
+
+
+_TEXT_SCALARS = {
+    pa.StringScalar, pa.LargeStringScalar, pa.StringViewScalar, pa.BinaryScalar, pa.LargeBinaryScalar, pa.BinaryViewScalar,
+}  # fmt: skip
+
+
 def _pattern(what: str, pattern: object, escape: object) -> str | bytes:
     """The pattern of LIKE, checked."""
     if isinstance(pattern, Param):
         raise PredicateError(
             f"{what}({pattern!r}): a pattern is no parameter of a prepared query; starts_with takes one for a prefix"
         )
+    pattern = plain_text(pattern)
     if not isinstance(pattern, (str, bytes)):
         raise PredicateError(f"{what}({pattern!r}): a str, or bytes for binary columns")
     if not isinstance(escape, str) or len(escape) > 1:

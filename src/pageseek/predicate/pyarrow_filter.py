@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import dataclass
 from pageseek.format.types import (
@@ -35,6 +36,7 @@ from pageseek.predicate.operators import MIRRORED, OF_ARROW
 KNOWN_VERSIONS = range(19, 28)  # of pyarrow: those whose serialized form is known here
 MAX_CALLS = 10_000  # pyarrow alone evaluates longer and deeper expressions
 MAX_DEPTH = 50
+MAX_KEPT = 1 << 14  # bytes of an expression whose calls are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Literal:
 
 Node: TypeAlias = Call | Field | Literal
 LeafTypeOf: TypeAlias = Callable[[tuple[str, ...]], LeafType | None]
+_KEPT: BoundedCache[bytes, Node] = BoundedCache(64)  # each file of a scan reads the same one
 
 
 def read(expression: Any) -> Node | None:
@@ -65,9 +68,9 @@ def read(expression: Any) -> Node | None:
         if version not in KNOWN_VERSIONS:
             return None
         data = expression.__reduce__()[1][0]
-        with pa.ipc.open_file(data) as reader:
-            batch = reader.get_batch(0)
-        return _Reader(batch).node()
+        if data.size > MAX_KEPT:
+            return _parsed(data)
+        return _KEPT.get(data.to_pybytes(), lambda: _parsed(data))
     except (
         pa.ArrowException,
         ValueError,
@@ -78,6 +81,12 @@ def read(expression: Any) -> Node | None:
         AssertionError,
     ):
         return None
+
+
+def _parsed(data: pa.Buffer) -> Node:
+    with pa.ipc.open_file(data) as reader:
+        batch = reader.get_batch(0)
+    return _Reader(batch).node()
 
 
 class _Schema(ctypes.Structure):
@@ -175,12 +184,20 @@ def outermost(paths: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def conjuncts(node: Node) -> Iterator[Node]:
-    """The parts that are all TRUE where the whole is."""
+    """The parts that are all TRUE where the whole is, and nowhere else."""
+    args: tuple[Node, ...] = ()
     if isinstance(node, Call) and node.name in ("and_kleene", "and"):
-        for arg in node.args:
-            yield from conjuncts(arg)
-    else:
+        args = node.args
+    elif isinstance(node, Call) and node.name == "if_else" and _is_not_true(node.args[2]):
+        args = node.args[:2]  # as duckdb writes IN
+    if not args:
         yield node
+    for arg in args:
+        yield from conjuncts(arg)
+
+
+def _is_not_true(node: Node) -> bool:
+    return isinstance(node, Literal) and not node.value.as_py()
 
 
 # -- translation ----------------------------------------------------------------------------------
@@ -230,9 +247,7 @@ def implied(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
         return ex.Or(known) if len(known) == len(args) else None
     if node.name == "if_else":
         branches = node.args[1:]
-        passing = [
-            arg for arg in branches if not (isinstance(arg, Literal) and not arg.value.as_py())
-        ]
+        passing = [arg for arg in branches if not _is_not_true(arg)]
         if not passing:
             return ex.Constant(False)
         made = [implied(arg, leaf_type_of) for arg in passing]

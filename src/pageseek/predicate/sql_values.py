@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
-from pageseek.predicate.expression import Column, Expression
+from pageseek.predicate.expression import Column, Expression, plain_text
 from pageseek.predicate.parameters import Param
 
 _LISTS = (list, tuple, set, frozenset, np.ndarray, pa.Array, pa.ChunkedArray)
@@ -76,8 +76,7 @@ class Given:
 
 
 def _checked(text: str, value: Any, listed: bool) -> Any:
-    if isinstance(value, memoryview):
-        value = bytes(value)
+    value = bytes(value) if isinstance(value, memoryview) else plain_text(value)
     if isinstance(value, (Expression, Column, Param)):
         raise PredicateError(f"the value of {text} is {value!r}, which is no value; write it into the filter")  # fmt: skip
     is_list = isinstance(value, _LISTS) or (

@@ -7,13 +7,11 @@ read. A column index in memory costs nothing and runs first; the others are pric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
 from pageseek._core import rows
-from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, conjuncts, patterns_of, tests_of
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
@@ -24,9 +22,9 @@ from pageseek.prune.page_stages import (
     pages_may_prove,
     walking_cost,
 )
-from pageseek.prune.protocol import PruneContext, Pruner
+from pageseek.prune.protocol import PruneContext
 from pageseek.prune.pruner_stage import PrunerStage
-from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, REGISTRY
+from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, applicable
 from pageseek.prune.sampling import priced
 
 Asking = Generator[Wanted, list[memoryview], None]
@@ -126,23 +124,3 @@ def _pruner_stages(
             rank = WHOLE if pruner.whole else CHEAP if pruner.cheap else DECODED
             stages.append((cost, rank, pruner.name, one.prune))
     return stages
-
-
-def applicable(file: FileMetadata, use: frozenset[str], tested: Iterable[Leaf]) -> list[Pruner]:
-    """The pruners for which the footer has anything of a tested column. They are kept with the file, by the tested leaves."""
-    every, known = REGISTRY.pruners, file.indexes
-    leaves = {}
-    for leaf in tested:
-        leaves[leaf.key] = leaf
-    key = "applicable", use, *leaves
-    cached: tuple[tuple[Pruner, ...], list[Pruner]] | None = known.get(key)
-    if cached is None or cached[0] is not every:  # others were registered since
-        found = []
-        for pruner in every:
-            if pruner.name in use:
-                for leaf in leaves.values():
-                    if pruner.applies(file, leaf):
-                        found.append(pruner)
-                        break
-        known[key] = cached = every, found
-    return cached[1]

@@ -21,8 +21,8 @@ from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.protocol import Proof
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS
-from pageseek.prune.row_groups import ALL, PASSES
 from pageseek.prune.sampling import probed
+from pageseek.prune.verdicts import ALL, PASSES
 from pageseek.storage.store import wait_bytes
 
 MANY_TESTS = 16  # tests from which the bounds of pages are read for a few row groups first

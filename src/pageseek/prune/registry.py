@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,8 @@ from pageseek.base.errors import PredicateError
 from pageseek.base.report import MECHANISMS
 from pageseek.base.suggest import nearest
 from pageseek.format.embedded import BLOOM, FREE, PAGE_INDEX
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
 from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.built_in_kinds import BUILT_IN
 from pageseek.prune.checked_pruner import PRICE, PRUNE, LatePruner, method_of, pruner_of
@@ -252,3 +254,23 @@ def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
 
 
 REGISTRY = _Registry()
+
+
+def applicable(file: FileMetadata, use: frozenset[str], tested: Iterable[Leaf]) -> list[Pruner]:
+    """The pruners for which the footer has anything of a tested column. They are kept with the file, by the tested leaves."""
+    every, known = REGISTRY.pruners, file.indexes
+    leaves = {}
+    for leaf in tested:
+        leaves[leaf.key] = leaf
+    key = "applicable", use, *leaves
+    cached: tuple[tuple[Pruner, ...], list[Pruner]] | None = known.get(key)
+    if cached is None or cached[0] is not every:  # others were registered since
+        found = []
+        for pruner in every:
+            if pruner.name in use:
+                for leaf in leaves.values():
+                    if pruner.applies(file, leaf):
+                        found.append(pruner)
+                        break
+        known[key] = cached = every, found
+    return cached[1]

@@ -14,12 +14,8 @@ from pageseek.base.records import dataclass
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.predicate.bound import Bound, BoundConst, BoundLeaf, Unjoined, fold
+from pageseek.prune.verdicts import ALL, PASSES, SOME
 
-# the outcome of the comparison for which a row passes a test, by whether the test is negated
-PASSES = rows.MAY_TRUE, rows.MAY_FALSE
-# by an outcome, tables from the verdict on a zone to 1 where some of its rows may have it, or all have it
-SOME = {outcome: bytes(int(v & outcome != 0) for v in range(256)) for outcome in PASSES}
-ALL = {outcome: bytes(int(v == outcome) for v in range(256)) for outcome in PASSES}
 _OTHER = bytes.maketrans(b"\0\1", b"\1\0")
 
 

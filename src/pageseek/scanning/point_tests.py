@@ -19,9 +19,8 @@ from pageseek.predicate.bound import BoundConst, BoundLeaf
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
 from pageseek.predicate.parameter_values import parameters_of, with_values
-from pageseek.prune.driver import applicable
-from pageseek.prune.registry import PAGE_HEADERS
-from pageseek.prune.row_groups import PASSES, SOME
+from pageseek.prune.registry import PAGE_HEADERS, applicable
+from pageseek.prune.verdicts import PASSES, SOME
 from pageseek.scanning.request import Request
 
 if TYPE_CHECKING:
@@ -68,13 +67,18 @@ class PointTests:
         condition = request.filter
         assert condition is not None
         parts = condition.args if isinstance(condition, ex.And) else (condition,)
-        if len(parts) > MAX_TESTS:
-            return None
         names: Names | SchemaMapping = Names(file, request.options)
         if request.dataset_schema is not None:
             from pageseek.datasets.evolution import SchemaMapping  # late: for many files
 
             names = SchemaMapping(file, request.dataset_schema, request.options, ())
+        if any(isinstance(part, ex.ArrowFilter) for part in parts):
+            known = _without_arrow(parts, names, request)
+            if known is None:
+                return None
+            parts = known
+        if len(parts) > MAX_TESTS:
+            return None
         tests = []
         for part in parts:
             made = _test(part, names)
@@ -171,11 +175,34 @@ class PointTests:
         return None if index is None or offsets is None else (index.zones, offsets)
 
 
+def _without_arrow(
+    parts: Sequence[ex.Expression], names: Names | SchemaMapping, request: Request
+) -> list[ex.Expression] | None:
+    """The parts with conditions of this package in place of those of pyarrow; None where these are not known."""
+    if NAN_RULES[request.nan] != rows.NAN_IEEE:  # pyarrow's rule holds for its conditions alone
+        return None
+    from pageseek.predicate.arrow_conditions import same_conditions  # late: for pyarrow's
+
+    made: list[ex.Expression] = []
+    for part in parts:
+        if isinstance(part, ex.ArrowFilter):
+            dataset = None if isinstance(names, Names) else names
+            known = same_conditions(part, names, dataset)
+            if known is None:
+                return None
+            made += known
+        else:
+            made.append(part)
+    return made
+
+
 def _test(condition: ex.Expression, names: Names | SchemaMapping) -> Test | None:
     """A condition on its leaf; None where the core does not evaluate it."""
     negate = False
-    while isinstance(condition, ex.Not):
-        condition, negate = condition.arg, not negate
+    while isinstance(condition, ex.Not) or (isinstance(condition, ex.IsTrue) and not negate):
+        if isinstance(condition, ex.Not):
+            negate = not negate
+        condition = condition.arg
     if not isinstance(condition, _TESTS) or type(condition.column) is not ex.Column:
         return None
     path = condition.column.path

@@ -108,6 +108,12 @@ def _index_columns(scan: Scan) -> list[str]:
 def _frame(table: pa.Table, options: dict[str, Any]) -> Any:
     try:
         return table.to_pandas(**options)
+    except pa.ArrowInvalid as error:
+        if not options.get("zero_copy_only"):
+            raise
+        raise UnsupportedError(
+            f"to_pandas(zero_copy_only=True): {error}; leave the option out, or take to_table()"
+        ) from error
     except (
         LookupError,
         TypeError,

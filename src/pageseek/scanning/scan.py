@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pageseek.scanning.prepared import PreparedQuery
+    from pageseek.scanning.scan_plan import ScanPlan
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -23,7 +24,6 @@ from pageseek.predicate.filters import to_expression
 from pageseek.scanning.execution import Execution
 from pageseek.scanning.request import Request, names_of
 from pageseek.scanning.row_selection import MOST_ROWS, row_ranges, selected_rows
-from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.storage import Origin, Source, Sources
 
 
@@ -156,6 +156,21 @@ class Scan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as the iterator advances."""
         return self._execution.batches()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """`to_batches`: `for batch in scan`, as of a `pyarrow.RecordBatchReader`."""
+        return self.to_batches()
+
+    def __contains__(self, value: object) -> NoReturn:
+        raise TypeError(
+            "in: a scan is no collection of values; filter(...).count_rows() counts rows"
+        )
+
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        # without this, pandas.DataFrame(scan) would be a column of record batches, since a scan can be iterated over
+        raise TypeError(
+            "a scan is no array of numpy: take to_pandas() for a DataFrame, or to_table()['column'].to_numpy()"
+        )
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""

@@ -15,7 +15,6 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.predicate.parameter_values import with_values
 from pageseek.prune.registry import COLUMN_INDEX, REGISTRY, STATISTICS
-from pageseek.scanning.log_answers import LogAnswers
 from pageseek.scanning.point_reads import PointReads
 from pageseek.scanning.request import Request
 from pageseek.storage import Sources
@@ -62,6 +61,8 @@ class TablePoints:
         if REGISTRY.catalogs:
             return None
         assert request.filter is not None
+        from pageseek.scanning.log_answers import LogAnswers  # late: for tables
+
         asked = replace(request, filter=with_values(request.filter, values)) if values else request
         log = LogAnswers.of(self._sources, asked, Report())
         if log is None or not 0 < log.num_left <= FEW_FILES:
