@@ -94,4 +94,8 @@ class FileBloomBuilder(SpillingBuilder):
         for start, stop in runs:
             several = list(self._spilled.of_parts(start, stop))
             # those of one row group are in order, and different
-            yield several[0] if len(several) == 1 else distinct_numbers(np.concatenate([none, *several]))
+            yield (
+                several[0]
+                if len(several) == 1
+                else distinct_numbers(np.concatenate([none, *several]))
+            )

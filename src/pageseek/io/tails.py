@@ -125,13 +125,19 @@ class TailBatch:
         return np.column_stack([read, sizes, sizes - FOOT - self.at[members, 1]])
 
     def longer(
-        self, members: Int64s, lengths: Int64s, threads: int = 1
+        self,
+        members: Int64s,
+        lengths: Int64s,
+        threads: int = 1,
+        behind: Int64s | None = None,
     ) -> tuple[memoryview, Int64s]:
-        """The last bytes of some files, read now: as `tails` and `spans`. No bytes of a file that was replaced."""
+        """The last bytes of some files, read now: as `tails` and `spans`. No bytes of a file that was replaced. `behind`: how many
+        bytes of each file lie behind those that are read.
+        """
         spans = _spans(len(members), 0, lengths)
         room = np.empty(int(lengths.sum()), np.uint8)
         names = Names([self.paths[i] for i in members.tolist()])
-        found = read_ends(names, 0, spans[:, :FOOTER], room, time.time_ns(), threads)
+        found = read_ends(names, 0, spans[:, :FOOTER], room, time.time_ns(), threads, behind)
         same = (found[:, :3] == self._seen[members]).all(axis=1) & (found[:, 3] == lengths)
         sizes = self.sizes[members]
         read = np.where(same, lengths, 0)
