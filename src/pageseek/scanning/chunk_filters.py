@@ -7,6 +7,7 @@ and its pruner says what is wrong.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from pageseek.scanning.schema_group import SchemaGroup
 LONGEST_END = 128 << 10
 MOST_VALUES = 16  # of an IN: a filter may well find one of more by mistake
 HEADER_BYTES = 64
+MOST_HEADERS = 16  # different ones that are looked at together
 ENDS = 96 << 20  # bytes of the ends of all files, of which the bitsets are kept
 _ENTRIES = entries_of([BLOOM])
 # an entry as `attach` writes it
@@ -229,12 +231,9 @@ def _plain(
     some = np.flatnonzero(plain)
     raw = np.frombuffer(data, np.uint8)
     headers = raw[begin[some, None] + np.arange(HEADER_BYTES)]
-    rows, known = [], dict[bytes, tuple[int, int, int]]()
-    for i, first_bytes in zip(some.tolist(), headers, strict=True):
-        entry = _ENTRY.search(table.value(files.item(i), KEY) or b"")
-        rows.append((i, *_header(first_bytes.tobytes(), known), *_numbers(entry)))
-    found = np.array(rows, np.int64).reshape(-1, 7)
-    i, header, bits, of_header, entry_at, entry_length, piece = found.T
+    header, bits, of_header = _headers(headers).T
+    entry_at, entry_length, piece = _listed(*table.directories(files[some])).T
+    i = some
     right = (header > 0) & (header + bits == length[i])
     right &= (entry_at <= offset[i]) & (offset[i] < entry_at + entry_length)
     right &= entry_length <= end[i] - entry_at
@@ -252,25 +251,39 @@ def _plain(
     return plain, made
 
 
-def _header(data: bytes, known: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
-    """The bytes of a header, those of the bitset behind it, and the hash of the header; zeros where there is none. `known`: of
-    headers that were read.
+def _headers(data: npt.NDArray[np.uint8]) -> Int64s:
+    """The bytes of each header, those of the bitset behind it, and the hash of the header; zeros where none is known. `data`:
+    HEADER_BYTES of each.
     """
-    for header, found in known.items():  # as a rule there is one
-        if data.startswith(header):
-            return found
-    try:
-        length, size = core.header(data)
-    except CoreError:
-        return 0, 0, 0
-    found = length, size, (filter_key(data[:length], 0) + _MOST + 1) % (1 << 64) - _MOST - 1
-    known[data[:length]] = found
-    return found
+    made, left = np.zeros((len(data), 3), np.int64), np.arange(len(data))
+    for _ in range(MOST_HEADERS):  # as a rule all are the same
+        if not len(left):
+            break
+        first = data[left[0]].tobytes()
+        try:
+            length, size = core.header(first)
+        except CoreError:
+            left = left[1:]
+            continue
+        same = (data[left, :length] == data[left[0], :length]).all(axis=1)
+        hashed = filter_key(first[:length], 0)
+        made[left[same]] = length, size, hashed - (hashed > _MOST) * (1 << 64)
+        left = left[~same]
+    return made
 
 
-def _numbers(entry: re.Match[bytes] | None) -> tuple[int, int, int]:
-    """Where an entry of the directory says that filters lie, their bytes, and those of a piece; zeros without an entry."""
-    return (0, 0, 0) if entry is None else (int(entry[1]), int(entry[2]), int(entry[3]))
+def _listed(text: bytes, stops: Int64s) -> Int64s:
+    """Where the first entry of filters in each directory says that they lie, their bytes, and those of a piece; zeros without
+    one. `text`, `stops`: as `FooterTable.directories` has them.
+    """
+    made, of = np.zeros((len(stops), 3), np.int64), 0
+    ends, at = stops.tolist(), -1
+    for entry in _ENTRY.finditer(text):
+        of = bisect_right(ends, entry.start(), of)
+        if of > at and entry.end() <= ends[of]:
+            made[of] = int(entry[1]), int(entry[2]), int(entry[3])
+            at = of
+    return made
 
 
 def _entries(value: memoryview | None, end: int) -> tuple[Pointer, ...]:
