@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from results import Failed, run
 
 import pageseek as ps
+from results import Failed, run
 
 SEED, ROWS, FILES = 17, 120_000, 40
 SINGLE, LISTS, OF_FILES = 120_000, 840_000, 80_000  # probes
@@ -65,7 +65,7 @@ def written(path: Path, rows: pa.Table, rng: random.Random) -> None:
         path,
         lookup=[*plain, ("k1", "k2")],
         bloom=plain,
-        file_bloom={name: 1e-3 for name in plain},
+        file_bloom=dict.fromkeys(plain, 0.001),
         bitmap=["few", "small"],
         trigram=["s"],
         in_place=True,
