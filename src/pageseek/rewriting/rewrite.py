@@ -32,7 +32,7 @@ from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
 from pageseek.rewriting.partition_choice import chosen
-from pageseek.rewriting.places import Destination, destination
+from pageseek.rewriting.places import Destination, destination, refuse_own_folder
 from pageseek.rewriting.reading import batches_of
 from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.sorting import Sorter
@@ -201,6 +201,8 @@ def rewrite(
     if in_place and found.table is None:
         options = {"partitioning": False, **options}  # the names of its folders stay
     reading = partial(reading, source, table=table, storage_options=storage_options, **options)
+    if output is not None and found.table is None:
+        refuse_own_folder(source, output)
     work = _Work(found, reading, how)
     work.check_arguments()
     if indexes:
