@@ -10,7 +10,7 @@ from pageseek._core.status cimport check as checked
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 cdef extern from "pageseek.h" nogil:
     int PS_BLOOM_BLOCK
@@ -155,6 +155,53 @@ def xxh64(data):
     with nogil:
         found = ps_xxh64(held.data, held.size)
     return found
+
+
+def sound(data, filters, keys):
+    """Whether bitsets are those that were attached, by the checksums that follow each (docs/format.md).
+
+    Parameters
+    ----------
+    filters : buffer of int64[n, 3]
+        Where in `data` each bitset begins, its bytes, and the bytes of a piece that has a checksum.
+    keys : buffer of uint64[n]
+        The key of each, as `pieces` takes it.
+
+    Returns
+    -------
+    bytes
+        1 for each that is sound, and 0 for each other.
+
+    Raises
+    ------
+    CoreError
+        Places outside of `data`, or pieces of no bytes: INVALID.
+    """
+    cdef Held held = Held(data), at = Held(filters), of_keys = Held(keys)
+    cdef size_t n = at.size // 24, i, start, size, piece, longest = 0, sums
+    cdef const int64_t *place = at.numbers(3 * n)
+    cdef const uint64_t *key = <const uint64_t *>of_keys.numbers(n)
+    for i in range(n):
+        if place[3 * i] < 0 or place[3 * i + 1] < 0 or place[3 * i + 2] < 8 \
+                or <size_t>place[3 * i] > held.size \
+                or <size_t>place[3 * i + 1] > held.size - <size_t>place[3 * i]:
+            raise CoreError(<int>PS_INVALID, None, f"filter {i} lies outside")
+        size, piece = <size_t>place[3 * i + 1], <size_t>place[3 * i + 2]
+        sums = (size // piece + (size % piece != 0)) * 8
+        if sums > held.size - <size_t>place[3 * i] - size:
+            raise CoreError(<int>PS_INVALID, None, f"the checksums of filter {i} lie outside")
+        longest = max(longest, sums)
+    room = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>longest)
+    made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>n)
+    cdef uint8_t *found = <uint8_t *>PyBytes_AsString(room)
+    cdef uint8_t *out = <uint8_t *>PyBytes_AsString(made)
+    with nogil:
+        for i in range(n):
+            start, size, piece = <size_t>place[3 * i], <size_t>place[3 * i + 1], <size_t>place[3 * i + 2]
+            sums = (size // piece + (size % piece != 0)) * 8
+            ps_xxh64_pieces(held.data + start, size, piece, key[i], found)
+            out[i] = sums == 0 or memcmp(held.data + start + size, found, sums) == 0
+    return made
 
 
 def pieces(data, size_t piece, uint64_t key):

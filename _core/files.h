@@ -67,9 +67,9 @@ static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out)
     }
 }
 
-/* Reads the last bytes of a file into `out_bytes`: all of them, or `length`. */
+/* Reads the last bytes of a file but for those `behind`: all of them, or `length`. */
 static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_bytes,
-                                    size_t length, ps_file_seen *out) {
+                                    size_t length, int64_t behind, ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
     /* it does not wait for the other end of a pipe, and no terminal becomes that of the process */
@@ -81,9 +81,10 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
     if (fstat(fd, &now) == 0) {
         ps_file_told(&now, out);
     }
-    if (out->size > 0) {
-        int64_t at = out->size > (int64_t)length ? out->size - (int64_t)length : 0;
-        ssize_t n = pread(fd, out_bytes, length, (off_t)at);
+    if (out->size > behind) {
+        int64_t stop = out->size - behind;
+        int64_t at = stop > (int64_t)length ? stop - (int64_t)length : 0;
+        ssize_t n = pread(fd, out_bytes, stop - at < (int64_t)length ? (size_t)(stop - at) : length, (off_t)at);
         out->read = n < 0 ? 0 : (int64_t)n;
     }
     close(fd);
@@ -133,9 +134,10 @@ static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out)
 }
 
 static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_bytes,
-                                    size_t length, ps_file_seen *out) {
+                                    size_t length, int64_t behind, ps_file_seen *out) {
     (void)out_bytes;
     (void)length;
+    (void)behind;
     ps_file_stat(folder, path, out);
 }
 

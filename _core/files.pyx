@@ -24,7 +24,7 @@ cdef extern from "files.h" nogil:
     int ps_folder_open(const char *)
     void ps_folder_close(int)
     void ps_file_stat(int, const char *, ps_file_seen *)
-    void ps_file_read_end(int, const char *, uint8_t *, size_t, ps_file_seen *)
+    void ps_file_read_end(int, const char *, uint8_t *, size_t, int64_t, ps_file_seen *)
     int64_t ps_files_clock()
 
 AVAILABLE = bool(PS_FILES)
@@ -123,7 +123,7 @@ def seen(Names names not None, Py_ssize_t start, Py_ssize_t stop):
     return made
 
 
-def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, into):
+def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, into, behind=None):
     """Read the last bytes of some of the files.
 
     Parameters
@@ -131,6 +131,8 @@ def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, i
     places : buffer of int64[stop - start, 2]
         Where in `into` the bytes of each file go, and how many fit there.
     into : writable buffer
+    behind : buffer of int64[stop - start], optional
+        How many bytes of each file lie behind those that are read; 0 without it.
 
     Returns
     -------
@@ -140,6 +142,8 @@ def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, i
     cdef Held given = Held(places)
     cdef Py_ssize_t i = 0, n = _checked(names, start, stop)
     cdef const int64_t *at = given.numbers(2 * <size_t>n)
+    cdef Held given_behind = Held(behind)
+    cdef const int64_t *rest = given_behind.int64s(<size_t>n)
     cdef Py_buffer view
     cdef int64_t until
     cdef int folder = -1
@@ -152,6 +156,8 @@ def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, i
             if at[2 * i] < 0 or at[2 * i + 1] < 0 or at[2 * i] > view.len \
                     or at[2 * i + 1] > view.len - at[2 * i]:
                 raise CoreError(<int>PS_INVALID, None, f"{at[2 * i + 1]} bytes at {at[2 * i]} of {view.len}")
+            if rest != NULL and rest[i] < 0:
+                raise CoreError(<int>PS_INVALID, None, f"{rest[i]} bytes behind")
         folder = names.open_folder(n)
         skip = 0 if folder < 0 else len(names.folder)
         i = 0
@@ -160,7 +166,7 @@ def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, i
                 until = ps_files_clock() + PAUSE
                 while i < n:
                     ps_file_read_end(folder, names.at[start + i] + skip, <uint8_t *>view.buf + at[2 * i],
-                                     <size_t>at[2 * i + 1], &out[i])
+                                     <size_t>at[2 * i + 1], 0 if rest == NULL else rest[i], &out[i])
                     i += 1
                     if ps_files_clock() > until:
                         break

@@ -370,3 +370,28 @@ def test_queries_that_are_none(path: str) -> None:
     for wrong in (5, {"id": 1}, b"id = 1", ps):
         with pytest.raises(TypeError, match=r"a filter, or a list of filters"):
             ps.advise(path, wrong)
+
+
+def test_two_columns_together(tmp_path: Path) -> None:
+    """Each value has many rows, and the pair has few: a key of both columns serves, unless it is there."""
+    random, path = np.random.default_rng(5), tmp_path / "a.parquet"
+    rows = {name: random.integers(0, n, 100_000) for name, n in (("shop", 40), ("item", 700))}
+    rows["x"] = random.integers(0, 1 << 60, 100_000)
+    pq.write_table(
+        pa.table(rows), path, data_page_size=4_000, write_batch_size=500, use_dictionary=False
+    )
+    query = "shop = 7 and item = 9"
+    (found,) = ps.advise(path, query).queries
+    key = next(one for one in found.candidates if one.kind == "key_lookup")
+    assert key.title == "lookup index of shop, item together"
+    assert "--lookup '(shop,item)' --in-place" in key.command
+    assert f"ps.index.attach({str(path)!r}, lookup=[('shop', 'item')], in_place=True)" == key.python
+    assert key.bytes < found.bytes / 4 and key.adds_bytes > 300_000
+    for columns in (["shop", "item"], ["item", "shop"]):
+        other = tmp_path / f"{columns[0]}.parquet"
+        ps.index.attach(path, lookup=[tuple(columns)], output=other)
+        (now,) = ps.advise(other, query).queries
+        assert "key_lookup" not in [one.kind for one in now.candidates]
+    for other_query in ("shop = 7 and item > 9", "shop = 7 and x = 5", "shop = 7 or item = 9"):
+        (one,) = ps.advise(path, other_query).queries
+        assert "key_lookup" not in [one.kind for one in one.candidates]

@@ -33,6 +33,7 @@ def made() -> pa.Table:
             "device": np.repeat(random.permutation(N // 50), 50),  # runs of equal values
             "uuid": uuids,
             "category": random.integers(0, 12, N),
+            "shop": np.random.default_rng(8).integers(0, 1_000, N),
             "x": random.random(N),
             "y": random.random(N),
         }
@@ -68,6 +69,9 @@ CASES = {
     "few categories": Case("category = 3", ["x"], {"bitmap": ["category"], "sort_by": ["category"]}, FINE),
     "range": Case("x between 0.2 and 0.201", ["y"], {"sort_by": ["x"]}, FINE),
     "two ranges": Case("x < 0.1 and y < 0.1", None, {"sort_by": ["x"], "cluster_by": ["x", "y"]}, FINE),
+    "two keys": Case("category = 3 and device = 5", None, {"key_lookup": ["category", "device"], "lookup": ["device"]}, FINE),
+    "two rare keys together": Case("category = 3 and shop = 5", ["x"], {"key_lookup": ["category", "shop"], "bitmap": ["category"]}, FINE),
+    "lists of two keys": Case("category in (3, 4) and shop in (5, 9, 70)", ["x"], {"key_lookup": ["category", "shop"]}, FINE),
     "category and key": Case("category = 3 and customer = 5", None, {"bitmap": ["category"], "lookup": ["customer"], "sort_by": ["customer"]}, FINE),
 }  # fmt: skip
 
@@ -109,6 +113,8 @@ def changed(table: pa.Table, path: Path, case: Case, kind: str, columns: list[st
         return written(z_ordered(table, columns), target, case)
     if not target.exists():
         indexes = {} if kind == "page_index" else {kind: columns}
+        if kind == "key_lookup":
+            indexes = {"lookup": [tuple(columns)]}
         ps.index.attach(path, output=target, **indexes)
     return target
 

@@ -88,12 +88,14 @@ def test_all_that_is_told_is_what_the_system_tells(tmp_path: Path, null: bool) -
 
 @pytest.mark.usefixtures("together")
 @pytest.mark.parametrize("length", [1, 8, 100, 5000])
-def test_the_last_bytes_of_odd_files(tmp_path: Path, length: int) -> None:
+@pytest.mark.parametrize("behind", [0, 3, 90])
+def test_the_last_bytes_of_odd_files(tmp_path: Path, length: int, behind: int) -> None:
     paths = odd(tmp_path)
     n = len(paths)
     room = np.full(n * length + 7, 0xEE, np.uint8)
     places = np.stack([7 + np.arange(n)[::-1] * length, np.full(n, length)], axis=1)
-    found = local.read_ends(local.Names(paths), 0, places, room, time.time_ns())
+    rest = np.full(n, behind) if behind else None
+    found = local.read_ends(local.Names(paths), 0, places, room, time.time_ns(), 1, rest)
     for path, (at, _), (node, size, time_ns, read) in zip(
         paths, places.tolist(), found.tolist(), strict=True
     ):
@@ -103,6 +105,7 @@ def test_the_last_bytes_of_odd_files(tmp_path: Path, length: int) -> None:
             continue
         data = Path(path).read_bytes()
         assert (node, size, time_ns) == local.seen(os.stat(path))
+        data = data[: max(len(data) - behind, 0)]
         assert read == min(length, len(data))
         assert here == data[len(data) - read :] + b"\xee" * (length - read)
     assert room[:7].tobytes() == b"\xee" * 7
@@ -294,6 +297,10 @@ def test_places_outside_of_the_room(tmp_path: Path, place: tuple[int, int]) -> N
         files.read_ends(names, 0, 1, struct.pack("2q", *place), bytearray(10))
     with pytest.raises(CoreError):
         files.read_ends(names, 0, 1, b"", bytearray(10))
+    with pytest.raises(CoreError, match="-1 bytes behind"):
+        files.read_ends(names, 0, 1, bytes(16), bytearray(10), struct.pack("q", -1))
+    with pytest.raises(CoreError, match="0 bytes for 1 integers"):
+        files.read_ends(names, 0, 1, bytes(16), bytearray(10), b"")
     with pytest.raises(BufferError):
         files.read_ends(names, 0, 1, bytes(16), bytes(10))
 

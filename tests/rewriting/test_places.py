@@ -57,6 +57,31 @@ def test_files_in_tables_are_left_alone(tmp_path: Path, path: Path, log: str) ->
     ps.rewrite(inside, tmp_path / "out.parquet", sort_by="id")  # a file of a table may be read
 
 
+@pytest.mark.parametrize("output", ["lake/b.parquet", "lake/k=1/b.parquet", "lake/new/", "lake", "link/b.parquet"])  # fmt: skip
+@pytest.mark.parametrize("source", ["lake", "lake/*.parquet", ["in.parquet", "lake"]])
+def test_a_folder_does_not_get_its_own_rows_again(
+    tmp_path: Path,
+    path: Path,
+    output: str,
+    source: str | list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lake = tmp_path / "lake"
+    (lake / "k=1").mkdir(parents=True)
+    os.symlink(lake, tmp_path / "link")
+    pq.write_table(TABLE, lake / "a.parquet")
+    if source == "lake/*.parquet" and output not in ("lake/b.parquet", "link/b.parquet"):
+        pytest.skip("the glob does not name it")
+    with pytest.raises(
+        ValueError, match=r"would then have all rows twice: write to a place outside"
+    ):
+        ps.rewrite(source, output, sort_by="id")
+    assert sorted(one.name for one in lake.rglob("*.parquet")) == ["a.parquet"]
+    ps.rewrite(lake, tmp_path / "lake2.parquet", sort_by="id")
+    ps.rewrite(path, lake / "b.parquet", sort_by="id")
+
+
 def test_a_delta_table_is_a_source(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
     lake = str(tmp_path / "lake")

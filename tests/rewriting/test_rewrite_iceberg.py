@@ -58,6 +58,32 @@ def last(table: Table) -> Any:
     return found
 
 
+def test_some_partitions_are_written_anew(catalog: SqlCatalog) -> None:
+    """By a date and a text."""
+    table = catalog.create_table("n.p", schema=ROWS.schema)
+    with table.update_spec() as spec:
+        spec.add_field("k", IdentityTransform(), "k")
+        spec.add_field("d", IdentityTransform(), "day")
+    table.append(ROWS.slice(0, 3_000))
+    table.append(ROWS.slice(3_000))
+    wanted, old = sorted_rows(table), set(files(table))
+    done = ps.rewrite(
+        table, in_place=True, sort_by="price", where="d = date '2024-01-02' and k = 'b'"
+    )
+    assert (done.rows, done.replaced, len(done.files)) == (N // 6, 2, 1)
+    now = catalog.load_table("n.p")
+    assert sorted_rows(now).equals(wanted) and len(set(files(now)) & old) == len(old) - 2
+    assert ps.rewrite(now, in_place=True, where="k is null").replaced == 4
+    assert sorted_rows(catalog.load_table("n.p")).equals(wanted)
+    with pytest.raises(ps.PageseekError, match="may name partition columns only: d, k"):
+        ps.rewrite(now, in_place=True, where="id = 1")
+
+
+def test_files_of_an_older_partition_spec_cannot_be_chosen(catalog: SqlCatalog) -> None:
+    with pytest.raises(ValueError, match="no partition columns that all of its files have"):
+        ps.rewrite(made_in(catalog), in_place=True, where="k = 'b'")
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_files_of_two_partition_specs(catalog: SqlCatalog, version: int) -> None:
     table = made_in(catalog, version)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -90,6 +91,68 @@ def test_small_files_become_one_of_each_partition(root: str) -> None:
     assert [one["commitInfo"]["operation"] for one in logged if "commitInfo" in one] == ["OPTIMIZE"]
     moved = [one for action in logged for kind, one in action.items() if kind != "commitInfo"]
     assert len(moved) == n + 3 and not any(one["dataChange"] for one in moved)
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("k = 'b'", {"b"}),
+        (ps.col("k").is_null(), {None}),
+        ("k <> 'b'", {"x y/%=ü"}),
+        ([("k", "in", ["b", "x y/%=ü"])], {"b", "x y/%=ü"}),
+        ("k = 'nobody'", set()),
+    ],
+)
+def test_some_partitions_are_written_anew(root: str, where: Any, kept: set[str | None]) -> None:
+    before, old = rows(root), deltalake.DeltaTable(root).version()
+    told = pa.table(deltalake.DeltaTable(root).get_add_actions(flatten=True)).to_pylist()
+    ours = {one["path"] for one in told if one["partition.k"] in kept}
+    done = ps.rewrite(root, in_place=True, sort_by="id", where=where)
+    assert rows(root).equals(before)
+    assert (len(done.files), done.replaced) == (len(kept), len(ours))
+    if not kept:
+        assert deltalake.DeltaTable(root).version() == old and done.version is None
+        return
+    logged = actions(root, old + 1)
+    assert {one["remove"]["path"] for one in logged if "remove" in one} == ours
+    assert {one["add"]["partitionValues"]["k"] for one in logged if "add" in one} == kept
+    (info,) = (one["commitInfo"] for one in logged if "commitInfo" in one)
+    assert json.loads(info["operationParameters"]["predicate"]) == [str(where)]
+    assert info["operationMetrics"]["numRemovedFiles"] == str(len(ours))
+
+
+def test_a_commit_to_another_partition_stays(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delete in a partition that is not written anew is no conflict; one in a partition that is written anew is."""
+    run = delta_rewrite.DeltaRewrite.commit
+    for where, ends in (("k = 'b'", None), ("k is null", ps.FileChangedError)):
+
+        def after_a_delete(self: Any, *given: Any) -> int:
+            deltalake.DeltaTable(root).delete("k is null and id < 300")
+            return run(self, *given)
+
+        deltalake.write_deltalake(root, ROWS.slice(0, 300), mode="append")
+        monkeypatch.setattr(delta_rewrite.DeltaRewrite, "commit", after_a_delete)
+        if ends is None:
+            wanted = rows(root).filter(~((pc.field("k").is_null()) & (pc.field("id") < 300)))
+            ps.rewrite(root, in_place=True, sort_by="id", where=where)
+            assert rows(root).equals(wanted.combine_chunks())
+        else:
+            with pytest.raises(ends, match="begin anew"):
+                ps.rewrite(root, in_place=True, sort_by="id", where=where)
+
+
+def test_partitions_are_chosen_by_partition_columns(root: str, tmp_path: Path) -> None:
+    with pytest.raises(ps.PageseekError, match="may name partition columns only: k"):
+        ps.rewrite(root, in_place=True, where="id = 1")
+    plain = str(tmp_path / "plain")
+    deltalake.write_deltalake(plain, ROWS)
+    with pytest.raises(ValueError, match="has no partition columns that all"):
+        ps.rewrite(plain, in_place=True, where="k = 'b'")
+    with pytest.raises(ValueError, match=r"where=: it chooses partitions of a table"):
+        ps.rewrite(root, tmp_path / "out.parquet", where="k = 'b'")
+    version = deltalake.DeltaTable(root).version()
+    assert main(["rewrite", root, "--in-place", "--where", "k = 'b'"]) == 0
+    assert deltalake.DeltaTable(root).version() == version + 1
 
 
 def test_other_engines_read_the_same(root: str) -> None:

@@ -10,9 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import bloom
+from pageseek._core import build as core
 
 import pageseek as ps
-from pageseek.scanning import chunk_filters
+from pageseek.base.errors import CoreError
+from pageseek.format.checksums import filter_key
+from pageseek.format.types import ABSENT
+from pageseek.scanning import chunk_filters, footer_batches
+from pageseek.scanning.footer_table import FooterTable, entries_of
 from support.batch_comparison import check_rows, opened, outcome, rows
 
 N, ROWS = 24, 900
@@ -123,6 +129,29 @@ def test_one_file_is_opened_for_the_value_of_one(kept: Path) -> None:
     assert again.bytes["index"] < report.bytes["index"] // 4  # most are in memory
 
 
+def test_filters_near_the_end_are_read_with_the_footers(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footer_batches, "FEWEST_FILES", 4)
+    for condition in CONDITIONS:
+        check_rows(ps.scan(str(kept), filter=condition))
+    ps.clear_cache()
+    report = ps.scan(str(kept), filter="number = 2411").plan().report
+    assert report.files.pruned_by["bloom_filter"] >= N - 5
+    assert report.requests <= N + 12
+
+
+def test_only_the_bytes_of_filters_are_read(tmp_path: Path) -> None:
+    """Behind the filters lies a lookup index, which is larger."""
+    for i in range(N):
+        pq.write_table(table(i), path := tmp_path / f"{i:03}.parquet")
+        ps.index.attach(path, page_index=False, bloom=["number"], in_place=True)
+        ps.index.attach(path, page_index=False, lookup=["text"], in_place=True)
+    report = ps.scan(str(tmp_path), filter="number = 2411").plan().report
+    assert report.files.pruned_by["bloom_filter"] >= N - 5
+    assert report.bytes["index"] < N * 2_500  # each filter has 2,048 bytes
+
+
 def test_large_filters_and_many_values_are_left_to_their_files(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +202,52 @@ def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
     there = int(table(at)["number"][3].as_py())
     for condition in (f"number = {there}", "number = 2411", "text = 't2411'"):
         check_rows(ps.scan(str(folder), filter=condition))
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_file_whose_filters_are_read_with_its_footer(
+    folder: Path, odd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footer_batches, "FEWEST_FILES", 4)
+    for at in (1, 4):
+        ODD[odd](folder / f"{at:03}.parquet")
+        there = int(table(at)["number"][3].as_py())
+        for condition in (f"number = {there}", "number = 2411"):
+            check_rows(ps.scan(str(folder), filter=condition))
+
+
+def test_checksums_of_several_filters() -> None:
+    made = core.BloomFilter(8).to_bytes()
+    header, bits = bloom.header(made)
+    filters = np.array([[len(made) - bits, bits, 64]] * 3, np.int64)
+    key = filter_key(made[:header], 77)
+    sums = bloom.pieces(made[header:], 64, key)
+    data = made + sums
+    keys = np.array([key, key ^ 1, key], np.uint64)
+    assert bloom.sound(data, filters, keys) == b"\1\0\1"
+    for wrong in ([-1, bits, 64], [header, bits + 8, 64], [header, bits, 0], [header, bits, 32]):
+        with pytest.raises(CoreError, match="outside"):
+            bloom.sound(data, np.array([wrong], np.int64), keys[:1])
+
+
+def test_text_that_lies_in_two_directories_is_in_none() -> None:
+    """Directories are searched together, one behind the other."""
+    values = [
+        b'{"kind":"bl',
+        b'oom"}{"kind":"bloom"}',
+        b'"kind"',
+        b':"bloom"',
+        b"",
+        b'"kind":"bloom"',
+    ]
+    stops = np.cumsum([len(one) for one in values])
+    table = object.__new__(FooterTable)
+    table.members, table.data, table._naming = np.arange(6), memoryview(b"".join(values)), {}
+    table.pairs = np.full((6, 3, 2), ABSENT)
+    table.pairs[:, 1] = np.stack(
+        [stops - [len(one) for one in values], [len(one) for one in values]], axis=1
+    )
+    assert table.names(entries_of(["bloom"])).tolist() == [False, True, False, False, False, True]
 
 
 def test_a_filter_of_other_values_is_not_believed_where_it_has_checksums(folder: Path) -> None:

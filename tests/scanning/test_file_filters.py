@@ -19,7 +19,7 @@ from pageseek.datasets.file_cache import cache
 from pageseek.format import file_bloom_form as form
 from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, directory
 from pageseek.io import tails
-from pageseek.scanning import file_filters
+from pageseek.scanning import file_filters, footer_batches
 from pageseek.storage import resolve
 from support.batch_comparison import check_rows, opened, outcome, rows
 
@@ -113,6 +113,24 @@ def test_one_file_is_opened_for_the_value_of_one(kept: Path) -> None:
     again = scan.plan().report
     assert again.files.pruned_by["file_bloom"] == gone["file_bloom"]
     assert again.bytes["index"] == 0 == again.bytes["metadata"]  # all is in memory
+
+
+def test_filters_near_the_end_are_read_with_the_footers(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footer_batches, "FEWEST_FILES", 4)
+    for condition in CONDITIONS:
+        check_rows(ps.scan(str(kept), filter=condition))
+    ps.clear_cache()
+    report = ps.scan(str(kept), filter="number = 2411").plan().report
+    assert report.files.pruned_by["file_bloom"] >= N - 4
+    assert (
+        report.requests <= N + 6
+    )  # each file is opened once, but for the first, and some that have rows
+    # where statistics decide about the first file, or filters prove nothing, they are not read
+    for condition in ("number = -7", "number > 5", "number is null"):
+        ps.clear_cache()
+        assert ps.scan(str(kept), filter=condition, prune=["statistics", "file_bloom"]).plan().report.bytes["metadata"] < N * 6_000  # fmt: skip
 
 
 def test_many_values_are_not_asked_for(kept: Path) -> None:
@@ -213,6 +231,17 @@ def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
     ODD[odd](folder / f"{at:03}.parquet")
     for condition in ("number = 2411", f"number = {N * 7 + at}", "text = 't2411'"):
         check_rows(ps.scan(str(folder), filter=condition))
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_file_whose_filter_is_read_with_its_footer(
+    folder: Path, odd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footer_batches, "FEWEST_FILES", 4)
+    for at in (0, 3):
+        ODD[odd](folder / f"{at:03}.parquet")
+        for condition in ("number = 2411", f"number = {N * 7 + at}"):
+            check_rows(ps.scan(str(folder), filter=condition))
 
 
 def test_a_file_that_is_replaced_before_its_filter_is_read(

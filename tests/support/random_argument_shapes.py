@@ -344,7 +344,8 @@ def of_seen() -> tuple[Any, ...]:
 
 def of_read_ends() -> tuple[Any, ...]:
     n = R.choice((0, 1, 3))
-    return *of_seen()[:1], 0, n, held_by(pairs(n, 100)), bytearray(100)
+    behind = R.choice((None, int64s(n), buffer()))
+    return *of_seen()[:1], 0, n, held_by(pairs(n, 100)), bytearray(100), behind
 
 
 def of_find() -> tuple[Any, ...]:
@@ -475,6 +476,7 @@ SHAPES: dict[str, DatasetSchema] = {
     "bloom.hashes": lambda: (lambda f: (f, literals(f[2], f[3])))(form()),
     "bloom.places": lambda: (int64s(small()), R.choice((32, 64, 4096, number()))),
     "bloom.check": lambda: (data(256), int64s(small(5)), int64s(small(5))),
+    "bloom.sound": lambda: (lambda n: (data(256), int64s(3 * n), int64s(n)))(small(4)),
     "bloom.pieces": lambda: (buffer(), R.choice((1, 512, number())), number()),
     "build.BloomFilter": lambda: (R.choice((1, 2, 64, number())),),
     "build.BloomFilter.insert": given,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 
 from pageseek.advice.column_facts import ColumnFacts
@@ -10,6 +12,7 @@ from pageseek.advice.estimates import (
     BLOOM,
     CLUSTER,
     DISTINCT,
+    KEY,
     LOOKUP,
     PAGE_INDEX,
     PAGE_ROWS,
@@ -24,6 +27,8 @@ from pageseek.format import bitmap_form
 from pageseek.format.value_hashes import can_hash
 
 MANY = 1_000  # different values of a column that a Bloom filter or a lookup index is for
+MOST_KEY_COLUMNS, MOST_KEYS = 4, 256  # columns of one key, and keys of one query
+RARER = 4  # times fewer rows with all of the values than with the rarest of them
 MOST_LISTED = 10_000  # different values of a list
 
 
@@ -44,6 +49,7 @@ def changes_for(estimator: Estimator, present: Present) -> list[Change]:
         made += _indexes(condition, facts, present.distinct(facts, matches.layout), present)
         if condition.kind != OTHER:
             ordered.append(condition.path)
+    made += _keys(estimator, present)
     made += [Change(SORT, (column,)) for column in ordered]
     ranges = [one.path for one in matches.conditions if one.kind == RANGE and one.path in ordered]
     if len(ranges) > 1:
@@ -72,6 +78,26 @@ def _indexes(
     if condition.kind == EQUAL and facts is not None and distinct <= MOST_LISTED:
         made.append(Change(DISTINCT, (column,)))
     return [one for one in made if not present.has(one.kind, column)]
+
+
+def _keys(estimator: Estimator, present: Present) -> list[Change]:
+    """A lookup index of all columns that have to be equal to some values, if their pairs are much rarer than the values of each."""
+    matches = estimator.matches
+    which = [
+        i
+        for i, one in enumerate(matches.conditions)
+        if one.kind == EQUAL
+        and one.path
+        and ((facts := matches.facts[i]) is None or can_hash(facts.type))
+    ]
+    columns = [matches.conditions[i].path for i in which]
+    values = math.prod([len(matches.conditions[i].values) for i in which])
+    if not 2 <= len(which) <= MOST_KEY_COLUMNS or values > MOST_KEYS or present.has_key(columns):
+        return []
+    rarest = min(matches.num_rows([i]) for i in which)
+    if rarest < RARER * max(matches.num_rows(which), 1):
+        return []  # a lookup index of that column serves as well
+    return [Change(KEY, tuple(columns))]
 
 
 def _has_large_pages(estimator: Estimator) -> bool:

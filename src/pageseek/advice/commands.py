@@ -11,6 +11,8 @@ from typing import Any
 from pageseek.advice.estimates import (
     ATTACHED,
     CLUSTER,
+    KEY,
+    LOOKUP,
     PAGE_INDEX,
     PAGE_ROWS,
     SMALL_PAGE,
@@ -83,7 +85,10 @@ def command_of(change: Change, target: Target) -> str:
     if change.kind in ATTACHED:
         if target.table:  # a command has no table object that could commit
             return f"python -c {shlex.quote(_of_table(change, target))}"
-        option = "" if change.kind == PAGE_INDEX else f" --{change.kind} {columns}"
+        if change.kind == KEY:
+            option = f" --{LOOKUP} {shlex.quote('(' + ','.join(change.columns) + ')')}"
+        else:
+            option = "" if change.kind == PAGE_INDEX else f" --{change.kind} {columns}"
         return f"pageseek index attach {target.shell}{option} --in-place"
     word = {SORT: "sorted", CLUSTER: "clustered"}.get(change.kind, "rewritten")
     option = _rewrite_options(change)
@@ -104,7 +109,7 @@ def python_of(change: Change, target: Target) -> str:
     if change.kind in ATTACHED:
         if target.table:
             return _attach_table(change, target)
-        indexes = "" if change.kind == PAGE_INDEX else f", {change.kind}={list(change.columns)!r}"
+        indexes = _indexes(change)
         if target.is_one:
             return f"ps.index.attach({target.python}{indexes}, in_place=True)"
         return f"ps.index.attach_all({target.python}{indexes})"
@@ -126,8 +131,15 @@ def _table(source: Any, names: Sequence[str], lazy: Scan) -> str:
     return "catalog.load_table(...)"
 
 
+def _indexes(change: Change) -> str:
+    """The arguments of `attach` beside the source."""
+    if change.kind == KEY:
+        return f", {LOOKUP}={[tuple(change.columns)]!r}"
+    return "" if change.kind == PAGE_INDEX else f", {change.kind}={list(change.columns)!r}"
+
+
 def _attach_table(change: Change, target: Target) -> str:
-    indexes = "" if change.kind == PAGE_INDEX else f", {change.kind}={list(change.columns)!r}"
+    indexes = _indexes(change)
     return f"ps.index.attach_all(None, table={target.table}{indexes})"
 
 
@@ -146,6 +158,7 @@ def title_of(change: Change) -> str:
         PAGE_ROWS: f"pages of {SMALL_PAGE:,} rows",
         "bloom": f"Bloom filters of {columns}",
         "lookup": f"lookup index of {columns}",
+        KEY: f"lookup index of {columns} together",
         "bitmap": f"bitmap index of {columns}",
         "distinct": f"list of values of {columns}",
     }[change.kind]

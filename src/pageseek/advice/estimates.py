@@ -19,8 +19,9 @@ from pageseek.format import bitmap_form, lookup_form
 from pageseek.format.embedded import PAYLOAD_HEAD_BYTES
 
 PAGE_INDEX, BLOOM, LOOKUP, BITMAP, DISTINCT = "page_index", "bloom", "lookup", "bitmap", "distinct"
+KEY = "key_lookup"  # a lookup index of several columns together
 SORT, CLUSTER, PAGE_ROWS = "sort_by", "cluster_by", "page_rows"
-ATTACHED = (PAGE_INDEX, BLOOM, LOOKUP, BITMAP, DISTINCT)
+ATTACHED = (PAGE_INDEX, BLOOM, LOOKUP, KEY, BITMAP, DISTINCT)
 SMALL_PAGE = 1_000  # rows of small pages
 DOUBT = 8  # an index is asked if it may save so many times its bytes (`prune.pruner_stage`)
 FILTER_READ = 100  # bytes of a Bloom filter that a value takes, with its header
@@ -84,8 +85,8 @@ class Estimator:
     def in_another_order(self) -> Cost:
         """The cost of rows whose order does not help the query: as they are dealt out by another column."""
         by_rows = self._report.rows.pruned_by
-        if (
-            not self.layout.groups or LOOKUP in by_rows or BITMAP in by_rows
+        if not self.layout.groups or {LOOKUP, KEY, BITMAP} & set(
+            by_rows
         ):  # attached again, they serve any order
             return self.before()
         pattern = self._indexed(max(self.layout.groups, key=lambda one: one.num_rows))
@@ -151,13 +152,14 @@ class Estimator:
             if one.path in change.columns and (one.kind == EQUAL or change.kind in (BITMAP, DISTINCT))
         ]  # fmt: skip
         made = list(groups)
-        for i in which:
+        for together in [which] if change.kind == KEY else [[i] for i in which]:
+            i = together[0]
             condition = self.matches.conditions[i]
-            k = max(len(condition.values), 1)
-            places = self.matches.places([i])
-            n = self.matches.num_rows([i])
+            k = math.prod([max(len(self.matches.conditions[one].values), 1) for one in together])
+            places = self.matches.places(together)
+            n = self.matches.num_rows(together)
             asked = [self._pays(group, change.kind, k, n, i) for group in made]
-            if change.kind == LOOKUP:
+            if change.kind in (LOOKUP, KEY):
                 self._ask_lookup(made, asked, k, cost)
             for number, (group, here) in enumerate(zip(made, places, strict=True)):
                 if not asked[number] or not group.ranges:
@@ -168,7 +170,7 @@ class Estimator:
                 elif change.kind == BLOOM:
                     cost.index += FILTER_READ * k
                     cost.requests += 1
-                if change.kind in (LOOKUP, BITMAP):
+                if change.kind in (LOOKUP, KEY, BITMAP):
                     left = group.ranges & here
                 else:
                     left = group.ranges if here else rows.RowRanges.empty()
@@ -194,7 +196,7 @@ class Estimator:
 
     def _pays(self, group: Group, kind: str, k: int, n: float, i: int) -> bool:
         """Whether a scan asks an index about a row group: it has to be able to save much more than it reads."""
-        if kind == LOOKUP:
+        if kind in (LOOKUP, KEY):
             size = self._lookup_bytes(group, k)
             if k >= 64:  # rows of many values lie in most pages
                 pages = sum(

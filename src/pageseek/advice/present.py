@@ -12,6 +12,7 @@ from pageseek.advice.estimates import (
     BLOOM,
     BLOOM_RATE,
     DISTINCT,
+    KEY,
     LOOKUP,
     PAGE_INDEX,
     Change,
@@ -60,6 +61,10 @@ class Present:
         """Whether all files have an index of a column."""
         return (kind, column) in self.kinds
 
+    def has_key(self, columns: Sequence[str]) -> bool:
+        """Whether all files have a lookup index of several columns together, in any order."""
+        return self.has(KEY, _key(columns))
+
     def distinct(self, facts: ColumnFacts | None, layout: Layout) -> float:
         """About the different values of a column in all rows. The facts are of the rows that planning left: where nearly each
         run of them has a value of its own, so have the others. Without facts, every row has.
@@ -77,7 +82,7 @@ class Present:
         distinct = self.distinct(facts, layout)
         in_group = min(distinct, self.num_rows / groups / (1.0 if facts is None else facts.run))
         size = 0.0
-        if change.kind == LOOKUP:
+        if change.kind in (LOOKUP, KEY):
             n = max(self.num_rows // max(self.num_files, 1), 1)
             block = int(lookup_form.block_size(lookup_form.ENTRIES, lookup_form.row_bits_of(n)))
             size = self.num_files * (
@@ -134,5 +139,10 @@ def _kinds(
         there = directory(file)
         for one in there.pointers if there is not None else ():
             if one.leaf is not None:
-                kinds.add((one.kind, ".".join(one.leaf)))
+                name = _key(one.leaf) if one.kind == KEY else ".".join(one.leaf)
+                kinds.add((one.kind, name))
     return kinds
+
+
+def _key(columns: Sequence[str]) -> str:
+    return ", ".join(sorted(columns))

@@ -30,6 +30,7 @@ WORDS = (
     ("memory_limit=", "--memory-limit "),
     ("spill_folder=", "--spill-folder "),
     ("codec=", "--codec "),
+    ("where=", "--where "),
 )
 
 
@@ -57,6 +58,7 @@ def add_parser(commands: Any) -> None:
         "--output", metavar="FILE", help="where the new file goes; with --file-rows a folder"
     )
     where.add_argument("--in-place", action="store_true", help="replace the file; exchange the files of a Delta Lake table by a commit")  # fmt: skip
+    made.add_argument("--where", metavar="FILTER", help="with --in-place: only the partitions of a table that pass, such as \"day = '2026-01-01'\"")  # fmt: skip
     made.add_argument(
         "--overwrite", action="store_true", help="let --output replace a file that is there"
     )
@@ -125,6 +127,7 @@ def _run(options: argparse.Namespace) -> int:
         codec=options.codec,
         indexes={name: columns for name, columns in wanted.items() if columns},
         in_place=options.in_place,
+        where=options.where,
         overwrite=options.overwrite,
         memory_limit=options.memory_limit,
         spill_folder=options.spill_folder,

@@ -68,10 +68,21 @@ class SpilledEntries:
                 self._written += one.entries.nbytes
         self.nbytes = 0
 
+    def counts(self, parts: int) -> npt.NDArray[np.int64]:
+        """The entries of each part."""
+        found = np.zeros(parts, np.int64)
+        for one in self._segments:
+            found += np.diff(one.starts)
+        return found
+
     def of_part(self, part: int) -> Iterator[npt.NDArray[Any]]:
         """The entries of a part in each row group, in the order of the row groups."""
+        return self.of_parts(part, part + 1)
+
+    def of_parts(self, first: int, end: int) -> Iterator[npt.NDArray[Any]]:
+        """The entries of the parts from `first` up to `end` in each row group, in the order of the row groups."""
         for one in self._segments:
-            start, stop = one.starts[part].item(), one.starts[part + 1].item()
+            start, stop = one.starts[first].item(), one.starts[end].item()
             if one.entries is not None:
                 yield one.entries[start:stop]
             elif stop > start:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.report import format_size
 from pageseek.format.trigram_form import (
     BLOCK_ROWS,
@@ -113,9 +114,7 @@ class TrigramBuilder(SpillingBuilder):
         for part in range(SLOTS // PART_SLOTS):
             several = np.concatenate([np.empty(0, np.int64), *self._spilled.of_part(part)])
             slots, blocks = several >> (BLOCK_BITS + spare), several & ((1 << BLOCK_BITS) - 1)
-            keys = np.sort(slots << BLOCK_BITS | blocks, kind="stable")
-            if spare:
-                keys = np.unique(keys)
+            keys = distinct_numbers(slots << BLOCK_BITS | blocks)
             first = part * PART_SLOTS >> spare
             wanted = np.arange(first, first + (PART_SLOTS >> spare) + 1, dtype=np.int64)
             limits = np.searchsorted(keys, wanted << BLOCK_BITS)

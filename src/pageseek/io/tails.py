@@ -125,13 +125,19 @@ class TailBatch:
         return np.column_stack([read, sizes, sizes - FOOT - self.at[members, 1]])
 
     def longer(
-        self, members: Int64s, lengths: Int64s, threads: int = 1
+        self,
+        members: Int64s,
+        lengths: Int64s,
+        threads: int = 1,
+        behind: Int64s | None = None,
     ) -> tuple[memoryview, Int64s]:
-        """The last bytes of some files, read now: as `tails` and `spans`. No bytes of a file that was replaced."""
+        """The last bytes of some files, read now: as `tails` and `spans`. No bytes of a file that was replaced. `behind`: how many
+        bytes of each file lie behind those that are read.
+        """
         spans = _spans(len(members), 0, lengths)
         room = np.empty(int(lengths.sum()), np.uint8)
         names = Names([self.paths[i] for i in members.tolist()])
-        found = read_ends(names, 0, spans[:, :FOOTER], room, time.time_ns(), threads)
+        found = read_ends(names, 0, spans[:, :FOOTER], room, time.time_ns(), threads, behind)
         same = (found[:, :3] == self._seen[members]).all(axis=1) & (found[:, 3] == lengths)
         sizes = self.sizes[members]
         read = np.where(same, lengths, 0)
@@ -170,19 +176,26 @@ class TailReader:
     def __init__(self, limit: int, threads: int = 1) -> None:
         self._limit, self._threads = limit, threads
         self._length = 0  # bytes that are read of a tail; 0: nothing is known yet
+        self._least, self._held = TAIL, MAX_HELD_BYTES
         self.requests = self.bytes = 0
 
+    def read_more(self, length: int, files: int) -> None:
+        """From here on read at least about so many bytes of each tail, of up to so many `files` at a time."""
+        self._least = max(_with_slack(length), TAIL)
+        self._held = max(MAX_HELD_BYTES, files * self._least)
+
     def read(self, paths: tuple[str, ...]) -> TailBatch:
-        """The tails of the first of some files, with at most HELD bytes."""
+        """The tails of the first of some files, with at most MAX_HELD_BYTES, or what `read_more` allows."""
         now = time.time_ns()
-        names = Names(paths[: MAX_HELD_BYTES // TAIL])
-        first = np.empty(TAIL if paths and not self._length else 0, np.uint8)
+        names = Names(paths[: self._held // TAIL])
+        alone = paths and not self._length and self._least == TAIL
+        first = np.empty(TAIL if alone else 0, np.uint8)
         seen, spans = _NOTHING_SEEN, _NOTHING_READ
         if len(first):  # it tells how many bytes to read of the others
             seen, spans = self._read(names, 0, _spans(1, 0, TAIL), first, now)
             self._learn(spans[:, FOOTER])
-        done, each = len(spans), max(self._length, TAIL)
-        n = min(len(paths), max(MAX_HELD_BYTES // each, 1))
+        done, each = len(spans), max(self._length, self._least)
+        n = min(len(paths), max(self._held // each, 1))
         room = np.empty(len(first) + (n - done) * each, np.uint8)
         room[: len(first)] = first
         others = self._read(names, done, _spans(n - done, len(first), each), room, now)
@@ -211,7 +224,7 @@ class TailReader:
         lengths = _with_slack(spans[again, FOOTER])
         # bytes that are held once the footer of each has been read
         held = np.cumsum(spans[:, LENGTH])[again] + np.cumsum(lengths - spans[again, LENGTH])
-        fit, n = max(int(np.searchsorted(held, MAX_HELD_BYTES, "right")), 1), len(spans)
+        fit, n = max(int(np.searchsorted(held, self._held, "right")), 1), len(spans)
         if fit < len(again):
             n, again, lengths = int(again[fit]), again[:fit], lengths[:fit]
         beside = np.empty(int(lengths.sum()), np.uint8)

@@ -65,7 +65,7 @@ class DeltaRewrite(TableRewrite):
             needed = set(protocol.get("writerFeatures") or ())
             fields = json.loads(metadata["schemaString"])["fields"]
             settings = dict(metadata.get("configuration") or {})
-            self._added = [said.added[unquote(path)] for path in found.spelt]
+            self._added = self._old = [said.added[unquote(path)] for path in found.spelt]
             self._partitions = set(metadata.get("partitionColumns") or ())
             newer = int(protocol["minWriterVersion"]) > WRITER
             self._fields: dict[str, Mapping[str, Any]] = {one["name"]: one for one in fields}
@@ -100,6 +100,13 @@ class DeltaRewrite(TableRewrite):
             key = tuple((name, repr(value.as_py() if value is not None else None)) for name, value in source.partitions)  # fmt: skip
             found.setdefault(key, []).append(i)
         return [Group(tuple(files)) for files in found.values()]
+
+    def partition(self, group: Group) -> dict[str, Any]:
+        found = self.found.sources[group.files[0]].partitions
+        return {name: None if value is None else value.as_py() for name, value in found}
+
+    def choose(self, groups: Sequence[Group]) -> None:
+        self._old = [self._added[i] for group in groups for i in group.files]
 
     def beside(self, group: Group) -> tuple[str, Source]:
         name = new_name()
@@ -160,14 +167,14 @@ class DeltaRewrite(TableRewrite):
             "isolationLevel": "SnapshotIsolation",
             "isBlindAppend": False,
             "operationMetrics": {
-                "numRemovedFiles": str(len(self._added)),
+                "numRemovedFiles": str(len(self._old)),
                 "numAddedFiles": str(len(new)),
             },
             "engineInfo": f"pageseek/{__version__}",
         }
         actions: list[dict[str, Any]] = [{"commitInfo": told}]
         with _understood(self.name):
-            actions += [{"remove": self._gone(one, now)} for one in self._added]
+            actions += [{"remove": self._gone(one, now)} for one in self._old]
             actions += [{"add": self._come(one, now)} for one in new]
         return "".join(json.dumps(action) + "\n" for action in actions).encode()
 
@@ -202,7 +209,7 @@ class DeltaRewrite(TableRewrite):
             raise FileChangedError(
                 f"{self.name}: its log has no version {seen} any more; {BEGUN_ANEW}"
             )
-        ours = {_key(one["path"]) for one in self._added}
+        ours = {_key(one["path"]) for one in self._old}
         for version in range(seen + 1, newest + 1):
             if version not in commits:
                 raise FileChangedError(

@@ -69,6 +69,7 @@ class IcebergRewrite(TableRewrite):
             raise FileChangedError(f"{self.name}: it was changed meanwhile; {BEGUN_ANEW}")
         for one in entries:
             commits.refuse_partition(one.data_file)
+        self._old = self._entries
         self._deletes = self._delete_files()
         self._before = commits.snapshot
 
@@ -87,6 +88,21 @@ class IcebergRewrite(TableRewrite):
             values = [repr(data.partition[at]) for at in range(len(data.partition))]
             found.setdefault((data.spec_id, *values), []).append(i)
         return [Group(tuple(files)) for files in found.values()]
+
+    def partition(self, group: Group) -> dict[str, Any]:
+        data = self._entries[self.found.spelt[group.files[0]]].data_file
+        table = self._commits.table
+        fields, schema = table.specs()[data.spec_id].fields, table.schema()
+        named = [schema.find_column_name(field.source_id) for field in fields]
+        return {
+            name: data.partition[at]
+            for at, (name, field) in enumerate(zip(named, fields, strict=True))
+            if name is not None and str(field.transform) == "identity"
+        }
+
+    def choose(self, groups: Sequence[Group]) -> None:
+        paths = [self.found.spelt[i] for group in groups for i in group.files]
+        self._old = {path: self._entries[path] for path in paths}
 
     def stored(self, schema: pa.Schema) -> tuple[list[str], pa.Schema]:
         names = list(schema.names)
@@ -134,7 +150,7 @@ class IcebergRewrite(TableRewrite):
         if self._commits.snapshot == self._before:
             return
         there = {one.data_file.file_path: one for one in self._commits.entries(deletes=False)}
-        for path, one in self._entries.items():
+        for path, one in self._old.items():
             if path not in there or there[path].sequence_number != one.sequence_number:
                 raise FileChangedError(
                     f"{self.name}: somebody else has taken {path} out of it meanwhile; {BEGUN_ANEW}"
@@ -169,7 +185,7 @@ class IcebergRewrite(TableRewrite):
     def _send(self, come: Sequence[Any]) -> int:
         numbers: list[int] = []
         mine = tried_once(self._commits.table, numbers)
-        old = [one.data_file for one in self._entries.values()]
+        old = [one.data_file for one in self._old.values()]
         parts = [
             (spec, [one for one in old if one.spec_id == spec], [one for one in come if one.spec_id == spec])
             for spec in sorted({one.spec_id for one in old})
@@ -180,7 +196,7 @@ class IcebergRewrite(TableRewrite):
         written += [one.manifest_list for one in snapshots[:-1]]
         wanted = sorted(
             (path, int(one.data_file.content or 0), one.data_file.spec_id, one.sequence_number)
-            for path, one in self._entries.items()
+            for path, one in self._old.items()
         )
         ours = sorted((one.file_path, 0, one.spec_id) for one in come)
         operations = {str(one.summary.operation.value) for one in snapshots}

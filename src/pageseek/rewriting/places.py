@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import PurePath
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
@@ -155,6 +157,27 @@ def destination(
         raise FileExistsError(f"{to.path}: {EXISTS}")
     only = sources[0].open() if len(sources) == 1 else MemoryStore(b"")
     return _opened(to, only, False, overwrite)
+
+
+def refuse_own_folder(source: Any, output: Any) -> None:
+    """Raise ValueError where the new file would be one of the files that the source names: a scan of these would then have all rows
+    twice.
+    """
+    if not isinstance(output, str | os.PathLike):
+        return
+    named = source if isinstance(source, list | tuple) else [source]
+    to = os.path.realpath(os.fspath(output))
+    for one in named:
+        if not isinstance(one, str | os.PathLike) or "://" in os.fspath(one):
+            continue
+        name = os.fspath(one)
+        folder = os.path.realpath(name)
+        if (os.path.isdir(folder) and (to + os.sep).startswith(os.path.join(folder, ""))) or (
+            glob.has_magic(name) and not os.path.exists(name) and PurePath(to).match(folder)
+        ):
+            raise ValueError(
+                f"output={os.fspath(output)!r} lies in the source {name!r}, which would then have all rows twice: write to a place outside of it"
+            )
 
 
 def _of_source(sources: list[Source], overwrite: bool, several: str) -> Destination:

@@ -31,7 +31,8 @@ from pageseek.rewriting.encoding import group_rows_of, plain, plain_schema
 from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
-from pageseek.rewriting.places import Destination, destination
+from pageseek.rewriting.partition_choice import chosen
+from pageseek.rewriting.places import Destination, destination, refuse_own_folder
 from pageseek.rewriting.reading import batches_of
 from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.sorting import Sorter
@@ -65,6 +66,7 @@ def rewrite(
     codec: str = "zstd",
     indexes: Mapping[str, Any] | None = None,
     in_place: bool = False,
+    where: Any = None,
     overwrite: bool = False,
     memory_limit: int | None = None,
     spill_folder: str | None = None,
@@ -114,6 +116,9 @@ def rewrite(
     in_place : bool
         Replace the source, which is one file, if it is still the version that was read; or exchange the files of a table, if it still has
         them all with all their rows. In a store this takes a conditional write.
+    where : str, expression or list
+        Partitions of a table, with `in_place`: a filter as of `scan`, of partition columns only, such as `"day >= '2026-01-01'"`. The other
+        partitions stay as they are. In Iceberg these are columns that are partitions themselves, not transforms of columns.
     overwrite : bool
         Let `output` replace a file that is there.
     memory_limit : int
@@ -185,13 +190,19 @@ def rewrite(
         if into is not None:
             if overwrite:
                 raise ValueError("overwrite=True goes with output=PATH")
-            made = _in_table(into, partial(reading, **options), how)
+            made = _in_table(into, partial(reading, **options), how, where)
             made.seconds = time.perf_counter() - began
             return made
+    if where is not None:
+        raise ValueError(
+            "where=: it chooses partitions of a table that is written anew in its place (in_place=True)"
+        )
     found = files_of(source, storage_options, policy, table, as_of)
     if in_place and found.table is None:
         options = {"partitioning": False, **options}  # the names of its folders stay
     reading = partial(reading, source, table=table, storage_options=storage_options, **options)
+    if output is not None and found.table is None:
+        refuse_own_folder(source, output)
     work = _Work(found, reading, how)
     work.check_arguments()
     if indexes:
@@ -205,21 +216,29 @@ def rewrite(
     return made
 
 
-def _in_table(table: TableRewrite, reading: Callable[..., Scan], how: _How) -> Rewritten:
-    """Write the files of a table anew, partition by partition, and commit them."""
+def _in_table(
+    table: TableRewrite, reading: Callable[..., Scan], how: _How, where: Any
+) -> Rewritten:
+    """Write the files of a table anew, partition by partition, and commit them. `where`: of which partitions; None: of all."""
     made = Rewritten([], 0, 0, 0, 0, 0, how.said_order(), list(how.clustered))
     new: list[NewFile] = []
     order = {"sortBy": [name for name, _ in how.by], "clusterBy": how.clustered}
+    groups = table.groups()
+    if where is not None:
+        schema = reading(Found([], table.found, None, Origin())).schema
+        groups = chosen(table, groups, where, {field.name: field.type for field in schema})
+        table.choose(groups)
+        order["predicate"] = [str(where)]
     done = False
     try:
-        for i, group in enumerate(table.groups()):
+        for i, group in enumerate(groups):
             work = _Work.of_group(table, group, reading, how)
             if not i:
                 work.check_arguments()
                 work.check_table(table)
             made.add(work.run_in(table, group, new))
-        if table.found.sources:
-            made.replaced = len(table.found.sources)
+        if groups:
+            made.replaced = sum([len(group.files) for group in groups])
             made.version = table.commit(new, order)
         done = True
     finally:

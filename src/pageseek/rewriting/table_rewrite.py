@@ -6,7 +6,7 @@ import posixpath
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,6 +52,14 @@ class TableRewrite(ABC):
     def groups(self) -> list[Group]:
         """All its files, partition by partition."""
 
+    @abstractmethod
+    def partition(self, group: Group) -> dict[str, Any]:
+        """The values of the partition columns of a group, but for those that are transforms of columns."""
+
+    @abstractmethod
+    def choose(self, groups: Sequence[Group]) -> None:
+        """Exchange the files of these groups only."""
+
     def stored(self, schema: pa.Schema) -> tuple[list[str], pa.Schema]:
         """The columns that files have, and the schema of files, which may call them otherwise. `schema`: as the table is read."""
         return list(schema.names), schema
@@ -66,7 +74,7 @@ class TableRewrite(ABC):
 
     @abstractmethod
     def commit(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> int:
-        """Exchange all files for new ones. Returns the number of the version or of the snapshot. `order`: what the history is to tell.
+        """Exchange all chosen files for new ones. Returns the number of the version or of the snapshot. `order`: what the history is to tell.
 
         Raises
         ------

@@ -74,12 +74,15 @@ class ListReader:
         return memoryview(data)
 
     def read_ends(
-        self, files: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+        self,
+        files: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
+        behind: npt.NDArray[np.int64] | None = None,
     ) -> tuple[memoryview, npt.NDArray[np.int64]]:
-        """The last bytes of some files, more than were read with their footers, and where they lie, as `TailBatch.spans`."""
+        """Bytes of some files that were not read with their footers, and where they lie, as `TailBatch.longer`."""
         threads = self.schema_group.bound_request.request.num_threads
         began = log.begun()
-        tails, spans = self.batch.longer(self.table.members[files], lengths, threads)
+        tails, spans = self.batch.longer(self.table.members[files], lengths, threads, behind)
         if began:
             some = f"{len(files):,} files from {self.batch.paths[0]} on"
             log.requested(some, "index", (), len(files), began, int(spans[:, 1].sum()))

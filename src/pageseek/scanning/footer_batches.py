@@ -31,6 +31,7 @@ FIRST_LIMITED = 8  # files of the first batch of a scan with a limit
 MAX_FILES = 1024  # of a batch
 GROWTH = 16  # how many times larger the next batch is while files are similar
 SCHEMA_GROUPS = 16  # kept for files in the same folders, and folders that have some
+FEWEST_FILES = 32  # for which the first file is asked whether the others have filters
 LONGEST_PAUSE = 64  # the longest pause, in files, after files that were all unlike those before
 _NO_FILES = np.zeros(0, np.int64)
 
@@ -44,6 +45,8 @@ class FooterBatches:
         Those of some positions whose files are read at all.
     folders : callable
         The values of a file's folders, as far as its bound request depends on them.
+    pattern : callable
+        Opens a file, and binds the request to it.
     """
 
     def __init__(
@@ -53,9 +56,10 @@ class FooterBatches:
         report: Report,
         asked: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]],
         folders: Callable[[Source], Hashable],
+        pattern: Callable[[Source], tuple[FileMetadata, BoundRequest]],
     ) -> None:
         self._sources, self._request, self._report = sources, request, report
-        self._asked, self._folders = asked, folders
+        self._asked, self._folders, self._pattern = asked, folders, pattern
         self._account = report.chunks is not None
         self._plain = not sources.in_folders
         self._schema_groups: dict[Hashable, list[SchemaGroup]] = {}
@@ -238,15 +242,31 @@ class FooterBatches:
             paths = sources.paths[at:stop]
         else:
             paths = tuple([sources[i].path for i in asked.tolist()])
-        batch = self._read_tails(paths)
+        batch = self._read_tails(paths, int(asked[0]) if len(asked) else 0)
         asked = asked[: batch.looked_at]
         self._stop = stop if batch.looked_at == len(paths) else int(asked[-1]) + 1
         return batch, asked
 
-    def _read_tails(self, paths: tuple[str, ...]) -> TailBatch:
-        """The tails of files, from the cache if it has them."""
+    def _expect_filters(self, source: Source) -> None:
+        """Read longer tails if the first file has Bloom filters near its end that this request will need: files are then opened
+        once.
+        """
+        from pageseek.scanning.filters_in_tails import filter_bytes  # late: for many files
+
+        try:
+            file, bound_request = self._pattern(source)
+            wanted = filter_bytes(file, bound_request)
+        except (PageseekError, OSError):  # opening it in its turn says so
+            return
+        if wanted:
+            self._tail_reader.read_more(wanted, MAX_FILES)
+
+    def _read_tails(self, paths: tuple[str, ...], first: int) -> TailBatch:
+        """The tails of files, from the cache if it has them. `first`: the position of the first."""
         batch = cache.batch(paths, self._limit, self._threads)
         if batch is None:
+            if not self._stop and self._request.filter is not None and len(paths) >= FEWEST_FILES:
+                self._expect_filters(self._sources[first])
             reader, report = self._tail_reader, self._report
             requests, read = reader.requests, reader.bytes
             began = log.begun()

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pageseek._core import lists, rows
 from pageseek._core import metadata as core
-from pageseek._core import rows
 from pageseek.base.errors import placed
 from pageseek.base.in_parts import in_parts
 from pageseek.format.bounds import Bounds
@@ -172,11 +172,25 @@ class FooterTable:
         """Which files list an index of some kinds, by the text of their directories."""
         found = self._naming.get(kinds)
         if found is None:
-            found = self.has(KEY)
-            for k in np.flatnonzero(found).tolist():
-                found[k] = kinds.search(self.value(k, KEY) or b"") is not None
+            found = np.zeros(len(self.members), np.bool_)
+            have = np.flatnonzero(self.has(KEY))
+            text, stops = self.directories(have)
+            matches = [one.span() for one in kinds.finditer(text)]
+            first, last = np.array(matches, np.int64).reshape(-1, 2).T
+            of = np.searchsorted(stops, first, "right")
+            found[have[of]] = True
+            for i in np.flatnonzero(
+                last > stops[of]
+            ).tolist():  # it lies in several, so that it is in none
+                for k in have[of[i] : np.searchsorted(stops, last[i]) + 1].tolist():
+                    found[k] = kinds.search(self.value(k, KEY) or b"") is not None
             self._naming[kinds] = found
         return found
+
+    def directories(self, files: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """The directories of indexes of some files that have one, one behind the other, and where each ends."""
+        places = self.pairs[files, KEYS.index(KEY)]
+        return lists.cut(self.data, np.ascontiguousarray(places)), np.cumsum(places[:, 1])
 
     def value(self, k: int, key: bytes) -> memoryview | None:
         """The value of a key-value pair of a file; None without one."""

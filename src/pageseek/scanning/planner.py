@@ -32,7 +32,9 @@ from pageseek.scanning.scheduler import Scheduler
 from pageseek.storage import Source, Sources, Version
 
 if TYPE_CHECKING:
+    from pageseek.format.file_metadata import FileMetadata
     from pageseek.scanning.batched_file import BatchedFile
+    from pageseek.scanning.bound_request import BoundRequest
     from pageseek.scanning.footer_batches import FooterBatches
 
 FEWEST_FILES = 8  # files that are as quickly opened one by one
@@ -109,8 +111,14 @@ class Planner:
         from pageseek.scanning.footer_batches import FooterBatches  # late: for many files
 
         return FooterBatches(
-            self._sources, request, self._report, self._wanted, self.columns.requests.said
-        )
+            self._sources, request, self._report, self._wanted, self.columns.requests.said,
+            self._pattern,
+        )  # fmt: skip
+
+    def _pattern(self, source: Source) -> tuple[FileMetadata, BoundRequest]:
+        """A file that is opened before its turn, and the request bound to it."""
+        file = self._scheduler.files.open(source, self._report)
+        return file, self.columns.requests.of(file, source)
 
     def _wanted(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Those of some positions whose files are opened, by what the log, folders, the row selection and catalogs say. Where rows

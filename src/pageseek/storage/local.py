@@ -207,6 +207,7 @@ def read_ends(
     room: npt.NDArray[np.uint8],
     now: int,
     threads: int = 1,
+    behind: Int64s | None = None,
 ) -> Int64s:
     """Read the last bytes of files, each into its place in `room`; nothing stays open.
 
@@ -218,6 +219,8 @@ def read_ends(
         Where in `room` the bytes of each file go, and how many may.
     now : int
         A time that has passed, in nanoseconds.
+    behind : int64 array of shape (n,), optional
+        How many bytes of each file lie behind those that are read; 0 without it.
 
     Returns
     -------
@@ -228,9 +231,11 @@ def read_ends(
     core, n = names.core, len(places)
     if core is not None:
         flat = np.ascontiguousarray(places)
+        rest = None if behind is None else np.ascontiguousarray(behind)
 
         def some(begin: int, end: int) -> bytes:
-            return files.read_ends(core, start + begin, start + end, flat[begin:end], room)
+            after = None if rest is None else rest[begin:end]
+            return files.read_ends(core, start + begin, start + end, flat[begin:end], room, after)
 
         found = _shared(some, n, threads).copy()
         left = np.flatnonzero((found[:, 1] >= 0) & (found[:, 2] >= now - TICK)).tolist()
@@ -241,7 +246,9 @@ def read_ends(
         at, length = places[i].tolist()
         found[i] = NOTHING
         with suppress(OSError, ValueError, OverflowError):  # opening it will tell what is wrong
-            found[i] = _read_end(names.paths[start + i], whole[at : at + length]) or NOTHING
+            rest_of_it = 0 if behind is None else behind.item(i)
+            read = _read_end(names.paths[start + i], whole[at : at + length], rest_of_it)
+            found[i] = read or NOTHING
     return found
 
 
@@ -253,15 +260,16 @@ def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
     return np.frombuffer(b"".join(made), np.int64).reshape(-1, len(files.FIELDS))
 
 
-def _read_end(path: str, room: memoryview) -> tuple[int, int, int, int] | None:
-    """Read the last bytes of one file; None where it is being written, or is no regular file."""
+def _read_end(path: str, room: memoryview, behind: int) -> tuple[int, int, int, int] | None:
+    """Read the last bytes of one file but for those `behind`; None where it is being written, or is no regular file."""
     fd = _open(path)
     try:
         told, settled = _settled(fd)
         if not settled or not stat.S_ISREG(told.st_mode):
             return None
-        at = max(told.st_size - len(room), 0)
-        return *seen(told), _preadv(fd, [room], at)
+        stop = max(told.st_size - behind, 0)
+        at = max(stop - len(room), 0)
+        return *seen(told), _preadv(fd, [room[: stop - at]], at)
     finally:
         os.close(fd)
 

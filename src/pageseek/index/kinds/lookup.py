@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pageseek._core import rows
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.errors import UnsupportedError
 from pageseek.format import lookup_form as form
 from pageseek.format.embedded import InvalidIndexError
@@ -157,7 +158,7 @@ def _rows(index: FileLookup, hashes: form.U64) -> Generator[Wanted, list[memoryv
         directory.entries(block, data).find(wanted)
         for block, data, wanted in zip(blocks, parts, np.split(hashes, firsts[1:]), strict=True)
     ]
-    made = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+    made = distinct_numbers(np.concatenate(found)) if found else np.zeros(0, np.int64)
     if len(made) and made[-1] >= directory.num_rows:
         raise InvalidIndexError(f"it names row {made[-1]} of {directory.num_rows}")
     index.known.keep(hashes.tobytes(), made)
