@@ -87,6 +87,17 @@ def test_a_file_is_removed_by_any_spelling_of_its_path(
     assert sorted(ps.read_table(table_of(tmp_path / "u", again))["a"].to_pylist()) == [0, 1]
 
 
+def test_all_files_are_removed_by_other_spellings(tmp_path: Path) -> None:
+    path = quote(str(written(tmp_path / "a.parquet", 1)))
+    table = table_of(tmp_path / "t", [[add(path)], [remove(f"file://{path}")]])
+    assert ps.read_table(table).equals(pa.table({"a": pa.array([], pa.int64())}))
+    figures = ["count", ("a", "count"), ("a", "max")]
+    assert ps.scan(table).aggregate(figures).to_pylist() == [
+        {"count": 0, "a_count": 0, "a_max": None}
+    ]
+    assert ps.scan(table).explain(analyze=True, aggregate=figures).files.total == 0
+
+
 def test_a_path_without_a_store(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     table_of(tmp_path / "t", [[add("/somewhere/a.parquet")]])

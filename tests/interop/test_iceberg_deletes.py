@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
@@ -15,9 +16,11 @@ import pageseek as ps
 pytest.importorskip("pyiceberg", "0.10")
 pytest.importorskip("sqlalchemy")
 
-from pyiceberg.manifest import DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
 
-from support.iceberg_by_hand import Model, as_text, key_of, where
+from support.iceberg_by_hand import IDS, Model, X, as_text, key_of, where
+from support.iceberg_tables import appended
 
 TABLES = int(os.environ.get("ICEBERG_TABLES", "12"))
 
@@ -48,8 +51,12 @@ def test_rows_and_filters_equal_a_model(tmp_path: Path, seed: int) -> None:
         model.catalog.close()
 
 
-def deletes_of(model: Model, fields: dict[str, int], rows: pa.Table) -> None:
-    """Delete the rows that have values, in all partitions. `fields`: names in the file, and ids."""
+def deletes_of(
+    model: Model, fields: dict[str, int], rows: pa.Table, ids: list[int] | None = None
+) -> None:
+    """Delete the rows that have values, in all partitions. `fields`: names in the file, and ids. `ids`: of those that are
+    compared, if they are inside.
+    """
     one = next(iter(model.files.values()))[0]
     named = [
         pa.field(f.name, f.type, metadata={b"PARQUET:field_id": str(fields[f.name]).encode()})
@@ -58,7 +65,7 @@ def deletes_of(model: Model, fields: dict[str, int], rows: pa.Table) -> None:
     table = pa.Table.from_arrays(
         [c.combine_chunks() for c in rows.columns], schema=pa.schema(named)
     )
-    model.commit(table, DataFileContent.EQUALITY_DELETES, one, list(fields.values()), None)
+    model.commit(table, DataFileContent.EQUALITY_DELETES, one, ids or list(fields.values()), None)
 
 
 def test_values_of_other_types_and_columns_that_are_gone(tmp_path: Path) -> None:
@@ -193,3 +200,31 @@ def test_tables_that_pyiceberg_cannot_read(
                 left.append(row)
     assert len(left) == expected
     assert as_text(ps.read_table(table).to_pylist()) == as_text(left)
+
+
+def test_values_of_a_field_of_a_struct_in_a_file_without_ids(tmp_path: Path) -> None:
+    """Its field is found by the names of the table's mapping; it is not taken as missing, which would be null in all rows."""
+    model = Model(tmp_path, 1)
+    mapping = [{"field-id": IDS["id"], "names": ["id"]}, {"field-id": IDS["n"], "names": ["old"], "fields": [{"field-id": X, "names": ["x", "ex"]}]}]  # fmt: skip
+    with model.table.transaction() as change:
+        change.set_properties({"schema.name-mapping.default": json.dumps(mapping)})
+    path = tmp_path / "a.parquet"
+    inner = pa.array([{"ex": 1}, {"ex": 2}, {"ex": None}, None], pa.struct([("ex", pa.int32())]))
+    pq.write_table(pa.table({"id": range(4), "old": inner}), path)
+    made = DataFile.from_args(
+        content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.PARQUET, partition=Record(),
+        record_count=4, file_size_in_bytes=path.stat().st_size,
+    )  # fmt: skip
+    made.spec_id = 0
+    appended(model.table, made)
+    model.files[made.file_path] = made, 1, []
+
+    def delete(value: int | None) -> list[int]:
+        inner = pa.field("x", pa.int32(), metadata={b"PARQUET:field_id": str(X).encode()})
+        rows = pa.table({"n": pa.array([{"x": value}], pa.struct([inner]))})
+        deletes_of(model, {"n": IDS["n"]}, rows, [X])
+        return ps.read_table(model.table)["id"].to_pylist()  # type: ignore[no-any-return]
+
+    assert delete(1) == [1, 2, 3]
+    assert delete(None) == [1]
+    model.catalog.close()

@@ -57,19 +57,23 @@ def chosen_log(names: Iterable[str], version: int | None = None) -> list[str]:
         name for name in names
         if version is None or not _entry.fullmatch(name) or int(name[:20]) <= version
     ]  # fmt: skip
-    newest = -1
-    parts: dict[tuple[int, int], int] = {}
+    parts: dict[tuple[int, int], list[str]] = {}
+    whole: set[str] = set()
     for name in found:
         if (one := _checkpoint.fullmatch(name)) is None:
             continue
-        number, of = int(one[1]), int(one[3] or 1)
-        parts[number, of] = parts.get((number, of), 0) + 1
-        if one[3] is None or parts[number, of] == of:
-            newest = max(newest, number)
+        if one[3] is None:
+            whole.add(name)
+            continue
+        same = parts.setdefault((int(one[1]), int(one[3])), [])
+        same.append(name)
+        if len(same) == int(one[3]):
+            whole.update(same)
+    newest = max((int(name[:20]) for name in whole), default=-1)
     return [
         name
         for name in found
-        if (_entry.fullmatch(name) and int(name[:20]) >= newest)
+        if ((name in whole or _commit.fullmatch(name)) and int(name[:20]) >= newest)
         or (newest >= 0 and _sidecar.fullmatch(name))
     ]
 

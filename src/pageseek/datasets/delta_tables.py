@@ -72,7 +72,7 @@ def delta_table(
             found = log.replay(table.version())
         if found.removed:  # by another spelling of the path, which deltalake does not know
             there = [canonical(path) not in found.removed for path in actions["path"].to_pylist()]
-            actions = actions.filter(pa.array(there))
+            actions = actions.filter(pa.array(there, pa.bool_()))
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
         shared: dict[Partitions, Partitions] = {}
         sources = []

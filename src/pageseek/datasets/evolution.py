@@ -86,6 +86,8 @@ class SchemaMapping:
             self._undecided = undecided(_names(file), dataset_schema.spelling)
         self._folders = FolderNames(dataset_schema, (*partitions, *self.defaults.items()))
         self._kinds = self._spelled_here(spelled)
+        # a column of a name with dots comes before a field of a struct
+        self._tops = {*(_names(file) if self._own is None else self._own), *self._kinds}
         self._in_partitions = columns_in_partitions(file, dataset_schema)
         self._nested = NestedDefaults(dataset_schema.fields, self._has)
 
@@ -189,8 +191,8 @@ class SchemaMapping:
 
     def _own_path(self, path: Path) -> Path:
         """A path as this file spells it."""
-        top = top_of(path, self._kinds)
-        if top is not None:
+        top = top_of(path, self._tops) if self._kinds else None
+        if top in self._kinds:
             node, spelled = self._kinds[top]
             if path[0] == top:
                 path = (top, *own_path(node, spelled, path[1:], self._where(top)))

@@ -135,14 +135,15 @@ def _key_fields(
     """The fields of all schemas of a table, by which rows may be deleted."""
     found: dict[int, KeyField] = {}
 
-    def add(fields: Iterable[TableField], top: bool) -> None:
+    def add(fields: Iterable[TableField], before: tuple[tuple[str, ...], ...]) -> None:
         for one in fields:
-            name = names.get(one.id, one.name)
-            found[one.id] = KeyField(one.id, name, one.aliases if top else (), one.default)
-            add(one.children, False)
+            path = (*before, one.aliases or (one.name,))
+            column = names.get(one.id)
+            found[one.id] = KeyField(one.id, column or one.name, path, one.default, column)
+            add(one.children, path)
 
     for schema in metadata.schemas:
-        add(_fields(schema, list(schema.as_arrow()), aliases, where), True)
+        add(_fields(schema, list(schema.as_arrow()), aliases, where), ())
     return found
 
 

@@ -80,11 +80,10 @@ class Aggregation:
         analyze: bool = True,
         unconfirmed: UnconfirmedVersions | None = None,
     ) -> None:
-        if not sources:
-            raise UnsupportedError("aggregate: the table has no files")
         report = Report(nan=request.nan, chunks={} if account else None)
         scheduler = self._scheduler = Scheduler(request, report, unconfirmed)
-        scheduler.files.keep(sources[0], report)
+        if sources:
+            scheduler.files.keep(sources[0], report)
         open_file = partial(scheduler.files.open, report=report)
         paths = dict.fromkeys(one.path for one in wanted if one.path)
         places = {path: place_of(sources, open_file, path, request) for path in paths}
