@@ -109,3 +109,16 @@ def test_figures_of_columns_that_no_file_has(tmp_path: Path, mapped: bool) -> No
             ps.scan(table).aggregate([(wrong, "max")])
     with pytest.raises(ps.UnsupportedError, match="'s' is nested"):
         ps.scan(table).aggregate([("s", "max")])
+
+
+def test_a_file_lacks_a_column_with_a_dot_and_has_a_field(tmp_path: Path) -> None:
+    fields = [field("a", struct(field("x", "long"))), field("a.x", "long")]
+    files = [pa.table({"a": [{"x": 1}]}), pa.table({"a": [{"x": 2}], "a.x": [1]})]
+    table = table_of(tmp_path / "t", fields, [(one, {}) for one in files])
+    rows = [{"a": {"x": 1}, "a.x": None}, {"a": {"x": 2}, "a.x": 1}]
+    assert ps.read_table(table).to_pylist() == rows
+    assert ps.read_table(table, columns=["a.x"]).to_pylist() == [{"a.x": None}, {"a.x": 1}]
+    assert ps.read_table(table, filter=ps.col("a.x") == 1).to_pylist() == rows[1:]
+    assert ps.read_table(table, filter=ps.col("a.x").is_null()).to_pylist() == rows[:1]
+    assert ps.read_table(table, filter=ps.col("a", "x") == 1).to_pylist() == rows[:1]
+    assert ps.scan(table).aggregate([("a.x", "count")]).to_pylist() == [{"a.x_count": 1}]

@@ -183,8 +183,10 @@ def _leaf(
 def leaves_of_columns(
     file: FileMetadata, source: Source, paths: Iterable[tuple[str, ...]], request: Request
 ) -> Leaves:
-    """The leaves of columns in a file, by their paths."""
-    find: Names | SchemaMapping = Names(file, request.options)
-    if request.dataset_schema is not None:
-        find = SchemaMapping(file, request.dataset_schema, request.options, source.partitions)
-    return {path: _leaf(file, path, find) for path in paths}
+    """The leaves of columns in a file, by their paths, without those that it lacks and that have a default inside of a struct."""
+    if request.dataset_schema is None:
+        names = Names(file, request.options)
+        return {path: _leaf(file, path, names) for path in paths}
+    find = SchemaMapping(file, request.dataset_schema, request.options, source.partitions)
+    there = [path for path in paths if not find.has_default_inside(path)]
+    return {path: _leaf(file, path, find) for path in there}
