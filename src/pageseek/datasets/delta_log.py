@@ -100,14 +100,22 @@ class Replayed:
     """What a version of a table has.
 
     `vectors`: the descriptors of deletion vectors by the paths of their files. `removed`: the canonical paths of files outside of
-    the table's folder that were removed. `actions`: the last `protocol` and `metaData`; and `added`: the actions of files, by path. Both
+    the table's folder that were removed. `spelt`: of those that were added, how the last commit spells the path. `actions`: the last `protocol` and `metaData`; and `added`: the actions of files, by path. Both
     only where they are wanted.
     """
 
     vectors: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    spelt: dict[str, str] = field(default_factory=dict)
     actions: dict[str, Mapping[str, Any]] | None = None
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has(self, path: str) -> bool:
+        """Whether a file that `deltalake` knows by a path is there: no commit has removed it, or added it again, by another spelling."""
+        if not is_absolute(path):
+            return True
+        same = canonical(path)
+        return same not in self.removed and self.spelt.get(same, path) == path
 
 
 def _keep(
@@ -277,7 +285,10 @@ class DeltaLog:
             path, said = unquote(added["path"]), added.get("deletionVector")
             if found.actions is not None:
                 found.added[path] = added
-            found.removed.discard(canonical(added["path"]))
+            if is_absolute(added["path"]):
+                same = canonical(added["path"])
+                found.removed.discard(same)
+                found.spelt[same] = added["path"]
             if said is None:
                 found.vectors.pop(path, None)
             else:
