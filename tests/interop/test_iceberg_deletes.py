@@ -19,8 +19,8 @@ pytest.importorskip("sqlalchemy")
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from support.iceberg_by_hand import IDS, Model, X, as_text, key_of, where
-from support.iceberg_tables import appended
+from support.iceberg_by_hand import IDS, SCHEMA, Model, X, as_text, key_of, where
+from support.iceberg_tables import appended, entries
 
 TABLES = int(os.environ.get("ICEBERG_TABLES", "12"))
 
@@ -227,4 +227,34 @@ def test_values_of_a_field_of_a_struct_in_a_file_without_ids(tmp_path: Path) -> 
 
     assert delete(1) == [1, 2, 3]
     assert delete(None) == [1]
+    model.catalog.close()
+
+
+def test_a_partition_that_was_removed_in_version_1_leaves_deletes_for_the_whole_table(
+    tmp_path: Path,
+) -> None:
+    """Its specification keeps the field as `void`, and deletes by equality of that specification are of all partitions."""
+    from pyiceberg.transforms import IdentityTransform
+
+    model = Model(tmp_path, 1)
+    model.table = model.catalog.create_table("n.v", SCHEMA, properties={"format-version": "1"})
+    with model.table.update_spec() as spec:
+        spec.add_field("k", IdentityTransform(), "k")
+    rows = pa.table({"id": range(4), "k": ["a", "b", "a", "b"], "v": [1, 2, 3, 4]})
+    model.table.append(rows.cast(pa.schema([SCHEMA.field(name) for name in rows.column_names])))
+    with model.table.update_spec() as spec:
+        spec.remove_field("k")
+    with model.table.transaction() as change:
+        change.upgrade_table_version(2)
+    model.table.append(pa.table({"id": [9], "k": ["c"]}))
+    found = entries(model.table)
+    last = next(one.data_file for one in found if one.data_file.spec_id == model.table.spec().spec_id)  # fmt: skip
+    assert [str(field.transform) for field in model.table.spec().fields] == ["void"]
+    model.files = {last.file_path: (last, 1, [])}
+    deletes_of(model, {"id": IDS["id"]}, pa.table({"id": [1, 2]}))
+    assert sorted(ps.read_table(model.table)["id"].to_pylist()) == [0, 3, 9]
+    for one in found:
+        if one.data_file is not last and one.data_file.record_count:
+            with pytest.raises(ps.UnsupportedError, match="are deleted by"):
+                ps.index.attach(one.data_file.file_path, table=model.table, bloom=["id"])
     model.catalog.close()

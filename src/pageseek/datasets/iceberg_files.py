@@ -132,7 +132,7 @@ class _Deletes:
             file, path = entry.file, entry.vector[0] or _only_path(entry.file)
             kind = _format(file)
             if entry.content == _EQUALITY:
-                where = None if _is_unpartitioned(specs.get(file.spec_id)) else entry.where
+                where = None if is_unpartitioned(specs.get(file.spec_id)) else entry.where
                 self._equality.setdefault(where, []).append(entry)
             elif kind == "PUFFIN":
                 if path is None:
@@ -192,7 +192,7 @@ class _Deletes:
         return EqualityDeletes(self._place(file.file_path), tuple(fields))
 
 
-def _is_unpartitioned(spec: Any) -> bool:
+def is_unpartitioned(spec: Any) -> bool:
     """Whether a specification of partitions, if it is known, has none left: fields that were removed stay as `void` in version 1."""
     return spec is not None and all(str(field.transform) == "void" for field in spec.fields)
 
