@@ -72,9 +72,7 @@ def test_a_name_with_a_dot_is_that_of_the_column(tmp_path: Path, mapped: bool) -
 
 
 @pytest.mark.parametrize("other", ["boolean", "long"])
-def test_bounds_of_a_column_with_a_dot_are_not_those_of_a_field(
-    tmp_path: Path, other: str
-) -> None:
+def test_bounds_of_a_column_with_a_dot_are_not_those_of_a_field(tmp_path: Path, other: str) -> None:
     """Statistics of the log are spelt by fields, and `deltalake` joins their names with dots."""
     value = True if other == "boolean" else 1
     inner = pa.array([{"x": value}])
