@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
-from pageseek.datasets.lake_places import iceberg_places
 from pageseek.datasets.iceberg_files import is_unpartitioned
+from pageseek.datasets.lake_places import iceberg_places
 from pageseek.index.iceberg_commits import (
     OTHER,
     IcebergCommits,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
-from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.scanning.aggregate_columns import Wanted, parse, place_of, type_at, values_at
