@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pageseek.base.errors import CorruptFileError
@@ -40,3 +42,16 @@ def test_a_damaged_action_is_an_error_that_names_its_line(tmp_path: Path, line: 
         CorruptFileError, match=rf"the table: _delta_log/{0:020}.json, line 3: is no"
     ):
         DeltaLog(Source(str(tmp_path)), "the table").replay(0)
+
+
+def test_a_checkpoint_that_lacks_a_part_hides_no_commit(tmp_path: Path) -> None:
+    """Else the deletion vectors of commits before it are forgotten, and deleted rows come back."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    vector = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 1, "cardinality": 1}
+    add = {"add": {"path": "a.parquet", "deletionVector": vector}}
+    (log / f"{0:020}.json").write_text(json.dumps(add))
+    (log / f"{1:020}.json").write_text('{"commitInfo":{}}')
+    part = log / f"{1:020}.checkpoint.{1:010}.{2:010}.parquet"
+    pq.write_table(pa.table({"protocol": pa.array([None], pa.int32())}), part)
+    assert DeltaLog(Source(str(tmp_path)), "the table").replay(1).vectors == {"a.parquet": vector}

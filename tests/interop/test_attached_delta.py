@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.index import delta_target as room
+from support.delta_by_hand import bitmap, encoded
 
 deltalake = pytest.importorskip("deltalake", "1.6")
 N = 4_000
@@ -208,3 +210,41 @@ def test_what_is_refused(root: str, tmp_path: Path) -> None:
     tracking = opened(tracked)
     with pytest.raises(ps.UnsupportedError, match="rowTracking"):
         ps.index.attach(files(tracking)[0], table=tracking)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_rows_that_others_delete_meanwhile_by_a_vector(
+    root: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file keeps its path, and the new one would not have the vector: the rows would come back."""
+    log = Path(root, "_delta_log")
+    names = ["deletionVectors", "timestampNtz"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": names, "writerFeatures": names}  # fmt: skip
+    (log / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}))
+    actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    added = next(one["add"] for one in actions if "add" in one)
+    bits = bitmap([0, 5])
+    vector = {"storageType": "i", "pathOrInlineDv": encoded(bits), "sizeInBytes": len(bits), "cardinality": 2}  # fmt: skip
+    removed = {"path": added["path"], "deletionTimestamp": 1, "dataChange": True}
+    table = opened(root)
+
+    def others() -> None:
+        if not (log / f"{2:020}.json").exists():
+            said = [{"remove": removed}, {"add": added | {"deletionVector": vector}}]
+            (log / f"{2:020}.json").write_text("\n".join(map(json.dumps, said)))
+
+    real = room._stats
+
+    def stats(action: Any) -> str:
+        others()
+        return real(action)
+
+    if late:
+        monkeypatch.setattr(room, "_stats", stats)
+    path = os.path.join(root, unquote(added["path"]))
+    with pytest.raises(ps.PageseekError, match="deletion vector|taken"):
+        ps.index.attach(
+            path, bloom=["text"], table=table, progress=lambda _: None if late else others()
+        )
+    assert opened(root).version() == 2
+    assert ps.scan(root).count_rows() == N - 2

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from support.delta_by_hand import bitmap, encoded
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
 
@@ -85,6 +86,40 @@ def test_a_file_is_removed_by_any_spelling_of_its_path(
     # added again later, and in the commit that removes it
     again = [*commits, [add(added.format(first))]]
     assert sorted(ps.read_table(table_of(tmp_path / "u", again))["a"].to_pylist()) == [0, 1]
+
+
+@pytest.mark.parametrize("again", ["{0}", "file:{0}", "file://{0}"])
+def test_a_file_that_is_added_again_by_another_spelling_is_one_file(
+    tmp_path: Path, again: str
+) -> None:
+    """The last commit counts, as for equal spellings; so do its deletion vectors."""
+    path = tmp_path / "b c" / "1.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"a": [1, 2]}), path)
+    spelt = quote(str(path))
+    bits = bitmap([0])
+    vector = {"storageType": "i", "pathOrInlineDv": encoded(bits), "sizeInBytes": len(bits), "cardinality": 1}  # fmt: skip
+    once, twice = add(again.format(spelt)), add(again.format(spelt))
+    twice["add"]["deletionVector"] = vector
+    names = ["deletionVectors"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": names, "writerFeatures": names}  # fmt: skip
+    commits = [[{"protocol": protocol}, add(f"file:{spelt}")], [once]]
+    assert ps.read_table(table_of(tmp_path / "t", commits))["a"].to_pylist() == [1, 2]
+    commits.append([remove(f"file://{spelt}"), remove(again.format(spelt)), twice])
+    table = table_of(tmp_path / "u", commits)
+    assert ps.read_table(table)["a"].to_pylist() == [2]
+    assert ps.scan(table, filter="a = 1").count_rows() == 0
+
+
+def test_all_files_are_removed_by_other_spellings(tmp_path: Path) -> None:
+    path = quote(str(written(tmp_path / "a.parquet", 1)))
+    table = table_of(tmp_path / "t", [[add(path)], [remove(f"file://{path}")]])
+    assert ps.read_table(table).equals(pa.table({"a": pa.array([], pa.int64())}))
+    figures = ["count", ("a", "count"), ("a", "max")]
+    assert ps.scan(table).aggregate(figures).to_pylist() == [
+        {"count": 0, "a_count": 0, "a_max": None}
+    ]
+    assert ps.scan(table).explain(analyze=True, aggregate=figures).files.total == 0
 
 
 def test_a_path_without_a_store(tmp_path: Path) -> None:

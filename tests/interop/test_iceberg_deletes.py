@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
@@ -15,9 +16,11 @@ import pageseek as ps
 pytest.importorskip("pyiceberg", "0.10")
 pytest.importorskip("sqlalchemy")
 
-from pyiceberg.manifest import DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
 
-from support.iceberg_by_hand import Model, as_text, key_of, where
+from support.iceberg_by_hand import IDS, SCHEMA, Model, X, as_text, key_of, where
+from support.iceberg_tables import appended, entries
 
 TABLES = int(os.environ.get("ICEBERG_TABLES", "12"))
 
@@ -48,8 +51,12 @@ def test_rows_and_filters_equal_a_model(tmp_path: Path, seed: int) -> None:
         model.catalog.close()
 
 
-def deletes_of(model: Model, fields: dict[str, int], rows: pa.Table) -> None:
-    """Delete the rows that have values, in all partitions. `fields`: names in the file, and ids."""
+def deletes_of(
+    model: Model, fields: dict[str, int], rows: pa.Table, ids: list[int] | None = None
+) -> None:
+    """Delete the rows that have values, in all partitions. `fields`: names in the file, and ids. `ids`: of those that are
+    compared, if they are inside.
+    """
     one = next(iter(model.files.values()))[0]
     named = [
         pa.field(f.name, f.type, metadata={b"PARQUET:field_id": str(fields[f.name]).encode()})
@@ -58,7 +65,7 @@ def deletes_of(model: Model, fields: dict[str, int], rows: pa.Table) -> None:
     table = pa.Table.from_arrays(
         [c.combine_chunks() for c in rows.columns], schema=pa.schema(named)
     )
-    model.commit(table, DataFileContent.EQUALITY_DELETES, one, list(fields.values()), None)
+    model.commit(table, DataFileContent.EQUALITY_DELETES, one, ids or list(fields.values()), None)
 
 
 def test_values_of_other_types_and_columns_that_are_gone(tmp_path: Path) -> None:
@@ -193,3 +200,61 @@ def test_tables_that_pyiceberg_cannot_read(
                 left.append(row)
     assert len(left) == expected
     assert as_text(ps.read_table(table).to_pylist()) == as_text(left)
+
+
+def test_values_of_a_field_of_a_struct_in_a_file_without_ids(tmp_path: Path) -> None:
+    """Its field is found by the names of the table's mapping; it is not taken as missing, which would be null in all rows."""
+    model = Model(tmp_path, 1)
+    mapping = [{"field-id": IDS["id"], "names": ["id"]}, {"field-id": IDS["n"], "names": ["old"], "fields": [{"field-id": X, "names": ["x", "ex"]}]}]  # fmt: skip
+    with model.table.transaction() as change:
+        change.set_properties({"schema.name-mapping.default": json.dumps(mapping)})
+    path = tmp_path / "a.parquet"
+    inner = pa.array([{"ex": 1}, {"ex": 2}, {"ex": None}, None], pa.struct([("ex", pa.int32())]))
+    pq.write_table(pa.table({"id": range(4), "old": inner}), path)
+    made = DataFile.from_args(
+        content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.PARQUET, partition=Record(),
+        record_count=4, file_size_in_bytes=path.stat().st_size,
+    )  # fmt: skip
+    made.spec_id = 0
+    appended(model.table, made)
+    model.files[made.file_path] = made, 1, []
+
+    def delete(value: int | None) -> list[int]:
+        inner = pa.field("x", pa.int32(), metadata={b"PARQUET:field_id": str(X).encode()})
+        rows = pa.table({"n": pa.array([{"x": value}], pa.struct([inner]))})
+        deletes_of(model, {"n": IDS["n"]}, rows, [X])
+        return ps.read_table(model.table)["id"].to_pylist()  # type: ignore[no-any-return]
+
+    assert delete(1) == [1, 2, 3]
+    assert delete(None) == [1]
+    model.catalog.close()
+
+
+def test_a_partition_that_was_removed_in_version_1_leaves_deletes_for_the_whole_table(
+    tmp_path: Path,
+) -> None:
+    """Its specification keeps the field as `void`, and deletes by equality of that specification are of all partitions."""
+    from pyiceberg.transforms import IdentityTransform
+
+    model = Model(tmp_path, 1)
+    model.table = model.catalog.create_table("n.v", SCHEMA, properties={"format-version": "1"})
+    with model.table.update_spec() as spec:
+        spec.add_field("k", IdentityTransform(), "k")
+    rows = pa.table({"id": range(4), "k": ["a", "b", "a", "b"], "v": [1, 2, 3, 4]})
+    model.table.append(rows.cast(pa.schema([SCHEMA.field(name) for name in rows.column_names])))
+    with model.table.update_spec() as spec:
+        spec.remove_field("k")
+    with model.table.transaction() as change:
+        change.upgrade_table_version(2)
+    model.table.append(pa.table({"id": [9], "k": ["c"]}))
+    found = entries(model.table)
+    last = next(one.data_file for one in found if one.data_file.spec_id == model.table.spec().spec_id)  # fmt: skip
+    assert [str(field.transform) for field in model.table.spec().fields] == ["void"]
+    model.files = {last.file_path: (last, 1, [])}
+    deletes_of(model, {"id": IDS["id"]}, pa.table({"id": [1, 2]}))
+    assert sorted(ps.read_table(model.table)["id"].to_pylist()) == [0, 3, 9]
+    for one in found:
+        if one.data_file is not last and one.data_file.record_count:
+            with pytest.raises(ps.UnsupportedError, match="are deleted by"):
+                ps.index.attach(one.data_file.file_path, table=model.table, bloom=["id"])
+    model.catalog.close()

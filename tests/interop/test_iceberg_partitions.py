@@ -37,6 +37,8 @@ TYPES: dict[str, tuple[Any, Any, Any, str | None]] = {
     "long": (ice.LongType(), 2**62, 2**62, f"k = {2**62}"),
     "float": (ice.FloatType(), 0.5, 0.5, "k > 0.25"),
     "double": (ice.DoubleType(), -1.5, -1.5, "k = -1.5"),
+    "exact double": (ice.DoubleType(), 0.1, 0.1, "k = 0.1"),
+    "large double": (ice.DoubleType(), -1e300, -1e300, "k = -1e300"),
     "infinite": (ice.DoubleType(), float("inf"), float("inf"), "k > 1e300"),
     "minus zero": (ice.DoubleType(), -0.0, -0.0, "k = 0.0"),
     "decimal": (ice.DecimalType(36, 23), Decimal("123456789.45678901234567890123456"), Decimal("123456789.45678901234567890123456"), "k > 123456789"),

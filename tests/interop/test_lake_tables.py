@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -512,6 +513,9 @@ def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
                     "write-default": "x",
                 }
             )
+        structs[0]["fields"].append(
+            {"id": 53, "name": "v", "type": "long", "required": False, "initial-default": 1}
+        )
         for number, kind, value in [
             (60, "int", 7),
             (61, "date", "2024-02-29"),
@@ -538,7 +542,7 @@ def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
     expected = [
         {
             "id": 1,
-            "s": {"u": 1, "w": "w50"},
+            "s": {"u": 1, "w": "w50", "v": 1},
             "l": [{"u": 1, "w": "w51"}, None],
             "m": [("a", {"u": None, "w": "w52"})],
             **more,
@@ -570,8 +574,23 @@ def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
             assert found["id"].to_pylist() == ids, condition
     assert ps.scan(opened, filter=ps.col("s.w").isin([])).count_rows() == 0
     assert ps.scan(opened, filter=~ps.col("s.w").isin([])).count_rows() == 2
-    for refused in (ps.col("l.w").any() == "w51", ps.col("s.w") == ps.col("m.key")):
-        with pytest.raises(ps.PageseekError):
-            ps.read_table(opened, filter=refused)
-    with pytest.raises(ps.PageseekError):
-        ps.scan(opened).aggregate([("s.w", "max")])
+    with pytest.raises(ps.UnsupportedError, match="has a default, which no such condition takes"):
+        ps.read_table(opened, filter=ps.col("l.w").any() == "w51")
+    v, number, c60 = ps.col("s.v"), ps.col("id"), ps.col("c60")
+    pairs: list[tuple[Any, list[int]]] = [
+        (v == number, [1]), (v != number, []), (~(v == number), []), (~(v != number), [1]), (number >= v, [1]),
+        (~(number < v), [1]), (v == ps.col("s.u"), [1]), (v == v, [1]), (~(v < ps.col("s.u")), [1]), (v == c60, []),
+        (c60 > v, [1]), (~(c60 > v), []), ((v == number) | (number == 2), [1, 2]), ((v != number) | (number == 2), [2]),
+        (pc.field("s", "v") + 1 == 2, [1]), (pc.field("s", "v") + 1 == pc.field("id"), []),
+    ]  # fmt: skip
+    for pair, ids in pairs:
+        for prune in (True, False):
+            found = ps.read_table(opened, columns=["id"], filter=pair, prune=prune)
+            assert found["id"].to_pylist() == ids, pair
+    figures = [("s.w", "max"), ("s.w", "count"), (ps.col("s", "v"), "min"), ("s.u", "count")]
+    for condition, least, n in ((None, 1, 1), ("id = 1", 1, 1), ("id = 2", None, 0)):
+        (row,) = ps.scan(opened, filter=condition).aggregate(figures).to_pylist()
+        most = None if least is None else "w50"
+        assert row == {"s.w_max": most, "s.w_count": n, "s.v_min": least, "s.u_count": n}
+    (row,) = ps.scan(opened).aggregate([("s.w", "max"), ("s.u", "min")]).to_pylist()
+    assert row == {"s.w_max": "w50", "s.u_min": 1}

@@ -57,17 +57,20 @@ class KeyField(NamedTuple):
     id : int
         Its field id.
     name : str
-        Its name at the top of the table; of a field inside of a struct, its own.
-    aliases : tuple of str
-        Its names in files without ids, if it is a column at the top.
+        Its name, in errors.
+    aliases : tuple of tuple of str
+        Its names in files without ids, and before it those of the structs that it is in.
     default : pyarrow.Scalar, optional
         Its value in files that were written before it was added.
+    column : str, optional
+        The column of the table that it is now; None if it is inside of a struct, or was dropped.
     """
 
     id: int
     name: str
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, ...], ...] = ()
     default: pa.Scalar | None = None
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

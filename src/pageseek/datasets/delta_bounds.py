@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pageseek.base.late_modules import compute as pc
 from pageseek.datasets.file_bounds import ColumnBounds, FileBounds, Path
 
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 MOST_DIGITS = 15  # of decimals: the log has them as JSON numbers, which may be doubles
 _CUT = np.timedelta64(999, "us")  # times are cut to milliseconds
 
@@ -30,6 +32,7 @@ def delta_bounds(
     names = set(actions.column_names)
     if "num_records" not in names:
         return None
+    spelt = _flat_names(fields)
     num_rows = actions["num_records"].combine_chunks().fill_null(-1).to_numpy(zero_copy_only=False)
 
     def column(path: Path) -> ColumnBounds | None:
@@ -37,6 +40,8 @@ def delta_bounds(
         if physical is None or any("." in name for name in physical):
             return None  # flat names of structs have dots
         name = ".".join(physical)
+        if spelt[name] > 1:  # another column has a dot in its name
+            return None
         if not {f"min.{name}", f"max.{name}"} <= names:
             return None
         lower, upper = (actions[f"{of}.{name}"].combine_chunks() for of in ("min", "max"))
@@ -60,6 +65,19 @@ def delta_bounds(
     )
 
 
+def _flat_names(fields: list[Mapping[str, Any]], before: str = "") -> Counter[str]:
+    """How many columns have a name, with dots between the fields of structs."""
+    found: Counter[str] = Counter()
+    for field in fields:
+        name = before + field.get("metadata", {}).get(_PHYSICAL_NAME, field["name"])
+        kind = field["type"]
+        if isinstance(kind, Mapping) and kind["type"] == "struct":
+            found += _flat_names(kind["fields"], f"{name}.")
+        else:
+            found[name] += 1
+    return found
+
+
 def _physical(fields: list[Mapping[str, Any]], path: Path) -> Path | None:
     """A path as the statistics of the log spell it, through structs."""
     found: list[str] = []
@@ -68,7 +86,7 @@ def _physical(fields: list[Mapping[str, Any]], path: Path) -> Path | None:
         if field is None:
             return None
         told = field.get("metadata", {})
-        found.append(told.get("delta.columnMapping.physicalName", name))
+        found.append(told.get(_PHYSICAL_NAME, name))
         kind = field["type"]
         fields = kind["fields"] if isinstance(kind, Mapping) and kind["type"] == "struct" else []
     return tuple(found)

@@ -57,19 +57,23 @@ def chosen_log(names: Iterable[str], version: int | None = None) -> list[str]:
         name for name in names
         if version is None or not _entry.fullmatch(name) or int(name[:20]) <= version
     ]  # fmt: skip
-    newest = -1
-    parts: dict[tuple[int, int], int] = {}
+    parts: dict[tuple[int, int], list[str]] = {}
+    whole: set[str] = set()
     for name in found:
         if (one := _checkpoint.fullmatch(name)) is None:
             continue
-        number, of = int(one[1]), int(one[3] or 1)
-        parts[number, of] = parts.get((number, of), 0) + 1
-        if one[3] is None or parts[number, of] == of:
-            newest = max(newest, number)
+        if one[3] is None:
+            whole.add(name)
+            continue
+        same = parts.setdefault((int(one[1]), int(one[3])), [])
+        same.append(name)
+        if len(same) == int(one[3]):
+            whole.update(same)
+    newest = max((int(name[:20]) for name in whole), default=-1)
     return [
         name
         for name in found
-        if (_entry.fullmatch(name) and int(name[:20]) >= newest)
+        if ((name in whole or _commit.fullmatch(name)) and int(name[:20]) >= newest)
         or (newest >= 0 and _sidecar.fullmatch(name))
     ]
 
@@ -96,14 +100,22 @@ class Replayed:
     """What a version of a table has.
 
     `vectors`: the descriptors of deletion vectors by the paths of their files. `removed`: the canonical paths of files outside of
-    the table's folder that were removed. `actions`: the last `protocol` and `metaData`; and `added`: the actions of files, by path. Both
+    the table's folder that were removed. `spelt`: of those that were added, how the last commit spells the path. `actions`: the last `protocol` and `metaData`; and `added`: the actions of files, by path. Both
     only where they are wanted.
     """
 
     vectors: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    spelt: dict[str, str] = field(default_factory=dict)
     actions: dict[str, Mapping[str, Any]] | None = None
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has(self, path: str) -> bool:
+        """Whether a file that `deltalake` knows by a path is there: no commit has removed it, or added it again, by another spelling."""
+        if not is_absolute(path):
+            return True
+        same = canonical(path)
+        return same not in self.removed and self.spelt.get(same, path) == path
 
 
 def _keep(
@@ -273,7 +285,10 @@ class DeltaLog:
             path, said = unquote(added["path"]), added.get("deletionVector")
             if found.actions is not None:
                 found.added[path] = added
-            found.removed.discard(canonical(added["path"]))
+            if is_absolute(added["path"]):
+                same = canonical(added["path"])
+                found.removed.discard(same)
+                found.spelt[same] = added["path"]
             if said is None:
                 found.vectors.pop(path, None)
             else:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.deletes import Deletes
 from pageseek.datasets.delta_bounds import delta_bounds
-from pageseek.datasets.delta_log import DeltaLog, Replayed, canonical, deletion_vector, is_absolute
+from pageseek.datasets.delta_log import DeltaLog, Replayed, deletion_vector, is_absolute
 from pageseek.datasets.lake_places import Places, delta_options
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
@@ -70,9 +70,9 @@ def delta_table(
         if elsewhere or "deletionVectors" in (table.protocol().reader_features or ()):
             log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
             found = log.replay(table.version())
-        if found.removed:  # by another spelling of the path, which deltalake does not know
-            there = [canonical(path) not in found.removed for path in actions["path"].to_pylist()]
-            actions = actions.filter(pa.array(there))
+        if found.removed or found.spelt:
+            there = [found.has(path) for path in actions["path"].to_pylist()]
+            actions = actions.filter(pa.array(there, pa.bool_()))
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
         shared: dict[Partitions, Partitions] = {}
         sources = []

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.delta_log import is_commit
@@ -33,20 +35,25 @@ def version_at(
     names = sorted(filter(is_commit, modified))
     if not names:
         raise UnsupportedError(f"{where}: timestamp=: the log has no commit: give version=")
-    # Times of commits are a property of the table from one version on; before it, those of files count.
-    own = _own_time(read(names[-1])) is not None
-    latest, low, high = 0.0, 0, len(names)
-    files: list[float] = []
-    for name in names:  # a copied log may have files that are older than those before them
-        latest = max(latest, modified[name])
-        files.append(latest)
-    while low < high:
-        at = (low + high) // 2
-        time = _own_time(read(names[at])) if own else None
-        if (files[at] if time is None else time) <= moment.timestamp():
-            low = at + 1
-        else:
-            high = at
+    sought, times = moment.timestamp(), dict[int, float | None]()
+
+    def own(at: int) -> float | None:
+        if at not in times:
+            times[at] = _own_time(read(names[at]))
+        return times[at]
+
+    # Times of commits are a property of the table from one version on; before it, those of files count. The files of a copied
+    # log are all newer than its commits, so that the two do not compare.
+    first, last = 0, len(names)
+    if own(last - 1) is None:
+        first = last
+    else:
+        first = bisect_left(range(last), True, key=lambda at: own(at) is not None)
+    if first < last and (own(first) or 0) <= sought:
+        low = bisect_right(range(last), sought, first, key=lambda at: own(at) or 0)
+    else:
+        files = list(accumulate((modified[name] for name in names[:first]), max))
+        low = bisect_right(files, sought)
     if low == 0:
         raise UnsupportedError(
             f"{where}: timestamp={moment.isoformat()} is before the first commit of the log, "
@@ -60,5 +67,5 @@ def _own_time(data: bytes) -> float | None:
     try:
         said = json.loads(data.partition(b"\n")[0])["commitInfo"]["inCommitTimestamp"]
         return int(said) / 1000
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None

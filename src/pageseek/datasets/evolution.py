@@ -86,6 +86,8 @@ class SchemaMapping:
             self._undecided = undecided(_names(file), dataset_schema.spelling)
         self._folders = FolderNames(dataset_schema, (*partitions, *self.defaults.items()))
         self._kinds = self._spelled_here(spelled)
+        # a column of a name with dots comes before a field of a struct
+        self._tops = {*(_names(file) if self._own is None else self._own), *self._kinds}
         self._in_partitions = columns_in_partitions(file, dataset_schema)
         self._nested = NestedDefaults(dataset_schema.fields, self._has)
 
@@ -132,6 +134,11 @@ class SchemaMapping:
                 f"{self._file.name}: {'.'.join(path)!r} is not in the file and has a default, which no such condition takes inside "
                 "of a struct: filter the rows that are read, or rewrite the file (rewrite_data_files)"
             )
+
+    def has_default_inside(self, path: Path) -> bool:
+        """Whether the file lacks a field inside of a column that may have another value than null nevertheless."""
+        inside = any(field.has_defaults_inside for field in self._dataset_schema.fields)
+        return inside and self._nested.may_have(path) and not self._has(path)
 
     def _has(self, path: Path) -> bool:
         try:
@@ -189,8 +196,8 @@ class SchemaMapping:
 
     def _own_path(self, path: Path) -> Path:
         """A path as this file spells it."""
-        top = top_of(path, self._kinds)
-        if top is not None:
+        top = top_of(path, self._tops) if self._kinds else None
+        if top in self._kinds:
             node, spelled = self._kinds[top]
             if path[0] == top:
                 path = (top, *own_path(node, spelled, path[1:], self._where(top)))
@@ -205,6 +212,8 @@ class SchemaMapping:
         if self._undecided and (top := top_of(path, self._undecided)) is not None:
             raise ambiguous(self._where(top), self._undecided[top])
         if self._own is None:
+            if len(path) == 1 and "." in path[0] and self._lacks_dotted(path[0]):
+                raise self._no_column(path[0])
             return path
         top = top_of(path, self._own)
         if top in self._in_partitions:
@@ -219,6 +228,11 @@ class SchemaMapping:
         if path[0] == top:
             return (own, *path[1:])
         return (own + path[0][len(top) :], *path[1:])
+
+    def _lacks_dotted(self, name: str) -> bool:
+        """Whether a name with dots is that of a given column that the file lacks; the file may have a field of that path."""
+        given = self._dataset_schema.given
+        return given is not None and name in given.names and name not in self._tops
 
     def target(self, path: Path) -> LeafType | None:
         """How values of a column are compared once they have the type of all files."""
@@ -280,7 +294,8 @@ class SchemaMapping:
         columns, leaves, own = self.whole(paths)
         target = self._dataset_schema.tested
         assert target is not None
-        fill = SchemaAdapter(list(target), list(own), self._folders.values, self._file.name)
+        told = self._dataset_schema.fields
+        fill = SchemaAdapter(list(target), list(own), self._folders.values, self._file.name, told)
         return columns, leaves, target, fill.chunked
 
     def check_dictionaries(self) -> None:

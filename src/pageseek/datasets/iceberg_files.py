@@ -23,6 +23,7 @@ SIDE_BY_SIDE = 16  # manifests that are read at a time
 FRAME = 8  # bytes of the length and the checksum around a bitmap
 _FILE_PATH = 2147483546  # the field of a position delete file that names data files
 _DELETED = 2  # status of an entry
+_STATUS_FIELD, _DATA_FIELD, _PARTITION_FIELD = 0, 2, 102
 _POSITIONS, _EQUALITY = 1, 2  # content of a delete file
 _VECTOR_FIELDS = "referenced_data_file", "content_offset", "content_size_in_bytes"
 
@@ -84,11 +85,48 @@ def _entries(manifest: Any, io: Any) -> Iterator[_Entry]:
     vectors: Sequence[Any] = [(None, None, None)] * len(entries)
     if any(_format(entry.data_file) == "PUFFIN" for entry in entries):
         vectors = list(_vectors(manifest, io))
-    for entry, vector in zip(entries, vectors, strict=True):
+    exact: Sequence[Any] = [None] * len(entries)
+    if any(isinstance(one, float) for entry in entries for one in _partition(entry.data_file)):
+        exact = list(_exact_partitions(manifest, io))
+    for entry, vector, partition in zip(entries, vectors, exact, strict=True):
         file = entry.data_file
-        values = [repr(file.partition[i]) for i in range(len(file.partition))]
+        for at, value in enumerate(partition or ()):
+            file.partition[at] = value
+        values = [repr(one) for one in _partition(file)]
         where = file.spec_id, tuple(values)
         yield _Entry(file, entry.sequence_number or 0, where, int(file.content), vector)
+
+
+def _partition(file: Any) -> list[Any]:
+    """The values of the partition of a file."""
+    return [file.partition[at] for at in range(len(file.partition))]
+
+
+def _exact_partitions(manifest: Any, io: Any) -> Iterator[list[Any]]:
+    """The partitions of the live files of a manifest: pyiceberg's compiled decoder rounds doubles to 32 bits, its other one does not."""
+    from pyiceberg.avro.decoder import StreamingBinaryDecoder
+    from pyiceberg.avro.file import AvroFile
+
+    made: Any = AvroFile(io.new_input(manifest.manifest_path))
+    with made as opened:
+        ids = [field.field_id for field in opened.schema.fields]
+        status, data = ids.index(_STATUS_FIELD), ids.index(_DATA_FIELD)
+        inside = opened.schema.fields[data].field_type.fields
+        partition = [field.field_id for field in inside].index(_PARTITION_FIELD)
+        codec, blocks = opened.header.compression_codec(), opened.decoder
+        while True:
+            try:
+                count = blocks.read_int()
+            except EOFError:
+                return
+            block = blocks.read_bytes()
+            values = StreamingBinaryDecoder(block if codec is None else codec.decompress(block))
+            for _ in range(count):
+                entry = opened.reader.read(values)
+                if entry[status] != _DELETED:
+                    found = entry[data][partition]
+                    yield [found[at] for at in range(len(found))]
+            blocks.read(len(opened.header.sync))
 
 
 def _format(file: Any) -> str:
@@ -132,8 +170,7 @@ class _Deletes:
             file, path = entry.file, entry.vector[0] or _only_path(entry.file)
             kind = _format(file)
             if entry.content == _EQUALITY:
-                unpartitioned = not specs[file.spec_id].fields if file.spec_id in specs else False
-                where = None if unpartitioned else entry.where
+                where = None if is_unpartitioned(specs.get(file.spec_id)) else entry.where
                 self._equality.setdefault(where, []).append(entry)
             elif kind == "PUFFIN":
                 if path is None:
@@ -191,6 +228,11 @@ class _Deletes:
                 f"{file.file_path}: the manifest does not say by which fields it deletes"
             )
         return EqualityDeletes(self._place(file.file_path), tuple(fields))
+
+
+def is_unpartitioned(spec: Any) -> bool:
+    """Whether a specification of partitions, if it is known, has none left: fields that were removed stay as `void` in version 1."""
+    return spec is not None and all(str(field.transform) == "void" for field in spec.fields)
 
 
 def _only_path(file: Any) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -72,10 +71,7 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
                     nested.append((path, field.source_id))
                 continue
             kind = schema.field(name).type
-            told = file.partition[at]
-            if kind == pa.float64() and told is not None:
-                told = _unrounded(told, file, field.source_id)
-            value = _value(told, kind, f"{file.file_path}: column {name!r}")
+            value = _value(file.partition[at], kind, f"{file.file_path}: column {name!r}")
             said = (*said, (name, value))
             folders[name] = pa.field(name, kind)
         same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
@@ -135,29 +131,21 @@ def _key_fields(
     """The fields of all schemas of a table, by which rows may be deleted."""
     found: dict[int, KeyField] = {}
 
-    def add(fields: Iterable[TableField], top: bool) -> None:
+    def add(fields: Iterable[TableField], before: tuple[tuple[str, ...], ...]) -> None:
         for one in fields:
-            name = names.get(one.id, one.name)
-            found[one.id] = KeyField(one.id, name, one.aliases if top else (), one.default)
-            add(one.children, False)
+            path = (*before, one.aliases or (one.name,))
+            column = names.get(one.id)
+            found[one.id] = KeyField(one.id, column or one.name, path, one.default, column)
+            add(one.children, path)
 
     for schema in metadata.schemas:
-        add(_fields(schema, list(schema.as_arrow()), aliases, where), True)
+        add(_fields(schema, list(schema.as_arrow()), aliases, where), ())
     return found
 
 
 def _snapshot(scan: Any, metadata: Any) -> str:
     number = getattr(scan, "snapshot_id", None) or getattr(metadata, "current_snapshot_id", None)
     return "no snapshot" if number is None else f"snapshot {number}"
-
-
-def _unrounded(value: float, file: Any, field: int) -> float:
-    """A double for a partition, which pyiceberg's compiled decoder rounds to 32 bits; the bounds of the column have it whole."""
-    low, high = ((of or {}).get(field) for of in (file.lower_bounds, file.upper_bounds))
-    if low is None or low != high or len(low) != 8:
-        return value
-    whole: float = struct.unpack("<d", low)[0]
-    return value if whole == value else whole  # it has the sign of a zero
 
 
 def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:

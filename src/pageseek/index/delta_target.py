@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Mapping
 from decimal import Decimal
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import unquote
 
@@ -86,11 +87,8 @@ class DeltaEnd(TableEnd):
                 f"{self.table}: its columns are mapped, which transactions of deltalake do not know: attach to files without a "
                 "table, before they are added"
             )
-        if sources[mine[0]].deletes:
-            raise UnsupportedError(
-                f"{self.table}: {source.name} has a deletion vector, which transactions of deltalake cannot give to another file: "
-                "purge the table before (REORG TABLE ... APPLY (PURGE))"
-            )
+        self._storage_options = storage_options
+        self._refuse_vector(sources[mine[0]])
         path = found.spelt[mine[0]]
         self._action = next(one for one in self._actions() if one["path"] == path)
         self._partitions = {
@@ -100,6 +98,14 @@ class DeltaEnd(TableEnd):
         self._old = unquote(self._action["path"])
         self._new = self.beside(self._old, sources[mine[0]])
 
+    def _refuse_vector(self, source: Source) -> None:
+        if source.deletes:
+            raise UnsupportedError(
+                f"{self.table}: {source.name} has a deletion vector, which transactions of deltalake {version('deltalake')} cannot give "
+                "to another file: take the deleted rows out before, by pageseek.rewrite(table, in_place=True) or REORG TABLE ... "
+                "APPLY (PURGE)"
+            )
+
     def look(self) -> None:
         """Bring the table to its newest version."""
         # deltalake lets our commit in after a compaction that has taken the old file out: all rows would be there twice
@@ -108,6 +114,11 @@ class DeltaEnd(TableEnd):
             raise FileChangedError(
                 f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
             )
+        if "deletionVectors" in (self._delta.protocol().reader_features or ()):
+            # rows that were deleted meanwhile: the file has the same path, and a vector
+            found = table_of_lake(self._delta, self._storage_options)
+            assert found is not None
+            self._refuse_vector(found.sources[found.spelt.index(self._action["path"])])
 
     def exchange(self, size: int) -> None:
         """Take the old file out and put the new one in."""

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
+from pageseek.datasets.iceberg_files import is_unpartitioned
 from pageseek.datasets.lake_places import iceberg_places
 from pageseek.index.iceberg_commits import (
     OTHER,
@@ -103,7 +104,8 @@ class IcebergEnd(TableEnd):
         later = (entry.sequence_number or 0) - (self._entry.sequence_number or 0)
         if later < (1 if equality else 0):
             return False
-        if equality and not len(deletes.partition):  # of all partitions
+        specs = self._commits.table.metadata.specs()
+        if equality and is_unpartitioned(specs.get(deletes.spec_id)):  # of all partitions
             return True
         if not equality:
             path = data.file_path.encode()

@@ -81,6 +81,10 @@ class _Binder:
             e, constant = for_file(e, self._dataset)
             if constant is not None:
                 return self._decided(e, negate, *constant)
+            if isinstance(
+                e, ex.Or
+            ):  # two columns, of which one has the same value wherever its struct is not null
+                return self.bind(e, negate)
         make = OF_ONE_LEAF.get(type(e))
         if make is not None:
             column: ex.Column = e.column  # type: ignore[attr-defined]

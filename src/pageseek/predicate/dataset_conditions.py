@@ -26,7 +26,7 @@ def for_file(
     if isinstance(e, ex.AnyElement):
         leaf, leaf_type = names.element(e.element.path)
     elif column is None or isinstance(e, ex.CompareColumns):
-        return e, None
+        return e, None  # also one that is joined of several
     else:
         leaf, leaf_type = names.in_struct(column.path) or names(column.path)
     if not isinstance(leaf, ConstantColumn):
@@ -45,7 +45,9 @@ def of_null(e: ex.Expression) -> ex.Constant:
 
 def _with_values(e: ex.CompareColumns, names: DatasetNames) -> ex.Expression:
     """Two columns compared; a column with one value is replaced by that value."""
-    (one, a), (other, b) = names(e.column.path), names(e.other.path)
+    (one, a), (other, b) = (
+        names.in_struct(column.path) or names(column.path) for column in (e.column, e.other)
+    )
     constants = [leaf for leaf in (one, other) if isinstance(leaf, ConstantColumn)]
     if not constants:
         return e
@@ -54,8 +56,17 @@ def _with_values(e: ex.CompareColumns, names: DatasetNames) -> ex.Expression:
     if not (a.is_null or b.is_null or comparable(a, b)):
         raise uncomparable(e, a, b)
     if isinstance(other, ConstantColumn):
-        return ex.Compare(e.column, e.op, other.scalar)
-    return ex.Compare(e.other, MIRRORED[e.op], constants[0].scalar)
+        return _where_there(ex.Compare(e.column, e.op, other.scalar), other)
+    (only,) = constants
+    return _where_there(ex.Compare(e.other, MIRRORED[e.op], only.scalar), only)
+
+
+def _where_there(e: ex.Expression, constant: ConstantColumn) -> ex.Expression:
+    """A condition that is NULL where the struct around a column is null."""
+    if constant.struct is None:
+        return e
+    missing = ex.IsNull(ex.Column(constant.path[:-1]))
+    return ex.Or((ex.And((e, ex.Not(missing))), ex.And((ex.Constant(None), missing))))
 
 
 def _rounded(e: ex.Expression, names: DatasetNames) -> ex.Expression:

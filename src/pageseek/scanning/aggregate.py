@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
-from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.scanning.aggregate_columns import Wanted, parse, place_of, type_at, values_at
@@ -80,11 +80,10 @@ class Aggregation:
         analyze: bool = True,
         unconfirmed: UnconfirmedVersions | None = None,
     ) -> None:
-        if not sources:
-            raise UnsupportedError("aggregate: the table has no files")
         report = Report(nan=request.nan, chunks={} if account else None)
         scheduler = self._scheduler = Scheduler(request, report, unconfirmed)
-        scheduler.files.keep(sources[0], report)
+        if sources:
+            scheduler.files.keep(sources[0], report)
         open_file = partial(scheduler.files.open, report=report)
         paths = dict.fromkeys(one.path for one in wanted if one.path)
         places = {path: place_of(sources, open_file, path, request) for path in paths}

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.late_modules import compute as pc
+from pageseek.datasets.dataset_schema import top_of
 from pageseek.datasets.evolution import SchemaMapping
 from pageseek.format.columns import Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -111,6 +112,10 @@ def place_of(
         return _place(open_file(sources[0]), sources[0], path, request)
     if path[0] in dataset_schema.folders.names:
         return path[0], ()
+    if dataset_schema.given is not None:
+        found = _given_place(path, dataset_schema.given)
+        if found is not None:
+            return found
     missing: NoColumnError | None = None
     for source in sources:
         try:
@@ -119,6 +124,28 @@ def place_of(
             missing = missing or error
     assert missing is not None
     raise missing
+
+
+def _given_place(path: tuple[str, ...], given: pa.Schema) -> tuple[str, tuple[str, ...]] | None:
+    """As `place_of` by the columns of a table, which any file may lack; None where these have no such leaf outside of lists."""
+    top = top_of(path, given.names)
+    if top is None:
+        return None
+    names = (top, *path[1:])
+    if path[0] != top:
+        names = (top, *path[0][len(top) + 1 :].split("."))
+    kind = given.field(top).type
+    for name in names[1:]:
+        if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+            return None
+        kind = kind.field(name).type
+    if pa.types.is_nested(kind):
+        return None
+    if len(names) == 1:
+        return top, ()
+    alone = ".".join(names)
+    plain = top_of((alone,), given.names) == top and not any("." in name for name in names[1:])
+    return (alone if plain else top), names
 
 
 def type_at(schema: pa.Schema, name: str, below: tuple[str, ...]) -> pa.DataType:
@@ -156,8 +183,10 @@ def _leaf(
 def leaves_of_columns(
     file: FileMetadata, source: Source, paths: Iterable[tuple[str, ...]], request: Request
 ) -> Leaves:
-    """The leaves of columns in a file, by their paths."""
-    find: Names | SchemaMapping = Names(file, request.options)
-    if request.dataset_schema is not None:
-        find = SchemaMapping(file, request.dataset_schema, request.options, source.partitions)
-    return {path: _leaf(file, path, find) for path in paths}
+    """The leaves of columns in a file, by their paths, without those that it lacks and that have a default inside of a struct."""
+    if request.dataset_schema is None:
+        names = Names(file, request.options)
+        return {path: _leaf(file, path, names) for path in paths}
+    find = SchemaMapping(file, request.dataset_schema, request.options, source.partitions)
+    there = [path for path in paths if not find.has_default_inside(path)]
+    return {path: _leaf(file, path, find) for path in there}

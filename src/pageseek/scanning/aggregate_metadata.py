@@ -66,6 +66,7 @@ class MetadataAnswers:
         file, number = scan.file, group.row_group
         num_rows = file.group_rows[number]
         whole = group.fully_matched and group.ranges.num_rows == num_rows
+        whole &= len(leaves) == len(self._columns)
         if not whole or STATISTICS not in self._request.prune:
             return False
         said = {}
@@ -95,6 +96,8 @@ class MetadataAnswers:
         """A row group with the rows only that may hold a value less, or greater, than those known."""
         ignored = group.ignored & scan.file.dropped.get(group.row_group, frozenset())
         leaves = self._leaves(scan)
+        if len(leaves) < len(self._columns):
+            return group
         wanted = [
             (one.function, *leaves[one.path], self._columns[one.path]) for one in self._wanted
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from operator import contains
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ def rows_of_values(
         if leaf is not None:
             columns.append(_flat(table, leaf))
             continue
-        value = said.get(field.name, field.default)
+        value = said.get(field.column or "", field.default)
         columns.append(pa.chunked_array([_constant(value, table.num_rows)]))
     hit = np.isin(*_codes(columns, deleted, source))
     return rows.RowRanges.from_rows(table[_ROW].to_numpy()[hit])
@@ -119,9 +120,14 @@ def _leaf(file: FileMetadata, field: KeyField) -> Leaf | None:
     leaves = file.schema_tree.leaves
     found = [leaf for leaf in leaves if leaf.element.field_id == field.id]
     if not found and all(leaf.element.field_id < 0 for leaf in leaves):
-        names = field.aliases or (field.name,)
-        found = [leaf for leaf in leaves if leaf.flat and leaf.path[0] in names]
+        found = [leaf for leaf in leaves if not leaf.max_rep and _is_called(leaf.path, field)]
     return found[0] if found else None
+
+
+def _is_called(path: tuple[str, ...], field: KeyField) -> bool:
+    """Whether a path consists of names of a field and of the structs around it."""
+    aliases = field.aliases or ((field.name,),)
+    return len(path) == len(aliases) and all(map(contains, aliases, path))
 
 
 def _flat(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
