@@ -284,13 +284,11 @@ def test_a_column_of_spark_is_a_filter_of_the_files(spark: Any, lake: Path) -> N
 
     keys = spark.createDataFrame([(k,) for k in range(40)], "k long")
     both = (f.col("k") > 3) & ((f.col("s") < "02") | f.col("s").isNull())
-    for condition in (both, f.lit(5) + 2 == f.col("K"), "k = 5 + 2"):
-        files = spark.read.parquet(str(lake)).where(condition)
-        for how in ("inner", "left", "semi"):
-            theirs = spark_join(keys, files, ["k"], how)
-            ours = lookup(spark, lake, keys, "k", how=how, filter=condition)
-            assert in_order(ours.collect()) == in_order(theirs.collect())
-    for condition in (f.upper("s") == "A", both & (f.rand() < 2), f.lit(False)):
+    for condition, how in ((both, "left"), (f.lit(5) + 2 == f.col("K"), "semi"), ("k = 5 + 2", "semi")):
+        theirs = spark_join(keys, spark.read.parquet(str(lake)).where(condition), ["k"], how)
+        ours = lookup(spark, lake, keys, "k", how=how, filter=condition)
+        assert in_order(ours.collect()) == in_order(theirs.collect())
+    for condition in (f.upper("s") == "A", both & (f.rand() < 0.5), f.lit(False)):
         with pytest.raises(ps.PredicateError, match=r"keys\.join\(load.*where.*, on, how\)"):
             lookup(spark, lake, [3], "k", filter=condition)
 
