@@ -284,7 +284,11 @@ def test_a_column_of_spark_is_a_filter_of_the_files(spark: Any, lake: Path) -> N
 
     keys = spark.createDataFrame([(k,) for k in range(40)], "k long")
     both = (f.col("k") > 3) & ((f.col("s") < "02") | f.col("s").isNull())
-    for condition, how in ((both, "left"), (f.lit(5) + 2 == f.col("K"), "semi"), ("k = 5 + 2", "semi")):
+    for condition, how in (
+        (both, "left"),
+        (f.lit(5) + 2 == f.col("K"), "semi"),
+        ("k = 5 + 2", "semi"),
+    ):
         theirs = spark_join(keys, spark.read.parquet(str(lake)).where(condition), ["k"], how)
         ours = lookup(spark, lake, keys, "k", how=how, filter=condition)
         assert in_order(ours.collect()) == in_order(theirs.collect())
