@@ -177,16 +177,23 @@ def test_folders_stand_for_columns_of_the_files_where_spark_has_them(
         assert read(spark, source, ["v", "j"], ps.col("j") == 5).columns == ["v", "j"]
 
 
-@pytest.mark.parametrize("call", [load, read])
-def test_folders_that_differ_in_case_alone_are_refused(
-    spark: Any, tmp_path: Path, call: Callable[..., Any]
+def test_folders_that_differ_in_case_alone(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None]
 ) -> None:
     folders(tmp_path, {"K": ["1"]})
     path = folders(tmp_path, {"k": ["2"]})
-    with pytest.raises(ps.UnsupportedError) as error:
-        call(spark, path)
-    said = str(error.value)
-    assert "K=1/0.parquet is below folders of 'K'" in said
-    assert "k=2/0.parquet is below folders of 'k'" in said
-    assert "in case alone: rename the folders of one; partitioning=False" in said
-    assert call(spark, path, partitioning=False).columns == ["a"]
+    assert load(spark, path).columns == ["a", "K"]
+    for call in (load, read):
+        own = spark.read.parquet(path)
+        assert sorted(call(spark, path).collect()) == sorted(own.collect())
+        assert call(spark, path).where("k = 2").collect() == own.where("k = 2").collect()
+    assert len(input_files(load(spark, path).where("k = 2"))) == 1
+    conf("spark.sql.caseSensitive", "true")
+    for call in (load, read):
+        with pytest.raises(ps.UnsupportedError) as error:
+            call(spark, path)
+        said = str(error.value)
+        assert "K=1/0.parquet is below folders of 'K'" in said
+        assert "k=2/0.parquet is below folders of 'k'" in said
+        assert "in case alone: rename the folders of one; partitioning=False" in said
+        assert call(spark, path, partitioning=False).columns == ["a"]

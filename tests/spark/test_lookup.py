@@ -279,6 +279,24 @@ def test_a_filter_that_only_spark_knows_says_what_to_write(
         lookup(spark, lake, [3], "k", filter=condition)
 
 
+def test_a_column_of_spark_is_a_filter_of_the_files(spark: Any, lake: Path) -> None:
+    from pyspark.sql import functions as f
+
+    keys = spark.createDataFrame([(k,) for k in range(40)], "k long")
+    both = (f.col("k") > 3) & ((f.col("s") < "02") | f.col("s").isNull())
+    for condition, how in (
+        (both, "left"),
+        (f.lit(5) + 2 == f.col("K"), "semi"),
+        ("k = 5 + 2", "semi"),
+    ):
+        theirs = spark_join(keys, spark.read.parquet(str(lake)).where(condition), ["k"], how)
+        ours = lookup(spark, lake, keys, "k", how=how, filter=condition)
+        assert in_order(ours.collect()) == in_order(theirs.collect())
+    for condition in (f.upper("s") == "A", both & (f.rand() < 0.5), f.lit(False)):
+        with pytest.raises(ps.PredicateError, match=r"keys\.join\(load.*where.*, on, how\)"):
+            lookup(spark, lake, [3], "k", filter=condition)
+
+
 def test_no_key_equals_a_folder_that_has_only_nulls(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "day=__HIVE_DEFAULT_PARTITION__"
     folder.mkdir()

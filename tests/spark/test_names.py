@@ -34,6 +34,21 @@ def test_names_that_differ_in_case_alone_are_ambiguous(
     assert read(spark, path, ["ID"], "id = 1 and s.A = 2").collect() == [(2,)]
 
 
+def test_names_that_java_takes_for_one(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "alike.parquet")
+    pq.write_table(pa.table({"ſ": [1, 1], "s": [2, 3], "µ": [4, 4], "μ": [5, 6]}), path)
+    theirs, small = spark.read.parquet(path), load(spark, path)
+    for ours in (
+        small,
+        load(spark, path, local=False, native=False),
+        load(spark, path, local=False),
+    ):
+        assert ours.collect() == theirs.collect()
+        assert ours.where("s = 3").select("ſ", "μ").collect() == [(1, 6)]
+    assert small.select("ſ").collect() == [(1,), (1,)]
+    assert small.groupBy("ſ").max("μ").collect() == [(1, 6)]
+
+
 def test_names_of_folders_and_of_later_files(spark: Any, tmp_path: Path) -> None:
     for day, table in (
         ("2024-01-01", pa.table({"k": [1, 2]})),

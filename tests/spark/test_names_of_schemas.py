@@ -110,6 +110,18 @@ def test_a_stream_finds_the_columns_of_its_schema_in_any_case(spark: Any, tmp_pa
 
 
 @pytest.mark.usefixtures("known")
+def test_a_schema_makes_bytes_of_texts_and_texts_of_bytes(spark: Any, tmp_path: Path) -> None:
+    inside = {"t": [{"s": "q"}, {"s": "r"}], "l": [["a"], []]}
+    path = written(tmp_path, {"s": ["a", "b"], "b": [b"x", b"\xff"], **inside})
+    for schema in ("s binary, b string", "t struct<s: binary>, l array<binary>, b binary"):
+        theirs = spark.read.schema(schema).parquet(path)
+        for choice in ("true", "false"):
+            ours = spark.read.format("pageseek").options(local=choice, native=choice)
+            assert rows(ours.schema(schema).load(path)) == rows(theirs)
+    check_schema(spark, path, "s binary, b string", "s = x'61'", "b = 'x'", "b like 'x%'")
+
+
+@pytest.mark.usefixtures("known")
 def test_case_matters_to_a_schema_where_it_does_to_the_session(
     spark: Any, tmp_path: Path, conf: Any
 ) -> None:

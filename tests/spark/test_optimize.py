@@ -1,18 +1,12 @@
-"""`optimize`: every row of each partition is there once, in files that are sorted; what fails or dies changes nothing, and can be run again."""
+"""`optimize`: every row of each partition is there once, in files that are sorted."""
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,58 +16,29 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.base.errors import CorruptFileError, FileChangedError, RewriteError, UnsupportedError
-from pageseek.rewriting import rewrite
+from pageseek.base.errors import UnsupportedError
 from pageseek.spark import optimize, write
-from pageseek.spark.writing import commit, optimize_task
-from pageseek.spark.writing.commit import STAGING, Staging, begin
+from pageseek.spark.writing import optimize_task
+from pageseek.spark.writing.commit import STAGING
 from pageseek.spark.writing.file_groups import Listed, groups_of
 from pageseek.storage import Source
-from pageseek.storage.output_folders import OutputFolder, output_folder
+from pageseek.storage.output_folders import output_folder
 from support.in_process import InProcess
-
-FILES, ROWS = 4, 600  # of each partition
-job: Any = sys.modules[optimize.__module__]  # the function has the name of its module
+from support.optimize_folder import (
+    FILES,
+    ROWS,
+    died,
+    files,
+    is_sorted,
+    job,
+    rows,
+    write_folder,
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    rng, made = random.Random(7), tmp_path / "lake"
-    for p in ("a", "b"):
-        (made / f"p={p}").mkdir(parents=True)
-        for i in range(FILES):
-            k = [rng.choice([None, *range(300)]) for _ in range(ROWS)]
-            table = pa.table(
-                {
-                    "k": k,
-                    "s": [f"s{rng.randrange(20)}" for _ in k],
-                    "x": [n / 3 for n in range(ROWS)],
-                }
-            )
-            pq.write_table(table, made / f"p={p}" / f"{i}.parquet", row_group_size=250)
-    return made
-
-
-def files(folder: Path) -> list[str]:
-    """All files, those of staging folders too."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
-def rows(folder: Path) -> Counter[Any]:
-    """The rows of each partition."""
-    found: Counter[Any] = Counter()
-    for name in files(folder):
-        if name.endswith(".parquet") and not name.startswith("_"):
-            table = pq.ParquetFile(folder / name).read()
-            found.update((os.path.dirname(name), *row.values()) for row in table.to_pylist())
-    return found
-
-
-def is_sorted(values: list[Any]) -> bool:
-    return values == sorted(values, key=lambda value: (value is None, value))
-
-
-# ---- what is written
+    return write_folder(tmp_path / "lake")
 
 
 def test_each_partition_has_its_rows_once_in_sorted_files(folder: Path):
@@ -331,364 +296,6 @@ def test_folders_of_stores(store: Any, folder: Path, monkeypatch: pytest.MonkeyP
     assert ps.read_table(store).select(["k", "s", "x", "p"]).sort_by(key).equals(before)
 
 
-# ---- what is refused
-
-
-def test_tables_and_what_is_no_folder_are_refused(tmp_path: Path, folder: Path):
-    deltalake = pytest.importorskip("deltalake")
-    delta = tmp_path / "delta"
-    deltalake.write_deltalake(str(delta), pa.table({"a": [1]}))
-    nested = tmp_path / "nested"
-    shutil.copytree(delta, nested / "inner")
-    iceberg = tmp_path / "iceberg"
-    shutil.copytree(folder, iceberg / "data")
-    (iceberg / "metadata").mkdir()
-    (iceberg / "metadata" / "v1.metadata.json").write_text("{}")
-    (delta / "p=1").mkdir()
-    shutil.copy(folder / "p=a" / "0.parquet", delta / "p=1")
-    for path in (delta, delta / "p=1", deltalake.DeltaTable(str(delta)), iceberg, iceberg / "data"):
-        with pytest.raises(UnsupportedError, match="does not commit to tables"):
-            optimize(InProcess(), path)
-    with pytest.raises(UnsupportedError, match="table"):
-        optimize(InProcess(), nested)
-    with pytest.raises(ValueError, match=r"one folder; for a single file call pageseek\.rewrite"):
-        optimize(InProcess(), folder / "p=a" / "0.parquet")
-    with pytest.raises(ValueError, match="one folder"):
-        optimize(InProcess(), str(folder / "*" / "*.parquet"))
-    for wrong in ([str(folder)], b"PAR1"):
-        with pytest.raises(TypeError, match="one folder is wanted"):
-            optimize(InProcess(), wrong)
-    (tmp_path / "empty").mkdir()
-    for none in ("none", "empty"):
-        with pytest.raises(FileNotFoundError):
-            optimize(InProcess(), tmp_path / none)
-    assert not (tmp_path / "none").exists()
-    assert not list(tmp_path.rglob(f"*{STAGING}*"))
-
-
-def test_what_a_stream_of_spark_writes_is_refused(folder: Path):
-    (folder / "_spark_metadata").mkdir()
-    (folder / "_spark_metadata" / "0").write_text("v1")
-    for path in (
-        folder,
-        folder / "p=a",
-        (pafs.SubTreeFileSystem(str(folder.parent), pafs.LocalFileSystem()), "lake"),
-    ):
-        with pytest.raises(
-            UnsupportedError, match=r"a stream of Spark writes to .*pageseek\.spark\.write"
-        ):
-            optimize(InProcess(), path)
-
-
-def test_files_of_buckets_stay_in_their_buckets(tmp_path: Path):
-    for i in range(4):
-        pq.write_table(
-            pa.table({"k": [i]}), tmp_path / f"part-{i:05}-abc_{i % 2:05}.c000.snappy.parquet"
-        )
-    done = optimize(InProcess(), tmp_path, sort_by="k", codec="none")
-    names = [re.sub("-2.*_", "-JOB_", file.name) for file in done.files]
-    assert names == ["part-00000-JOB_00000.c000.parquet", "part-00001-JOB_00001.c000.parquet"]
-    found = [pq.read_table(tmp_path / file.name)["k"].to_pylist() for file in done.files]
-    assert found == [[0, 2], [1, 3]]
-
-
-def test_what_belongs_to_old_files_goes_with_them(folder: Path):
-    for name in (
-        "p=a/.0.parquet.crc",
-        "_metadata",
-        "_common_metadata",
-        ".mine.crc",
-        "p=b/notes.txt",
-    ):
-        (folder / name).touch()
-    done = optimize(InProcess(), folder, sort_by="k")
-    assert files(folder) == sorted(
-        [".mine.crc", "_common_metadata", "p=b/notes.txt", *(file.name for file in done.files)]
-    )
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links need rights there")
-def test_links_to_folders_are_refused(folder: Path):
-    (folder / "p=c").symlink_to(folder / "p=a")
-    with pytest.raises(UnsupportedError, match="p=c is a link to a folder"):
-        optimize(InProcess(), folder)
-
-
-@pytest.mark.parametrize(
-    ("asked", "error", "said"),
-    [
-        ({"sort_by": "k", "cluster_by": ["k", "s"]}, ValueError, "one order"),
-        ({"cluster_by": ["k"]}, ValueError, "for one column, say sort_by"),
-        ({"sort_by": ["k", "k"]}, ValueError, "'k' stands there twice"),
-        ({"codec": "zip"}, ValueError, "codec='zip'"),
-        ({"page_rows": 0}, ValueError, "page_rows=0: at least 1"),
-        ({"group_bytes": 0}, ValueError, "group_bytes=0"),
-        ({"file_rows": 0}, ValueError, "file_rows=0"),
-        ({"tasks": 0}, ValueError, "tasks=0"),
-        ({"memory_limit": 1}, ValueError, "memory_limit=1"),
-        ({"in_place": True}, TypeError, "optimize: 'in_place' is not known"),
-        ({"indexes": {"trie": ["k"]}}, TypeError, "indexes: 'trie' is not known"),
-        ({"indexes": {"trigram": ["k"]}}, ps.PageseekError, "trigram"),
-    ],
-)
-def test_wrong_arguments_are_errors_at_once(
-    folder: Path, asked: dict[str, Any], error: type[Exception], said: str
-):
-    before, session = files(folder), InProcess()
-    with pytest.raises(error, match=re.escape(said)):
-        optimize(session, folder, **asked)
-    assert session.tasks == 0
-    assert files(folder) == before
-
-
-# ---- what fails
-
-
-def test_what_tasks_refuse_is_raised_by_its_name_and_changes_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    bad = folder / "p=b" / "2.parquet"
-    data = bytearray(bad.read_bytes())
-    data[4:400] = bytes(396)
-    bad.write_bytes(data)
-    before = {name: (folder / name).read_bytes() for name in files(folder)}
-    with pytest.raises(CorruptFileError, match=r"p=b/2\.parquet"):
-        optimize(InProcess(), folder, sort_by="k")
-    assert {name: (folder / name).read_bytes() for name in files(folder)} == before
-    bad.write_bytes(bad.read_bytes()[:-5])
-    with pytest.raises(CorruptFileError, match=r"p=b/2\.parquet"):
-        optimize(InProcess(), folder, sort_by="k")
-    bad.unlink()
-    written, real = rows(folder), rewrite.check
-
-    def check(*given: Any, **more: Any) -> None:
-        pq.write_table(pq.read_table(given[0][0].path)[1:], given[0][0].path)
-        real(*given, **more)
-
-    monkeypatch.setattr(rewrite, "check", check)
-    with pytest.raises(RewriteError, match="rows in place of"):
-        optimize(InProcess(), folder, file_rows=5000)
-    assert rows(folder) == written
-    assert not [name for name in files(folder) if STAGING in name]
-
-
-def meanwhile(monkeypatch: pytest.MonkeyPatch, when: str, change: Callable[[], None]) -> None:
-    """Have something happen before the tasks, after them, or while files get their names."""
-    real, move = job._written, OutputFolder.move
-
-    def written(*given: Any) -> Any:
-        if when == "before":
-            change()
-        found = real(*given)
-        if when == "after":
-            change()
-        return found
-
-    def moved(*given: Any) -> None:
-        move(*given)
-        if when == "named":
-            change()
-
-    monkeypatch.setattr(job, "_written", written)
-    monkeypatch.setattr(OutputFolder, "move", moved)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_file_that_changes_meanwhile_is_an_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, when: str
-):
-    path, other = folder / "p=a" / "1.parquet", pa.table({"k": [1], "s": ["new"], "x": [0.0]})
-    for change in (lambda: pq.write_table(other, path), path.unlink):
-        meanwhile(monkeypatch, when, change)
-        with pytest.raises(
-            FileChangedError, match=r"p=a/1\.parquet: the file was (replaced|deleted) while"
-        ):
-            optimize(InProcess(), folder, sort_by="k")
-        monkeypatch.undo()
-        assert len(files(folder)) == 2 * FILES - (not path.exists())
-        assert not path.exists() or pq.ParquetFile(path).read().equals(other)
-
-
-def test_a_file_that_changes_while_names_are_given_stays(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    path, other = folder / "p=a" / "1.parquet", pa.table({"k": [1], "s": ["new"], "x": [0.0]})
-    before = rows(folder)
-    meanwhile(monkeypatch, "named", lambda: pq.write_table(other, path))
-    with pytest.raises(
-        FileChangedError, match=r"p=a/1\.parquet: 1 files were replaced while the new"
-    ):
-        optimize(InProcess(), folder, sort_by="k")
-    assert len(files(folder)) == 3
-    assert pq.ParquetFile(path).read().equals(other)
-    path.unlink()
-    assert rows(folder) == before
-
-
-def test_files_that_come_meanwhile_stay(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    before, path = rows(folder), folder / "p=a" / "new.parquet"
-    meanwhile(monkeypatch, "after", lambda: shutil.copy(folder / "p=b" / "0.parquet", path))
-    optimize(InProcess(), folder, sort_by="k")
-    assert len(files(folder)) == 3
-    path.unlink()
-    assert rows(folder) == before
-
-
-@pytest.mark.parametrize("when", ["start", "after"])
-def test_another_write_that_replaces_the_files_is_an_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, when: str
-):
-    before, there = rows(folder), output_folder(folder)
-    other: list[Staging] = []
-
-    def begun() -> None:
-        other.append(begin(there))
-        manifest = {"files": {"x": "p=a/0.parquet"}, "old": [], "marked": False}
-        there.put(f"{other[0].name}/{commit.MANIFEST}", json.dumps(manifest).encode())
-
-    if when == "start":
-        begun()
-    else:
-        meanwhile(monkeypatch, when, begun)
-    session = InProcess()
-    with pytest.raises(
-        FileChangedError, match=r"another write, _pageseek-staging-.*optimize again"
-    ):
-        optimize(session, folder, sort_by="k")
-    assert session.tasks == (0 if when == "start" else 2)
-    there.delete([f"{other[0].name}/{commit.MANIFEST}"])
-    other[0].close()
-    assert rows(folder) == before
-    assert len(files(folder)) == 2 * FILES
-
-
-# ---- what dies
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL."""
-
-
-def dying(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
-    """Have the driver die when so many groups are written."""
-    left, real, close = [groups], optimize_task.write_group, Staging.close
-
-    def write_group(*given: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            raise Killed
-        return real(*given)
-
-    def closed(staging: Staging) -> None:  # locks go with their process
-        commit._unlock(staging._lock) if left[0] < 0 else close(staging)
-
-    monkeypatch.setattr(optimize_task, "write_group", write_group)
-    monkeypatch.setattr(Staging, "close", closed)
-
-
-def died(folder: Path, monkeypatch: pytest.MonkeyPatch, groups: int, **how: Any) -> None:
-    with monkeypatch.context() as patch:
-        dying(patch, groups)
-        with pytest.raises(Killed):
-            optimize(InProcess(), folder, sort_by="k", group_bytes=1, **how)
-
-
-def test_a_second_run_takes_over_what_the_first_has_finished(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    before = rows(folder)
-    died(folder, monkeypatch, 3)
-    assert len(list(folder.glob(f"{STAGING}*/*/*.parquet"))) == 3
-    assert rows(folder) == before
-    died(folder, monkeypatch, 2)  # takes them over, and dies, too
-    assert len(list(folder.glob(f"{STAGING}*/*/*.parquet"))) == 5
-    session = InProcess()
-    done = optimize(session, folder, sort_by="k", group_bytes=1, tasks=100)
-    assert (done.kept, done.groups, session.tasks) == (5, 8, 3)
-    assert "5 groups finished by a run that died" in str(done)
-    assert rows(folder) == before
-    assert len(files(folder)) == 8
-    assert all(
-        is_sorted(pq.ParquetFile(folder / f.name).read()["k"].to_pylist()) for f in done.files
-    )
-
-
-def test_nothing_is_taken_over_that_would_be_written_otherwise(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    before = rows(folder)
-    changes: list[dict[str, Any]] = [
-        {"page_rows": 10}, {"codec": "none"}, {"file_rows": 100}, {"indexes": {"lookup": ["k"]}}, {"row_group_rows": 9},
-        {"sort_by": [("k", "descending")]}, {"out_of_range": "keep"}, {"group_bytes": 1 << 20},
-    ]  # fmt: skip
-    for i, change in enumerate([{}, *changes]):
-        again = folder.with_name(f"again{i}")
-        shutil.copytree(folder, again)
-        died(again, monkeypatch, 2)
-        done = optimize(InProcess(), again, **{"sort_by": "k", "group_bytes": 1, **change})
-        assert done.kept == (0 if i else 2)
-        assert rows(again) == before
-    died(folder, monkeypatch, 2)
-    for path in folder.glob("p=*/*.parquet"):
-        os.utime(path, ns=(1, 1))  # as if it were another version
-    assert optimize(InProcess(), folder, sort_by="k", group_bytes=1).kept == 0
-
-
-def test_damaged_leftovers_are_not_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    before = rows(folder)
-    for what in ("shorter", "lost", "no JSON", "other keys", "other types", "another folder"):
-        died(folder, monkeypatch, 2)
-        (staged, _), (done, _) = (
-            sorted(folder.glob(f"{STAGING}*/*/{name}")) for name in ("*.parquet", "done.json")
-        )
-        if what == "shorter":
-            staged.write_bytes(staged.read_bytes()[:-1])
-        elif what == "lost":
-            staged.unlink()
-        else:
-            text = done.read_text()
-            texts = {
-                "no JSON": "{", "other keys": '{"key": 1}', "other types": re.sub('"rows": [0-9]+', '"rows": "many"', text),
-                "another folder": text.replace("00000.parquet", "../00000.parquet"),
-            }  # fmt: skip
-            done.write_text(texts[what])
-        assert optimize(InProcess(), folder, sort_by="k", group_bytes=1).kept == 1
-        assert rows(folder) == before
-        assert not [name for name in files(folder) if STAGING in name]
-
-
-def test_a_run_that_lives_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    """Two runs at a time: the one that comes last finds its files gone."""
-    before = rows(folder)
-    meanwhile(monkeypatch, "after", lambda: monkeypatch.undo() or optimize(InProcess(), folder))
-    with pytest.raises(FileChangedError, match="deleted"):
-        optimize(InProcess(), folder, sort_by="k")
-    assert rows(folder) == before
-    assert len(files(folder)) == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
-def test_a_driver_that_is_killed_anywhere_loses_nothing_and_a_second_run_finishes(tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "support.killed_optimize", str(tmp_path), "3", "13"],
-        capture_output=True, text=True, cwd=Path(__file__).parents[1], timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [one["killed"] for one in found] == [True] * (len(found) - 1) + [False]
-    assert len(found) > 8
-    for one in found:
-        wanted = {"lost": 0, "equal": True, "files": 2, "left": []}
-        assert {key: one[key] for key in wanted} == wanted, one
-        assert one["twice"] in range(
-            0, 161, 40
-        )  # while files get their names, old ones are there, too
-    assert {one["kept"] for one in found} >= {0, 1}
-
-
-# ---- in Spark
-
-
 @pytest.mark.spark
 def test_spark_reads_what_it_wrote(spark: Any, tmp_path: Path, conf: Any):
     conf("spark.sql.parquet.outputTimestampType", "INT96")
@@ -719,54 +326,3 @@ def test_spark_reads_what_it_wrote(spark: Any, tmp_path: Path, conf: Any):
         1,
         2,
     ]
-
-
-JOB = Path(__file__).with_name("read_job.py")
-
-
-@pytest.mark.spark
-def test_killed_workers_and_a_killed_driver(spark: Any, tmp_path: Path):
-    """Two workers are killed as they write, then the driver with all its tasks. This session goes on."""
-    folder, marks = tmp_path / "in", tmp_path / "marks"
-    folder.mkdir()
-    marks.mkdir()
-    for i in range(30):
-        table = pa.table(
-            {"k": [(n * 7919 + i) % 5003 for n in range(3000)], "x": [1.0] * 3000, "g": [i] * 3000}
-        )
-        pq.write_table(table, folder / f"{i:02}.parquet")
-    before = rows(folder)
-    (marks / "stage").write_text("optimize worker")
-    environment = {
-        k: v for k, v in os.environ.items() if not k.startswith(("SPARK_REMOTE", "SPARK_CONNECT"))
-    }
-    environment |= {
-        "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(JOB.parent), "PYTHONWARNINGS": "ignore",
-        "KILL_MARKS": str(marks),
-    }  # fmt: skip
-    job = subprocess.Popen(
-        [sys.executable, str(JOB), "local[2,4]", "worker", str(folder), "optimize"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
-    )  # fmt: skip
-    until = time.monotonic() + 200
-
-    def wait_for(pattern: str, count: int) -> None:
-        while len(list(tmp_path.glob(pattern))) < count:
-            assert job.poll() is None, job.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.02)
-
-    wait_for("marks/optimize-*", 2)
-    wait_for(f"in/{STAGING}*/*/done.json", 2)
-    (marks / "stage.tmp").write_text("rest wait")
-    os.replace(marks / "stage.tmp", marks / "stage")
-    wait_for("marks/rest-*", 2)
-    os.killpg(job.pid, signal.SIGKILL)  # the process that this test has started, with its children
-    job.communicate()
-    finished = len(list(folder.glob(f"{STAGING}*/*/done.json")))
-    assert rows(folder) == before
-    done = optimize(spark, folder, sort_by="k", group_bytes=1, tasks=30)
-    assert 2 <= done.kept <= finished < done.groups == 30
-    assert rows(folder) == before
-    assert len(files(folder)) == 30
-    assert all(is_sorted(pq.ParquetFile(path).read()["k"].to_pylist()) for path in folder.iterdir())

@@ -18,6 +18,8 @@ import pytest
 from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.spark import register
 from pageseek.spark.datasource.growing import Growing
+from pageseek.spark.datasource.planning import Planning
+from pageseek.spark.session.settings import ToldSession
 
 JOB = Path(__file__).with_name("stream_job.py")
 DAY = 86_400
@@ -101,6 +103,22 @@ def test_options_are_checked(age: str) -> None:
         Growing("/x", age=age)
     with pytest.raises(UnsupportedError, match="maxFilesPerTrigger"):
         Growing("/x", most="0")
+
+
+def test_a_stream_of_a_table_with_a_log_is_refused(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    table = str(tmp_path / "delta")
+    for values in ([1], [2]):
+        deltalake.write_deltalake(table, pa.table({"a": values}), mode="overwrite")
+    session = ToldSession("4.3.0", {})
+
+    def planned(**options: str) -> Growing:
+        return Planning.of(session, options, pushes=False).streamed()
+
+    with pytest.raises(UnsupportedError, match=r"delta: this is a table of Delta Lake.*own stream"):
+        planned(path=table)
+    assert len(planned(path=table, table="false").listed()) == 2
+    assert planned(path=str(tmp_path / "none")).listed() == {}
 
 
 @pytest.mark.spark

@@ -8,7 +8,7 @@ and Spark reads a time in the zone of its session; `pageseek.spark` infers as Sp
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,8 @@ def typed(
         Two files lie below folders of different columns, or a value is not of its type.
     """
     names = tuple(name for name, _ in sources[0].partitions)
+    if inference is not None:
+        sources = _with_names(sources, names, inference.folded)
     for source in sources:
         if tuple([name for name, _ in source.partitions]) != names:
             raise UnsupportedError(_differ(sources[0], source))
@@ -82,6 +84,20 @@ def typed(
             made[before] = tuple([(n, known.get(v, v)) for (n, v), known in pairs])
         out.append(replace(source, partitions=made[before]))
     return out, pa.schema(fields)
+
+
+def _with_names(
+    sources: Sequence[Source], names: Sequence[str], folded: Callable[[str], str]
+) -> Sequence[Source]:
+    """The sources with these names of their folders, where theirs are other spellings of them."""
+    keys, others = list(map(folded, names)), dict[Partitions, Partitions]()
+    for own in dict.fromkeys(source.partitions for source in sources):
+        spelled = [name for name, _ in own]
+        if spelled != list(names) and list(map(folded, spelled)) == keys:
+            others[own] = tuple(zip(names, (value for _, value in own), strict=True))
+    if not others:
+        return sources
+    return [replace(one, partitions=others.get(one.partitions, one.partitions)) for one in sources]
 
 
 def by_name(given: Types | None) -> dict[str, pa.DataType]:

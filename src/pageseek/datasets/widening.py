@@ -200,6 +200,8 @@ def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
         return _UNITS.index(wide.unit) >= _UNITS.index(kind.unit)
     if any(wide in layouts and kind in layouts for layouts in (_TEXT, _BINARY)):
         return True
+    if wide in _BINARY and kind in _TEXT:  # its bytes
+        return True
     if isinstance(wide, pa.UuidType) and kind == wide.storage_type:  # the file does not say so
         return True
     joined = joined_type(wide, kind)

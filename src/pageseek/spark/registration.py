@@ -73,8 +73,8 @@ class Factory(Proxy):
             schema = StructType.fromJson(json.loads(asked["schema"]))
         chosen = {k: v for k, v in wanted.table.items() if k in Choices.__annotations__}
         rest = {k: v for k, v in wanted.table.items() if k not in chosen}
-        choices = Choices(**chosen)
         try:
+            choices = Choices(**chosen)
             return table(spark, wanted.source, choices, schema=schema, **rest, **wanted.scan)
         except (ValueError, TypeError) as error:  # of the value of an option
             raise UnsupportedError(str(error)) from error

@@ -17,11 +17,12 @@ Types: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 
 class Inference(NamedTuple):
     """Another way to infer types. `typed`: from the texts of a column to its type, and the value of each; `given`: types that
-    stay.
+    stay; `folded`: from the name of a column to what is equal for names of one column.
     """
 
     given: Types | None
     typed: Callable[[Sequence[str]], tuple[pa.DataType, Sequence[Any]]]
+    folded: Callable[[str], str] = str
 
 
 class Unquoted(str):

@@ -12,12 +12,15 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.datasets.sources import files_of
-from pageseek.storage import Source
+from pageseek.storage import Source, resolve
+from pageseek.storage.resolve import DEFAULT_RETRY
+from pageseek.storage.table_folders import Tables
 
 OPTIONS = ("maxfilespertrigger", "maxfileage")
 Offset = dict[str, str]
@@ -65,6 +68,17 @@ class Growing:
         """With the OPTIONS of a stream. UnsupportedError: one has a value that it cannot have."""
         most, age = (options.get(name) for name in OPTIONS)
         return cls(source, storage_options, most=most, age="7d" if age is None else age)
+
+    def refuse_table(self) -> None:
+        """UnsupportedError: the source is a table of Delta Lake or Iceberg, whose files may have deleted rows."""
+        tables = Tables()
+        with suppress(FileNotFoundError):  # nothing yet
+            resolve(self._source, self._storage_options, DEFAULT_RETRY, tables)
+        for one in tables.found:
+            raise UnsupportedError(
+                f"{one.name}: this is a table of {one.kind}, whose log says which files and rows count, and a stream reads all "
+                "files: use Spark's own stream of such tables; the option table=false reads all files"
+            )
 
     def listed(self) -> dict[bytes, Listed]:
         """The files that are there now, by what stands for their names."""

@@ -105,3 +105,10 @@ class Planning:
             self.session, self.wanted.source, self.wanted.scan.get("storage_options")
         )
         return Growing.of(source, storage_options, self.wanted.other)
+
+    def streamed(self) -> Growing:
+        """As `growing`, where a stream begins. UnsupportedError: the source is a table, not a folder of files."""
+        made = self.growing()
+        if self.wanted.scan.get("table") is not False:
+            made.refuse_table()
+        return made

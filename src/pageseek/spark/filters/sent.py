@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 from pageseek.base.errors import PredicateError
@@ -22,17 +21,25 @@ class _Unknown(Exception):
     """A node has no expression of this package."""
 
 
-def sent_conjuncts(node: Any) -> Iterator[ex.Expression | str]:
-    """Those conjuncts of a condition that are known here, or are SQL. They have to be bound yet."""
+def sent_conjuncts(node: Any, whole: bool = False) -> Iterator[ex.Expression | str]:
+    """Those conjuncts of a condition that are known here, or are SQL. They have to be bound yet.
+
+    PredicateError: the `whole` condition is wanted, and something of it is not known.
+    """
     if _name(node) == "and":
         for part in node._args:
-            yield from sent_conjuncts(part)
+            yield from sent_conjuncts(part, whole)
         return
     if type(node).__name__ == "SQLExpression":
         yield from conjuncts(node._expr)
         return
-    with suppress(_Unknown, PredicateError):
-        yield _condition(node)
+    try:
+        made = _condition(node)
+    except (_Unknown, PredicateError) as error:
+        if whole:
+            raise PredicateError(f"{node} is not known here") from error
+        return
+    yield made
 
 
 def _name(node: Any) -> str:

@@ -56,11 +56,20 @@ def known_of(given: Any, binding: Binding) -> tuple[ex.Expression | None, bool]:
     return (ex.flatten(ex.And(tuple(made))) if made else None), False
 
 
-def _conjuncts(given: Any, settings: Settings) -> Iterable[Any]:
+def whole_of(given: Any, binding: Binding) -> ex.Expression | None:
+    """A Column of Connect, or of Spark 3.5, as an expression that is TRUE for the same rows.
+
+    PredicateError: some of it is not known here.
+    """
+    made = map(binding.checked, _conjuncts(given, binding.settings, whole=True))
+    return ex.flatten(ex.And(tuple([one for one in made if one is not None])))
+
+
+def _conjuncts(given: Any, settings: Settings, whole: bool = False) -> Iterable[Any]:
     if isinstance(given, str):
         return conjuncts(given)
     if hasattr(given, "_expr"):  # of a Connect client
-        return sent_conjuncts(given._expr)
+        return sent_conjuncts(given._expr, whole)
     return conjuncts(given._jc.expr().sql()) if settings.major < 4 else ()
 
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pageseek.base.errors import PredicateError
+from pageseek.base.errors import PageseekError, PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.filters.binding import Binding
+from pageseek.spark.filters.sparks import is_sparks, whole_of
 from pageseek.spark.lookups.lookup_keys import form_of
 from pageseek.spark.lookups.lookup_task import Probe
 from pageseek.spark.session.names import Columns
 from pageseek.spark.session.one_spelling import all_columns
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.opening import opened
+from pageseek.spark.table.shim import fits
+from pageseek.spark.table.told_filter import told_filter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +85,7 @@ class Files:
         """The files of a source. `with_on`: columns that equal keys come out, too, where they are asked for."""
         every = opened(spark, source, **options)
         binding = Binding(spark, every)
-        known, made = binding.columns, binding.condition(filter)
+        known, made = binding.columns, _condition(spark, filter, binding)
         own = tuple(known.output(name) for name in on)
         whole = None
         if columns is None:
@@ -130,3 +134,28 @@ class Files:
     def probe(self, output: Sequence[str], with_keys: bool) -> Probe:
         """What the tasks do, as far as it is known without a plan."""
         return Probe(self.on, self.forms, tuple(output), with_keys, self.filter, self.wire)
+
+
+def _condition(spark: SparkSession, filter: Any, binding: Binding) -> ex.Expression | None:
+    """A filter, all of which this package applies: the tasks have no Spark behind them.
+
+    In a Classic session of Spark 4 Spark binds Columns, and SQL that is not known here.
+    """
+    if not is_sparks(filter):
+        return binding.condition(filter)
+    if isinstance(filter, str):
+        try:
+            return binding.condition(filter)
+        except PageseekError:
+            from pyspark.errors import PySparkException
+
+            if fits(spark):
+                with suppress(PageseekError, PySparkException):
+                    return told_filter(spark, filter, binding)
+            raise
+    try:
+        return told_filter(spark, filter, binding) if fits(spark) else whole_of(filter, binding)
+    except PageseekError as error:
+        raise PredicateError(
+            f"{error}, and Spark applies no filter of lookup: use keys.join(load(...).where(...), on, how)"
+        ) from error

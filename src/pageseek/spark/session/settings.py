@@ -36,6 +36,18 @@ KEYS = (
 )
 
 
+def as_java(name: str) -> str:
+    """A name, so that names are equal for which Java's `equalsIgnoreCase` is true: it takes `ſ` for `s`, and `µ` for `μ`."""
+    if name.isascii():
+        return name.lower()
+    return "".join(map(_sign, name))
+
+
+def _sign(sign: str) -> str:
+    upper = sign.upper()
+    return (upper if len(upper) == 1 else sign).lower()[0]
+
+
 class ToldSession:
     """What a process that has no session is told of one: its release and settings. It stands for the session there.
 

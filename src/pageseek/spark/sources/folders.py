@@ -34,7 +34,7 @@ Parse = Callable[[str], Any]
 
 def inference(settings: Settings, given: Types | None) -> Inference:
     """How the types of folders are inferred in a session. `given`: types of some of them, which stay."""
-    return Inference(given, _Session(settings).typed)
+    return Inference(given, _Session(settings).typed, settings.folded)
 
 
 class _Session:

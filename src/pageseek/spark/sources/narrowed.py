@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,9 +53,12 @@ def narrowed(
     if schema is not None:
         names = [binding.columns.output(field.name) for field in schema]
         made = binding.scan
-        types = _types(spark, made, schema, names)
+        types, as_text = _types(spark, made, schema, names)
         if types is not None:
             made = opened(spark, source, spelling=spelling, schema=types, **options)
+            if as_text:
+                kinds = made._request.options._replace(binary_text=True)
+                made = replace(made, _request=replace(made._request, options=kinds))
             binding = Binding(spark, made)
     if filter is not None:
         made = made.filter(binding.condition(filter))
@@ -92,20 +96,25 @@ def _nothing(schema: StructType) -> Scan:
 
 def _types(
     spark: SparkSession, scan: Scan, schema: StructType, names: Sequence[str]
-) -> pa.Schema | None:
-    """The columns of a schema as Arrow has them; None where all are columns of the files in the types that these have."""
+) -> tuple[pa.Schema | None, bool]:
+    """The columns of a schema as Arrow has them; None where all are columns of the files in the types that these have. And
+    whether bytes of which the files say nothing are to be text.
+    """
     columns = scan._execution.columns()
     found = {
         field.name: field.dataType.simpleString() for field in schema_of(columns, scan, spark)[1]
     }
     wanted = {n: f.dataType.simpleString() for n, f in zip(names, schema, strict=True)}
     if wanted.items() <= found.items():
-        return None
-    return pa.schema(
+        return None, False
+    others = {name: kind for name, kind in wanted.items() if found.get(name) != kind}
+    as_text = any("string" in kind and "binary" in found.get(n, "") for n, kind in others.items())
+    types = pa.schema(
         [
-            columns.schema.field(name).with_nullable(True)
-            if found.get(name) == wanted[name]
-            else pa.field(name, stored_type(field.dataType, field.name))
+            pa.field(name, stored_type(field.dataType, field.name))
+            if name in others
+            else columns.schema.field(name).with_nullable(True)
             for name, field in zip(names, schema, strict=True)
         ]
     )
+    return types, as_text

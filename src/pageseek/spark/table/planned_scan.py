@@ -7,6 +7,7 @@ from typing import Any
 
 from pageseek.datasets.confirmed import Confirmed, asked_once
 from pageseek.spark.columns.file_values import COLUMN
+from pageseek.spark.session.settings import as_java
 from pageseek.spark.table.driver import rows_of
 from pageseek.spark.table.local import is_small
 from pageseek.spark.table.native import is_native
@@ -116,12 +117,12 @@ class PlannedScan(Proxy):
         if self._wanted.aggregation is not None:
             return ""
         names = self._wanted.schema.names
-        seen = Counter(name.lower() for name in names)
+        seen = Counter(map(as_java, names))
         hidden = COLUMN if self._wanted.hidden else ""
         return "\n".join(
             name
             for name in names
-            if "\n" not in name and seen[name.lower()] == 1 and name != hidden
+            if "\n" not in name and seen[as_java(name)] == 1 and name != hidden
         )
 
     def on_description(self, about: str) -> str:

@@ -17,6 +17,7 @@ from pageseek.spark.columns.plan_schema import schema_of, types_of
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.catalyst import Node
 from pageseek.spark.session.one_spelling import all_columns
+from pageseek.spark.session.settings import Settings, as_java
 from pageseek.spark.table.native import has_plain_types
 from pageseek.spark.table.native_files import folders_last
 from pageseek.spark.tasks.metrics import Run
@@ -87,6 +88,17 @@ class SourceTable:
         if scan._request.filter is not None or not known:
             self.choices = replace(choices, native=False)
         self.last: Run | None = None
+
+    def with_alike(self, schema: StructType) -> StructType:
+        """The columns that a scan wants, and those whose names Java takes for theirs: Spark asks for one of them, and needs all."""
+        from pyspark.sql.types import StructType
+
+        names = self.schema.names
+        if all(map(str.isascii, names)) or Settings(self.spark).case_sensitive:
+            return schema
+        wanted = set(map(as_java, schema.names))
+        more = [name for name in names if as_java(name) in wanted and name not in schema.names]
+        return StructType([*schema, *(self.schema[name] for name in more)]) if more else schema
 
     def hidden(self, schema: StructType) -> list[str]:
         """The fields of the hidden column that the schema of a scan wants."""

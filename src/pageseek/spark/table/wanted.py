@@ -52,7 +52,9 @@ class Wanted:
     def __init__(self, table: SourceTable, request: dict[str, Any]) -> None:
         from pyspark.sql.types import StructType
 
-        schema = StructType.fromJson(json.loads(request["schema"]))
+        schema = asked = StructType.fromJson(json.loads(request["schema"]))
+        if "aggregation" not in request:
+            schema = table.with_alike(schema)
         stored, self.hidden = schema, table.hidden(schema)
         if self.hidden:
             stored = StructType([f for f in schema if f.name != file_values.COLUMN])
@@ -64,6 +66,7 @@ class Wanted:
         self.is_whole = bool(request.get("whole"))
         given, limit = request["predicates"], request["limit"]
         self.may_be_native = table.choices.native and not given and limit < 0
+        self.may_be_native &= schema is asked
         if self.may_be_native:
             given = request["given"]
         self.has_float = has_float(request["given"])

@@ -378,8 +378,10 @@ def _rows(
     names = [f"{_PARTITION}{i}" for i in range(len(partitions))]
     for field in (df.schema[name] for name in partitions):
         if field.dataType.typeName() in ("struct", "array", "map", "variant", "binary"):
+            kind = field.dataType.simpleString()
+            text = " unless it is text: cast it to string" if kind == "binary" else ""
             raise UnsupportedError(
-                f"partition_by: column {field.name!r} is {field.dataType.simpleString()}, which names no folder"
+                f"partition_by: column {field.name!r} is {kind}, which names no folder{text}"
             )
     for name, of in zip(names, partitions, strict=True):
         df = df.withColumn(name, target.text(f.col(_quoted(of)), df.schema[of].dataType))
