@@ -57,7 +57,7 @@ improve  pageseek advise FILE --where SQL    what would make a filter cheaper
 `pageseek --help` lists all commands, `pageseek COMMAND --help` the options of one, with examples."""
 
 REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
-    (PredicateError, "`pageseek inspect FILE` lists the columns and their types"),
+    (PredicateError, "`pageseek schema FILE` lists the columns and their types"),
     (CorruptFileError, "write or copy the file again"),
     (FileChangedError, "run the command again"),
     (UnsupportedError, "choose other columns with --columns, or read the file with pyarrow"),

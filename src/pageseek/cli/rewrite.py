@@ -11,6 +11,7 @@ from typing import Any
 from pageseek.base.progress import interactive
 from pageseek.cli.arguments import SOURCE, add_table, command, count, names, sources
 from pageseek.cli.index import keys, rates
+from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
 from pageseek.cli.wording import in_options
 from pageseek.rewriting.layout import CODECS, PAGE_ROWS
 
@@ -53,9 +54,7 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     made.add_argument("source", nargs="+", help=SOURCE)
     where = made.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--output", metavar="FILE", help="where the new file goes; with --file-rows a folder"
-    )
+    add_output(where, ", with --file-rows a folder")
     where.add_argument("--in-place", action="store_true", help="replace the file; exchange the files of a Delta Lake table by a commit")  # fmt: skip
     made.add_argument(
         "--overwrite", action="store_true", help="let --output replace a file that is there"
@@ -112,29 +111,35 @@ def _size(value: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     from pageseek.rewriting.rewrite import rewrite  # late: few commands need it
 
+    several = options.file_rows is not None or options.file_bytes is not None
+    if options.output == STDOUT and several:
+        raise ValueError("--output - is one file: leave out --file-rows and --file-bytes")
     wanted = {name: getattr(options, name) for name in KINDS}
-    made = rewrite(
-        sources(options.source),
-        options.output,
-        sort_by=options.sort_by,
-        cluster_by=options.cluster_by,
-        page_rows=options.page_rows,
-        row_group_rows=options.row_group_rows,
-        file_rows=options.file_rows,
-        file_bytes=options.file_bytes,
-        codec=options.codec,
-        indexes={name: columns for name, columns in wanted.items() if columns},
-        in_place=options.in_place,
-        overwrite=options.overwrite,
-        memory_limit=options.memory_limit,
-        spill_folder=options.spill_folder,
-        table=options.table,
-        progress=interactive(),
-    )
+    with destination(options) as output:
+        made = rewrite(
+            sources(options.source),
+            output,
+            sort_by=options.sort_by,
+            cluster_by=options.cluster_by,
+            page_rows=options.page_rows,
+            row_group_rows=options.row_group_rows,
+            file_rows=options.file_rows,
+            file_bytes=options.file_bytes,
+            codec=options.codec,
+            indexes={name: columns for name, columns in wanted.items() if columns},
+            in_place=options.in_place,
+            overwrite=options.overwrite,
+            memory_limit=options.memory_limit,
+            spill_folder=options.spill_folder,
+            table=options.table,
+            progress=interactive(),
+        )
     if not options.json:
         from pageseek.cli.text import safe  # late: help needs none
 
-        print(safe(str(made)))
+        if options.output == STDOUT:
+            made.files = [SAID]
+        tell(options, safe(str(made)))
         return 0
     indexes = [
         {"path": one.path, "kind": kind, "column": column, "chunks": n}

@@ -22,6 +22,8 @@ from pageseek.predicate.text import bare, show, show_column
 MAX_DEPTH = 100
 _MAX_COPIED = 64  # arguments that `&` and `|` copy; `flatten` flattens longer chains
 _MAX_SHOWN = 1000  # pieces of a repr
+_MAX_VALUES = 20  # of a list that a repr shows whole
+_FIRST_VALUES = 6  # that it shows of a longer one
 
 
 class Expression:
@@ -354,8 +356,11 @@ class IsIn(Expression):
         return IsIn, (self.column, packed)
 
     def __repr__(self) -> str:
-        shown = ", ".join(show(v) for v in self.values[:6])
-        more = f", ... {len(self.values) - 6:,} more" if len(self.values) > 6 else ""
+        count = len(self.values)
+        most = count if count <= _MAX_VALUES else _FIRST_VALUES
+        shown = ", ".join(show(v) for v in self.values[:most])
+        # no SQL: a shorter list would be another filter
+        more = f", ... {count - most:,} more" if count > most else ""
         return f"{self.column.shown} in ({shown}{more})"
 
 
