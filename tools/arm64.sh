@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the core and every C test for 64-bit ARM, and runs them under qemu: `char` has no sign there, vectors are NEON, memory is
 # ordered weakly. Arguments choose tests, as of ctest.sh: arm64.sh thrift snappy. Minutes, as each instruction is translated.
-# The result goes into docs/proofs.md, dated, if all tests ran.
+# The result goes into docs/proofs.md, dated.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=aarch64-linux-gnu

@@ -49,7 +49,9 @@ def test_a_condition_that_does_not_fit_is_pointed_at(
     code, out, err = run(capsys, "scan", path, "--where", term)
     assert (code, out) == (1, "")
     assert err.splitlines()[1:] == [line, caret]
-    assert err.startswith(f"pageseek: {words} (`pageseek schema FILE` lists")
+    listed = " (`pageseek schema FILE` lists the columns and their types)"
+    said = words + (listed if "no column" in words else "")
+    assert err.splitlines()[0] == f"pageseek: {said}"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_several_sources_globs_and_standard_input(
     ("arguments", "words"),
     [
         (["--where", "id = ?"], "? has no value: write the value in its place"),
-        (["--where", "id = :x"], "param('x') has no value: write the value in its place ("),
+        (["--where", "id = :x"], "param('x') has no value: write the value in its place\n"),
         (["--table-version", "3"], "--table-version: the source"),
         (["--timestamp", "noon"], "--timestamp 'noon': such as"),
         (["--snapshot", "3"], "--snapshot: the source"),

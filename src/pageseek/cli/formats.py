@@ -51,6 +51,9 @@ def chosen(options: argparse.Namespace) -> str:
         raise ValueError(f"--output {output}: a local file; copy it to a store afterwards")
     if not options.overwrite and os.path.lexists(output):
         raise FileExistsError(f"{output}: {EXISTS}")
+    folder = os.path.dirname(output)
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(f"--output {output}: there is no folder {folder}")
     if os.path.isdir(output):
         raise IsADirectoryError(f"{output} is a folder: name a file")
     if form is not None:

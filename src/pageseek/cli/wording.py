@@ -15,6 +15,7 @@ WORDS = (
         "{a,b} is no wildcard: give a list of paths",
         "{a,b} is no wildcard: leave out the quotes, and the shell makes a list of it",
     ),
+    ("leave it out by columns=[...]", "leave it out by --columns"),
     ("overwrite=True", "--overwrite"),
     ("in_place=True", "--in-place"),
     ("replace=True", "--replace"),

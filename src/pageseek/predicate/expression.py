@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -129,6 +129,15 @@ class Column:
 
     def _made(self, test: Expression) -> Expression:
         return test
+
+    if not TYPE_CHECKING:  # which says by itself that a column is no operand
+
+        def _operand(self, *_: object) -> None:
+            raise PredicateError(
+                f"{self!r} is an operand of & | ~, which bind tighter than comparisons: write each condition in parentheses, (a > 3) & (b < 5)"
+            )
+
+        __and__ = __rand__ = __or__ = __ror__ = __invert__ = _operand
 
     def isin(self, values: Iterable[Any] | Param) -> Expression:
         """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
