@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 RUN := PYTHON=$(abspath $(BIN)/python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 .DEFAULT_GOAL := help
-.PHONY: help need venv jar install build demo check test test-all lint format ctest fuzz wheel oracle bench-quick site clean
+.PHONY: help need venv jar install build demo check test test-all lint format ctest arm64 fuzz wheel oracle bench-quick site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,9 @@ format: $(VENV)/.dev ## rewrite Python and C as the formatters want them
 
 ctest: ## C tests under sanitizers
 	@bash tools/ctest.sh
+
+arm64: ## C tests for 64-bit ARM, under qemu: minutes
+	@bash tools/arm64.sh
 
 fuzz: ## FUZZ_SECONDS of libFuzzer for each target
 	@bash tools/fuzz.sh

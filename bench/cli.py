@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime as dt
 import json
 import sys
@@ -13,7 +14,10 @@ import pyarrow as pa
 from pageseek.bench import against, generate
 from pageseek.bench.cases import CASES, QUICK, TINY, Files, Sizes, make
 from pageseek.bench.peers import PEERS, available
-from pageseek.bench.run import Result, WrongAnswer, machine, plot, run_case, table
+from pageseek.bench.plots import draw, load
+from pageseek.bench.run import Result, WrongAnswer, machine, run_case, table
+
+from pageseek.pictures.figures import save
 
 SIZES = {"full": Sizes(), "quick": QUICK, "tiny": TINY}
 
@@ -63,10 +67,17 @@ def parser() -> argparse.ArgumentParser:
         metavar="VENV",
         help="instead of other engines, ask another build of pageseek, in turn: the virtual environment that has it",
     )
-    made.add_argument("--json", type=Path, metavar="FILE", help="write the results")
     made.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the medians (needs matplotlib)"
-    )
+        "--json", type=Path, metavar="FILE",
+        help="write the results, with every round, the machine, the versions and the sizes of the files",
+    )  # fmt: skip
+    made.add_argument(
+        "--plot", type=Path, metavar="FILE",
+        help="draw the results, as png, svg or pdf by its ending (needs matplotlib)",
+    )  # fmt: skip
+    made.add_argument(
+        "--redraw", type=Path, metavar="JSON", help="measure nothing: with --plot, draw what --json has written"
+    )  # fmt: skip
     return made
 
 
@@ -91,6 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget = (
         options.budget if options.budget is not None else (60.0 if options.size == "full" else 5.0)
     )
+    if options.redraw is not None:
+        return _redraw(options)
     if options.against is not None:
         return _against(options, budget)
     pa.set_cpu_count(1)
@@ -119,22 +132,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [*found, *([] if options.no_floor else ["floor"])]
     print("\nmedians; in brackets the median in units of pageseek's\n")
     print(table(results, names))
+    record = {
+        "date": dt.date.today().isoformat(),
+        "size": options.size,
+        "sizes": dataclasses.asdict(files.sizes),
+        "machine": machine(),
+        "versions": versions,
+        "missing": missing,
+        "results": [result.to_dict() for result in results],
+    }
     if options.json is not None:
-        record = {
-            "date": dt.date.today().isoformat(),
-            "size": options.size,
-            "machine": machine(),
-            "versions": versions,
-            "missing": missing,
-            "results": [result.to_dict() for result in results],
-        }
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
-    if options.plot is not None:
+        options.json.write_text(json.dumps(record) + "\n")
+    if options.plot is not None and results:
         try:
-            plot(results, names, options.plot)
+            save(draw(record), options.plot)
         except ImportError as error:
-            print(f"no plot: {error}; pip install matplotlib")
+            print(f"no plot: {error}")
     return int(failed)
+
+
+def _redraw(options: argparse.Namespace) -> int:
+    """Draw saved results."""
+    if options.plot is None:
+        print("pageseek-bench: --redraw goes with --plot FILE", file=sys.stderr)
+        return 2
+    try:
+        save(draw(load(options.redraw)), options.plot)
+    except (ImportError, OSError, ValueError) as error:
+        print(f"pageseek-bench: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.plot}: drawn")
+    return 0
 
 
 def _against(options: argparse.Namespace, budget: float) -> int:

@@ -53,6 +53,7 @@ class Result:
                 "median": self.median(name),
                 "least": min(times),
                 "rounds": len(times),
+                "seconds": [round(one, 7) for one in times],
                 "ratio": self.ratio(name),
             }
             for name, times in self.seconds.items()
@@ -253,25 +254,3 @@ def table(results: Sequence[Result], peers: Sequence[str]) -> str:
 def _ms(seconds: float) -> str:
     ms = seconds * 1_000
     return f"{ms:,.0f} ms" if ms >= 100 else f"{ms:.1f} ms" if ms >= 10 else f"{ms:.2f} ms"
-
-
-def plot(results: Sequence[Result], peers: Sequence[str], path: Path) -> None:
-    """Bars of the medians, one group a case, on a logarithmic axis."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(2 + 1.6 * len(results), 4.5))
-    width = 0.8 / max(len(peers), 1)
-    for i, name in enumerate(peers):
-        places = [(j, r.median(name)) for j, r in enumerate(results) if name in r.seconds]
-        at = [j + (i - (len(peers) - 1) / 2) * width for j, _ in places]
-        axes.bar(at, [seconds * 1_000 for _, seconds in places], width, label=name)
-    axes.set_yscale("log")
-    axes.set_ylabel("median, ms")
-    axes.set_xticks(range(len(results)), [r.case.name for r in results], rotation=20, ha="right")
-    axes.legend(ncols=3, frameon=False)
-    figure.tight_layout()
-    figure.savefig(path)
-    pyplot.close(figure)

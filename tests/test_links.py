@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,3 +82,36 @@ def test_pictures_and_notebooks_are_those_that_the_scripts_make(script: str) -> 
     command = [sys.executable, str(ROOT / "tools" / script), "--check"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def _executed(tmp_path: Path, *sources: str) -> tuple[int, str, list[Any]]:
+    """The exit code, the errors and the outputs of the cells of a notebook that was run."""
+    cells = [{"cell_type": "code", "source": [source], "outputs": ["old"]} for source in sources]
+    text = {"cell_type": "markdown", "source": ["# a title"]}
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [text, *cells]}))
+    (tmp_path / "made").mkdir(exist_ok=True)
+    script = str(ROOT / "tools/run_notebooks.py")
+    command = [sys.executable, script, str(tmp_path / "made"), str(tmp_path / "a.ipynb")]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    made = tmp_path / "made/a.ipynb"
+    found = json.loads(made.read_text())["cells"][1:] if made.exists() else []
+    return run.returncode, run.stderr, [cell["outputs"] for cell in found]
+
+
+def test_a_notebook_is_executed_and_shows_what_its_cells_show(tmp_path: Path) -> None:
+    rich = "class A:\n    def _repr_html_(self):\n        return '<b>x</b>'\na = A()"
+    code, _, outputs = _executed(
+        tmp_path, rich, "import os\nprint(os.getcwd())", "a", "print(1)\n2", "a; None"
+    )
+    assert code == 0
+    assert outputs[0] == outputs[4] == []
+    assert outputs[1][0]["text"] == ["/home/you/demo\n"]
+    assert outputs[2][0]["data"]["text/html"] == ["<b>x</b>"]
+    assert [one["output_type"] for one in outputs[3]] == ["stream", "execute_result"]
+    assert outputs[3][1]["data"] == {"text/plain": ["2"]}
+
+
+def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
+    for wrong in ("1 / 0", "raise SystemExit(0)", "a b"):
+        code, err, outputs = _executed(tmp_path, "x = 1", wrong)
+        assert code == 1 and "a.ipynb, cell 2" in err and not outputs

@@ -1,6 +1,9 @@
 """Builds the site of docs/ into build/site. A warning is an error; nothing is fetched.
 
-usage: build_site.py [--serve]      (--serve: show it at http://localhost:8000, and build it anew when a page changes)
+usage: build_site.py [--serve | --pages]
+
+--serve    show it at http://localhost:8000, and build it anew when a page changes
+--pages    the pages alone; else the notebooks are executed too, and the site has what they show
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import os
 import subprocess
 import sys
 
+import run_notebooks
 from lint import link_tree
 from steps import PYTHON, ROOT
 
@@ -41,7 +45,7 @@ def main(arguments: list[str]) -> int:
     zensical = [PYTHON, "-m", "zensical"]
     if arguments == ["--serve"]:
         return subprocess.run([*zensical, "serve"], cwd=ROOT, check=False).returncode
-    if arguments:
+    if arguments not in ([], ["--pages"]):
         print(__doc__, file=sys.stderr)
         return 2
     command = [*zensical, "build", "--strict", "--clean"]
@@ -58,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if not (ROOT / "build/site/index.html").exists():
         print("site: the build says nothing wrong, and made no index.html", file=sys.stderr)
         return 1
-    return 0
+    return 0 if arguments else run_notebooks.main([str(ROOT / "build/site/notebooks")])
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def steps() -> list[Step]:
         Step("jar", [PYTHON, "tools/jar.py", "--check"]),
         Step("wheels", [PYTHON, "tools/wheels.py"]),
         Step("zizmor", script("zizmor", "--offline", "--quiet", *zizmor, workflow)),
-        Step("site", [PYTHON, "tools/build_site.py"]),
+        Step("site", [PYTHON, "tools/build_site.py", "--pages"]),  # tests run the notebooks
     ]
     return checks
 

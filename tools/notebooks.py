@@ -16,6 +16,8 @@ from steps import ROOT
 BLOCK = re.compile(
     r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
 )
+# a report is shown as a table with bars where it is the value of a cell
+REPORT = re.compile(r"^print\((?P<report>.*\.explain\(analyze=True\))\)$", re.MULTILINE)
 FOLDER = ROOT / "docs" / "notebooks"
 
 
@@ -36,15 +38,25 @@ def notebook(text: str) -> dict[str, Any]:
     behind = 0
     for number, match in enumerate(BLOCK.finditer(text), 1):
         say(text[behind : match.start()])
-        output = {"output_type": "stream", "name": "stdout", "text": lines(match[2] or "")}
+        source, output = match[1], lines(match[2] or "")
+        shown: dict[str, Any] = {"output_type": "stream", "name": "stdout", "text": output}
+        if source.count("print(") == 1 and REPORT.search(source):
+            source = REPORT.sub(r"\g<report>", source)
+            data = {"text/plain": output}
+            shown = {
+                "output_type": "execute_result",
+                "execution_count": number,
+                "metadata": {},
+                "data": data,
+            }
         cells.append(
             {
                 "cell_type": "code",
                 "execution_count": number,
                 "id": f"cell-{len(cells)}",
                 "metadata": {},
-                "outputs": [output] if match[2] else [],
-                "source": lines(match[1]),
+                "outputs": [shown] if match[2] else [],
+                "source": lines(source),
             }
         )
         behind = match.end()

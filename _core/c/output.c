@@ -73,7 +73,7 @@ ps_status ps_output_grow_strings(ps_leaf *leaf, int64_t rows, size_t size, ps_er
 }
 
 ps_status ps_output_reserve(ps_leaf *leaf, int64_t rows, ps_error *err) {
-    size_t n = (size_t)rows, size;
+    size_t n = (size_t)rows, size = 0;
     if (leaf->bytes) {
         if (!ps_offsets_size(leaf, n, &size)) return ps_fail_nomem(err, SIZE_MAX);
         PS_TRY(ps_output_grow(leaf, &leaf->out.offsets, size, err));

@@ -125,7 +125,7 @@ def test_a_file(path: str, log: Log) -> None:
         assert f"<ParquetFile {path}: 2,000 rows, 4 row groups, " in repr(file)
         assert repr(file).endswith("big: string>") and "; id: int64, " in repr(file)
         assert log.ranges == []
-    for said in ("id", "int64", "0", "1999", "<i>", "x" * 21 + "...", "snappy", "all"):
+    for said in ("id", "int64", "0", "1999", "<i>", "x" * 29 + "...", "snappy", "all"):
         assert said in found.text
     assert "100.0%" in found.bars
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek.bench import cli, demo, generate, prepared
+from pageseek.bench import cli, demo, generate, plots, prepared
 from pageseek.bench import engines as race
 from pageseek.bench.cases import CASES, TINY, Case, Files, make
 from pageseek.bench.floor import Floor
@@ -207,6 +208,55 @@ def test_the_command_writes_json(
     assert "lookup-warm" in capsys.readouterr().out
     record = json.loads(out.read_text())
     assert [result["case"] for result in record["results"]] == ["lookup-warm", "wide-footer"]
+    ours = record["results"][0]["peers"]["pageseek"]
+    assert len(ours["seconds"]) == ours["rounds"] >= 3 and record["sizes"]["rows"] == TINY.rows
+    assert record["machine"]["cores"] and record["versions"]["pyarrow"] == pa.__version__
+    drawn = tmp_path / "drawn.svg"
+    assert cli.main(["--redraw", str(out), "--plot", str(drawn)]) == 0
+    first = drawn.read_bytes()
+    assert cli.main(["--redraw", str(out), "--plot", str(drawn)]) == 0
+    assert drawn.read_bytes() == first
+
+
+def test_a_picture_of_results_names_what_was_measured() -> None:
+    pytest.importorskip("matplotlib")
+    rounds = [0.010, *[0.020] * 9, 0.090]
+    peers = {"pageseek": {"median": 0.02, "least": 0.01, "rounds": 11, "seconds": rounds}}
+    peers["other"] = {"median": 0.04, "least": 0.03, "rounds": 3}
+    record = {
+        "date": "2026-11-27", "sizes": dataclasses.asdict(TINY), "versions": {"pageseek": "9.9"},
+        "machine": {"cpu": "a fast one", "cores": 7, "system": "S", "python": "3.99"},
+        "results": [{"case": "lookup", "peers": peers}],
+    }  # fmt: skip
+    said = plots.caption(record)
+    for words in (
+        "3 to 11 interleaved",
+        "a fast one, 7 cores",
+        "pageseek 9.9",
+        f"{TINY.rows:,} rows",
+        "2026-11-27",
+    ):
+        assert words in said
+    assert plots.spread(peers["pageseek"]) == (0.020, 0.020)  # neither the quickest nor the slowest
+    assert plots.spread(peers["other"]) == (0.03, 0.04)
+    (axes,) = plots.draw(record).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["lookup\n20.0 ms"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["pageseek", "other"]
+    places = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
+    assert places == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"results": []}', '{"results": [{"peers": {}}]}', "[1]"]
+)
+def test_what_is_no_result_is_not_drawn(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "saved.json"
+    saved.write_text(text)
+    assert cli.main(["--redraw", str(saved), "--plot", str(tmp_path / "x.png")]) == 1
+    assert str(saved) in capsys.readouterr().err
+    assert cli.main(["--redraw", str(saved)]) == 2
 
 
 def test_the_demonstration_runs_without_spark(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,37 @@ def test_a_wrong_index_is_an_exit_code(
     assert "are not in it" in said
     found = json.loads(run(capsys, "index", "verify", str(out), "--json")[1])
     assert found["findings"][0]["kind"] == "bloom"
+
+
+@pytest.mark.parametrize(
+    "command", [["index", "attach", "--lookup", "id"], ["rewrite", "--sort-by", "id"]]
+)
+def test_a_dash_is_standard_output(
+    command: list[str], path: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    made = str(tmp_path / "made.parquet")
+    assert main([*command, path, "-o", made]) == 0
+    assert b"made.parquet: " in capsysbinary.readouterr().out
+    assert main([*command, path, "--output", "-"]) == 0
+    out, err = capsysbinary.readouterr()
+    assert out == Path(made).read_bytes() and err.startswith(b"standard output: ")
+    assert main(["index", "detach", made, "-o", "-"]) == 0
+    if command[0] == "index":
+        assert capsysbinary.readouterr().out == Path(path).read_bytes()
+    capsysbinary.readouterr()
+    assert main([*command, path, "-o", "-", "--json"]) == 1
+    out, err = capsysbinary.readouterr()
+    assert not out and b"both write to standard output" in err
+    assert [one.name for one in tmp_path.iterdir()] == ["made.parquet"]
+
+
+def test_a_parquet_file_is_not_written_to_a_terminal(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    code, out, err = run(capsys, "index", "attach", path, "-o", "-")
+    assert (code, out) == (1, "") and "--output FILE" in err
+    code, out, err = run(capsys, "rewrite", path, "-o", "-", "--file-rows", "10")
+    assert (code, out) == (1, "") and "leave out --file-rows" in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -15,7 +16,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.cli import main
+from pageseek.cli.arguments import names
 from pageseek.cli.wording import in_options
+from pageseek.storage.obstore_files import ADVICE
 from support.command import ROWS as N
 from support.command import run
 
@@ -46,7 +49,9 @@ def test_a_condition_that_does_not_fit_is_pointed_at(
     code, out, err = run(capsys, "scan", path, "--where", term)
     assert (code, out) == (1, "")
     assert err.splitlines()[1:] == [line, caret]
-    assert err.startswith(f"pageseek: {words} (`pageseek inspect FILE` lists")
+    listed = " (`pageseek schema FILE` lists the columns and their types)"
+    said = words + (listed if "no column" in words else "")
+    assert err.splitlines()[0] == f"pageseek: {said}"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +206,7 @@ def test_several_sources_globs_and_standard_input(
     ("arguments", "words"),
     [
         (["--where", "id = ?"], "? has no value: write the value in its place"),
-        (["--where", "id = :x"], "param('x') has no value: write the value in its place ("),
+        (["--where", "id = :x"], "param('x') has no value: write the value in its place\n"),
         (["--table-version", "3"], "--table-version: the source"),
         (["--timestamp", "noon"], "--timestamp 'noon': such as"),
         (["--snapshot", "3"], "--snapshot: the source"),
@@ -244,3 +249,38 @@ def test_a_dash_is_standard_output(
     assert run(capsys, *terms, "-o", "-", "--json") == (0, '{"id": 1}\n', "")
     assert run(capsys, *terms, "-o", "-") == run(capsys, *terms)
     assert not list(tmp_path.iterdir())
+
+
+def test_names_with_commas_are_quoted() -> None:
+    for given, meant in (
+        ("a,b", ["a", "b"]), (' a , "b,c" ,d', ["a", "b,c", "d"]), ('"a""b"', ['a"b']), ('" "', [" "]),
+        ('a"b', ['a"b']), (",a,,", ["a"]), ("", []), ('"a', ['"a']), ("s.x", ["s.x"]),
+    ):  # fmt: skip
+        assert names(given) == meant, given
+
+
+def test_what_the_shell_expands_and_pipes_are_answered_by_the_remedy(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = run(capsys, "head", "{a,b}.parquet")[2]
+    assert "no such file; {a,b} is no wildcard: leave out the quotes" in err
+    assert "leave out the quotes" in run(capsys, "head", "{a,b}*.parquet")[2]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        err = run(capsys, "head", str(tmp_path / "pipe"))[2]
+        assert err.endswith(
+            "not a regular file but a pipe; to read it whole, give it as standard input: pageseek head - < FILE\n"
+        )
+    said = in_options(
+        "s3://b: denied; give credentials in the environment or as storage_options" + ADVICE
+    )
+    assert "AWS_SKIP_SIGNATURE=true" in said and "storage_options={" not in said
+    folder = tmp_path / "day=2024-01-31"
+    folder.mkdir()
+    (folder / "x.parquet").write_bytes(Path(path).read_bytes())
+    err = run(capsys, "inspect", str(folder / "x.parquet"), "--column", "month")[2]
+    assert "no column 'month'" in err
+    (folder / "x.parquet").rename(folder / "y.parquet")
+    folder.rename(tmp_path / "month=1")
+    err = run(capsys, "inspect", str(tmp_path / "month=1" / "y.parquet"), "--column", "month")[2]
+    assert "'month' is in the names of folders, and the file does not store it" in err

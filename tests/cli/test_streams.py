@@ -81,3 +81,24 @@ def test_an_output_in_ascii_gets_escapes(tmp_path: Path) -> None:
         assert done.returncode == (arguments[0] == "scan")
         if "--json" in arguments:
             assert json.loads(done.stdout)["columns"][0]["name"] == "é漢"
+
+
+def test_csv_on_a_terminal_spells_out_what_a_terminal_obeys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a": ["\x1b[31mé\x07"]}), path)
+    assert run(capsys, "scan", path, "--format", "csv")[1] == '"a"\n"\x1b[31mé\x07"\n'
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run(capsys, "scan", path, "--format", "csv")[1] == '"a"\n"\\x1b[31mé\\x07"\n'
+
+
+def test_a_table_says_that_values_are_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, text = str(tmp_path / "a.parquet"), str(tmp_path / "a.txt")
+    pq.write_table(pa.table({"a": ["x" * 40, "x" * 37 + "...", "x" * 41, None, "y" * 80]}), path)
+    said = "2 values are cut at 40 characters; --format jsonl shows them whole\n"
+    assert run(capsys, "head", path)[2] == said
+    assert run(capsys, "head", path, "-n", "2")[2] == ""
+    assert run(capsys, "scan", path, "-o", text)[2].startswith(said)

@@ -133,3 +133,40 @@ def test_wide_characters_are_measured() -> None:
 def test_plain_tables_stay_as_they_are(capsys: Any) -> None:
     lines = terminal.table(["a", "b"], [["1", "x"], ["22", "-"]], (0,), look=Look(), nulls="-")
     assert lines == [" a  b", "--  -", " 1  x", "22  -"]
+
+
+def test_explain_in_a_narrow_terminal_breaks_no_line_of_a_table(path: str) -> None:
+    out = ESCAPE.sub("", in_terminal(40, "explain", path, "--where", "id = 7"))
+    lines = out.splitlines()
+    assert max(map(terminal.wide, lines)) <= 40 or len(path) > 36
+    assert re.search(r"^  rows        █+░+  \d", out, re.MULTILINE)  # a number beside its bar
+    assert re.search(r"^      \d+ pages less: ", out, re.MULTILINE)
+    rows = [line.split() for line in lines if re.match(r"  (id|name|day) ", line)]
+    assert len(rows) == 3 and {len(row) for row in rows} == {6}, out
+    assert [row[1:3] + row[-1:] for row in rows] == [["1", "of", "200"]] * 3
+
+
+def test_numbers_and_moments_are_whole_or_left_out() -> None:
+    moments = ["2024-01-31 12:00:00", "2024-01-31 13:30:00"]
+    rows = [[moment, "a text of many words", "1234567890123456"] for moment in moments]
+    for width in range(8, 70):
+        lines = terminal.table(["at", "text", "mixed"], rows, look=Look(width=width))
+        assert all(terminal.wide(line) <= width for line in lines)
+        if width >= 26:
+            kept = lines[0].split()
+            assert ("at" in kept) <= (moments[0] in lines[2]), (width, lines)
+            assert ("mixed" in kept) <= (rows[0][2] in lines[2]), (width, lines)
+
+
+def test_columns_that_do_not_fit_are_named_in_a_few_lines() -> None:
+    head = [f"name{i}" for i in range(100)]
+    lines = terminal.table(head, [["x" * 12] * 100], look=Look(width=40))
+    assert lines[3].startswith("(9") and "columns do not fit: name" in " ".join(lines[3:])
+    assert len(lines) == 6 and max(map(len, lines)) <= 40 and lines[-1].endswith("...")
+
+
+def test_types_and_names_of_columns_are_kept_in_narrow_terminals(path: str) -> None:
+    out = ESCAPE.sub("", in_terminal(40, "schema", path))
+    assert "date32[day]" in out and "BYTE_ARRAY" not in out and "stored as)" in out
+    out = ESCAPE.sub("", in_terminal(40, "inspect", path))
+    assert all(f"  {name}  " in out for name in ("id", "scattered", "odd name")), out

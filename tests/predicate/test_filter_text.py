@@ -333,3 +333,22 @@ def test_every_mechanism_of_ours_has_a_sentence() -> None:
 
 def test_filters_of_pyarrow_stay_as_they_are() -> None:
     assert repr(to_expression(pc.field("a") > 1)) == str(pc.field("a") > 1)
+
+
+def test_a_list_is_shown_whole_or_cut_so_that_it_is_no_filter(tmp_path: Path) -> None:
+    whole = str(C("a").isin(list(range(20))))
+    assert str(parse(whole)) == whole and whole.endswith("18, 19)")
+    cut = str(C("a").isin(list(range(21))))
+    assert cut == "a in (0, 1, 2, 3, 4, 5, ... 15 more)"
+    with pytest.raises(ps.PredicateError):
+        parse(cut)
+
+
+def test_a_name_with_a_line_break_stays_on_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a\nb.parquet"
+    pq.write_table(pa.table({"x\ny": [1]}), path)
+    report = str(ps.scan(path).filter(C("x\ny") == 1).explain())
+    lines = report.splitlines()
+    assert lines[0].endswith(r'a\nb.parquet: 1 column where "x\ny" = 1')
+    assert any(line.startswith(r"  x\ny ") for line in lines)
+    assert all(len(line) > 3 for line in lines if line)

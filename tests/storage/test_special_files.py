@@ -79,7 +79,10 @@ def at_once(work: Callable[[], Any], path: Path) -> Any:
 def refused(work: Callable[[], Any], path: Path, kind: str) -> None:
     error = at_once(work, path)
     assert isinstance(error, OSError), error
-    assert str(error) == f"{path}: not a regular file but {kind}"
+    remedy = (
+        "" if kind == "a socket" else "; to read it whole, give its bytes: open(..., 'rb').read()"
+    )
+    assert str(error) == f"{path}: not a regular file but {kind}{remedy}"
 
 
 @kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -460,9 +460,9 @@ class Report:
 
     def _lines(self) -> Iterator[str]:
         verb = "was read" if self.analyzed else "would be read"
-        wanted = f" where {self.filter}" if self.filter else ", no filter"
+        wanted = f" where {one_line(self.filter)}" if self.filter else ", no filter"
         columns = f"{len(self.columns)} {_plural('column', len(self.columns))}"
-        of = f" of {self.source}" if self.source else ""
+        of = f" of {one_line(self.source)}" if self.source else ""
         yield f"What {verb}{of}: {columns}{wanted}"
         total = sum(self.bytes.values())
         pages, leaves = self.tally()
@@ -504,21 +504,29 @@ class Report:
         for mechanism, reason in self.not_asked.items():
             yield f"  {mechanism} was not asked: {reason}"
         for note in self.notes:
-            yield f"  note: {note}"
+            yield f"  note: {one_line(note)}"
+
+
+def leaf_cells(leaves: Mapping[str, LeafReport]) -> list[tuple[str, ...]]:
+    """The table of columns, with its head."""
+    made: list[tuple[str, ...]] = [
+        ("column", "pages", "bytes", "rows decoded", "dictionaries")
+    ]
+    for path, leaf in leaves.items():
+        pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
+        counts = f"{leaf.rows_decoded:,}", f"{leaf.dictionary_pages:,}"
+        made.append((one_line(path), pages, format_size(leaf.bytes), *counts))
+    return made
 
 
 def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
     if not leaves:
         return
-    width = max(len("column"), *(len(path) for path in leaves))
+    cells = leaf_cells(leaves)
+    width = max(len(row[0]) for row in cells)
     yield ""
-    yield f"  {'column':<{width}}  {'pages':>16}  {'bytes':>9}  {'rows decoded':>13}  dictionaries"
-    for path, leaf in leaves.items():
-        pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
-        yield (
-            f"  {path:<{width}}  {pages:>16}  {format_size(leaf.bytes):>9}  {leaf.rows_decoded:>13,}"
-            f"  {leaf.dictionary_pages:>12,}"
-        )
+    for path, pages, size, rows, dictionaries in cells:
+        yield f"  {path:<{width}}  {pages:>16}  {size:>9}  {rows:>13}  {dictionaries:>12}"
 
 
 # why no row matches, by mechanism; kinds of index add theirs when they are registered
@@ -555,6 +563,15 @@ def _bar(part: int, whole: int, width: int = 20) -> str:
 
 def _plural(noun: str, n: int) -> str:
     return noun if n == 1 else noun + "s"
+
+
+def one_line(text: str) -> str:
+    """A text whose line breaks and other controls are spelt out, as Python writes them."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
 
 
 def format_size(n: int) -> str:

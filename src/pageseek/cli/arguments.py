@@ -111,7 +111,10 @@ def add_source(made: argparse.ArgumentParser) -> None:
 def add_columns(made: argparse.ArgumentParser) -> None:
     """Add the columns of the result."""
     made.add_argument(
-        "--columns", type=names, metavar="A,B", help="columns of the result (default: all)"
+        "--columns",
+        type=names,
+        metavar="A,B",
+        help="columns of the result (default: all); a name with a comma is quoted: 'a,\"b,c\"'",
     )
 
 
@@ -119,9 +122,17 @@ def _snapshot(value: str) -> int | str:
     return int(value) if value.isdecimal() else value
 
 
+NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)')
+
+
 def names(value: str) -> list[str]:
-    """A list of names, written with commas."""
-    return [name.strip() for name in value.split(",") if name.strip()]
+    """A list of names, written with commas. A name in double quotes may have commas and spaces; a quote in it is doubled."""
+    made = []
+    for found in NAME.finditer(value):
+        name = found[2].strip() if found[1] is None else found[1].replace('""', '"')
+        if name:
+            made.append(name)
+    return made
 
 
 def count(value: str) -> int:

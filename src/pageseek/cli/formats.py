@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,9 @@ def chosen(options: argparse.Namespace) -> str:
         raise ValueError(f"--output {output}: a local file; copy it to a store afterwards")
     if not options.overwrite and os.path.lexists(output):
         raise FileExistsError(f"{output}: {EXISTS}")
+    folder = os.path.dirname(output)
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(f"--output {output}: there is no folder {folder}")
     if os.path.isdir(output):
         raise IsADirectoryError(f"{output} is a folder: name a file")
     if form is not None:
@@ -65,7 +69,10 @@ def chosen(options: argparse.Namespace) -> str:
 def write(scan: Scan, form: str, output: str | None, overwrite: bool = False) -> int:
     """Write the rows as they are read; returns their number. A file appears when it is complete."""
     if output is None:
-        return _WRITERS[form](scan.to_reader(), _Stream(sys.stdout))
+        # JSON has its own escapes, and binary forms do not go to a terminal
+        shown = form == "csv" and sys.stdout.isatty()
+        stream = _Terminal(sys.stdout) if shown else _Stream(sys.stdout)
+        return _WRITERS[form](scan.to_reader(), stream)
     draft = Draft(output)
     try:
         if overwrite:
@@ -92,6 +99,18 @@ class _Stream:
             self._stream.write(bytes(data).decode())
         else:
             buffer.write(data)
+        return len(data)
+
+
+class _Terminal(_Stream):
+    """A terminal. What it would obey, such as escape sequences in values, is spelt out."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._stream.write(text.safe(self._decoder.decode(data)))
         return len(data)
 
 

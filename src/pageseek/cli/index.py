@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.progress import interactive
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import add_table, command, expanded, names
+from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
 from pageseek.cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def add_parser(commands: Any) -> None:
     two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer")  # fmt: skip
     for adding in (one, two):
         where = adding.add_mutually_exclusive_group(required=True)
-        where.add_argument("--output", metavar="FILE", help="where the new file goes")
+        add_output(where)
         where.add_argument("--in-place", action="store_true", help="replace the file")
         adding.add_argument(
             "--overwrite", action="store_true", help="let --output replace what is there"
@@ -133,33 +134,37 @@ def _attach(options: argparse.Namespace) -> int:
         return _said_of_all(
             attach_all(files if len(files) > 1 else files[0], **indexes), options.json
         )
-    made = attach(
-        files[0],
-        output=options.output,
-        in_place=options.in_place,
-        overwrite=options.overwrite,
-        **indexes,
-    )
-    return _said(made, options.json)
+    with destination(options) as output:
+        made = attach(
+            files[0],
+            output=output,
+            in_place=options.in_place,
+            overwrite=options.overwrite,
+            **indexes,
+        )
+    return _said(made, options)
 
 
 def _detach(options: argparse.Namespace) -> int:
     from pageseek.index import detach
 
-    made = detach(
-        options.file,
-        options.kinds,
-        output=options.output,
-        in_place=options.in_place,
-        overwrite=options.overwrite,
-        table=options.table,
-    )
-    return _said(made, options.json)
+    with destination(options) as output:
+        made = detach(
+            options.file,
+            options.kinds,
+            output=output,
+            in_place=options.in_place,
+            overwrite=options.overwrite,
+            table=options.table,
+        )
+    return _said(made, options)
 
 
-def _said(made: Attached, as_json: bool) -> int:
-    if not as_json:
-        print(text.safe(str(made)))
+def _said(made: Attached, options: argparse.Namespace) -> int:
+    if not options.json:
+        if options.output == STDOUT:
+            made.path = SAID
+        tell(options, text.safe(str(made)))
         return 0
     print(json.dumps(_record(made)))
     return 0

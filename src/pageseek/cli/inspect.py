@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pageseek.base.errors import CorruptFileError
+from pageseek.base.errors import CorruptFileError, NoColumnError, PredicateError
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import SOURCE, add_table, command, expanded
 from pageseek.cli.plots import add_plot, check_plot, saved
@@ -62,7 +63,7 @@ def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[di
     with open_file(source, table=options.table) as file:
         leaves = file.leaves
         if options.column:
-            leaves = [file.leaf(name) for name in options.column]
+            leaves = [_leaf(file, name) for name in options.column]
         if options.plot:
             from pageseek.pictures.bounds import draw_bounds
 
@@ -77,6 +78,21 @@ def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[di
             if number:
                 print()
             print("\n".join(draw(file, leaves, found, pages)))
+
+
+def _leaf(file: ParquetFile, name: str) -> LeafColumn:
+    """The leaf of a name. A value in the name of a folder is no column of the file."""
+    try:
+        return file.leaf(name)
+    except NoColumnError:
+        from pageseek.storage.hive import partitions_of  # late: for this error only
+
+        folders = os.path.abspath(file.name).split(os.sep)[:-1]
+        if name in dict(partitions_of(folders)):
+            raise PredicateError(
+                f"{file.name}: {name!r} is in the names of folders, and the file does not store it"
+            ) from None
+        raise
 
 
 # -- facts ------------------------------------------------------------------------------------
@@ -231,7 +247,7 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                 ]
             )
     yield from terminal.table(
-        head, rows, (0, 1, 6, 7, 8), look=terminal.stdout(), drop=(5, 4, 8, 3)
+        head, rows, (0, 1, 6, 7, 8), look=terminal.stdout(), drop=(5, 4, 8, 3, 1, 7, 6, 10, 9)
     )
     left = len(groups) * len(columns) - len(rows)
     if left:
@@ -273,10 +289,11 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
         if look.width is not None:  # the strip takes what the numbers and bounds leave
             others = sum(max(terminal.wide(row[i]) for row in [head, *rows]) + 2 for i in range(8))
             width = min(max(look.width - others - 2, LEAST_STRIP), MOST_STRIP)
-            head[-1] = terminal.cut(head[-1], width + 2)
+            if len(head[-1]) > width + 2:
+                head[-1] = terminal.cut("least to greatest", width + 2)
         for row, (low, high) in zip(rows, bounds, strict=True):
             row.append("|" + text.strip(low, high, least, most, width) + "|")
-    drop = (4, 3, 5)
+    drop = (4, 3, 5, 7, 6)
     for line in terminal.table(head, rows, (0, 1, 2, 3, 4, 5), look=look, drop=drop, fixed=(8,)):
         yield _bars(line, look) if ranged else line
 

@@ -15,6 +15,7 @@ from pageseek.base.errors import (
     CorruptFileError,
     FileChangedError,
     LimitError,
+    NoColumnError,
     PageseekError,
     PredicateError,
     UnsupportedError,
@@ -57,14 +58,20 @@ improve  pageseek advise FILE --where SQL    what would make a filter cheaper
 `pageseek --help` lists all commands, `pageseek COMMAND --help` the options of one, with examples."""
 
 REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
-    (PredicateError, "`pageseek inspect FILE` lists the columns and their types"),
+    (NoColumnError, "`pageseek schema FILE` lists the columns and their types"),
     (CorruptFileError, "write or copy the file again"),
     (FileChangedError, "run the command again"),
     (UnsupportedError, "choose other columns with --columns, or read the file with pyarrow"),
     (LimitError, "read fewer columns or rows"),
     (FileNotFoundError, "check the path"),
 )
-OWN_REMEDY = ("download the file", "write another --format", "write --format")
+OWN_REMEDY = (
+    "download the file",
+    "write another --format",
+    "write --format",
+    "pyarrow reads them",
+    "leave it out by",
+)
 
 
 def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -155,6 +162,8 @@ def _line(error: BaseException, command: str) -> str:
         text, newline, place = text.partition("\n")
         place = newline + place
     text = " ".join(text.split()) or type(error).__name__
+    if isinstance(error, OSError) and text.startswith("[Errno ") and error.filename is not None:
+        text = f"{error.filename}: {(error.strerror or '').lower()}"  # as other commands say it
     if "table=False" in text:  # the error has its remedy
         return in_options(text.replace("table=False", "--no-table")) + place
     if command == "rewrite":
@@ -166,4 +175,6 @@ def _line(error: BaseException, command: str) -> str:
     ):  # its remedy below is about reading columns
         return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
+    if any(word in text for word in ("pyarrow.csv", "there is no folder", "no such file; ")):
+        remedy = None  # the message has a better one
     return (text if remedy is None else f"{text} ({remedy})") + place

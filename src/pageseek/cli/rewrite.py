@@ -11,6 +11,7 @@ from typing import Any
 from pageseek.base.progress import interactive
 from pageseek.cli.arguments import SOURCE, add_table, command, count, names, sources
 from pageseek.cli.index import keys, rates
+from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
 from pageseek.cli.wording import in_options
 from pageseek.rewriting.layout import CODECS, PAGE_ROWS
 
@@ -54,9 +55,7 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     made.add_argument("source", nargs="+", help=SOURCE)
     where = made.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--output", metavar="FILE", help="where the new file goes; with --file-rows a folder"
-    )
+    add_output(where, ", with --file-rows a folder")
     where.add_argument("--in-place", action="store_true", help="replace the file; exchange the files of a Delta Lake table by a commit")  # fmt: skip
     made.add_argument("--where", metavar="FILTER", help="with --in-place: only the partitions of a table that pass, such as \"day = '2026-01-01'\"")  # fmt: skip
     made.add_argument(
@@ -114,7 +113,11 @@ def _size(value: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     from pageseek.rewriting.rewrite import rewrite  # late: few commands need it
 
+    several = options.file_rows is not None or options.file_bytes is not None
+    if options.output == STDOUT and several:
+        raise ValueError("--output - is one file: leave out --file-rows and --file-bytes")
     wanted = {name: getattr(options, name) for name in KINDS}
+<<<<<<< HEAD
     made = rewrite(
         sources(options.source),
         options.output,
@@ -134,10 +137,33 @@ def _run(options: argparse.Namespace) -> int:
         table=options.table,
         progress=interactive(),
     )
+=======
+    with destination(options) as output:
+        made = rewrite(
+            sources(options.source),
+            output,
+            sort_by=options.sort_by,
+            cluster_by=options.cluster_by,
+            page_rows=options.page_rows,
+            row_group_rows=options.row_group_rows,
+            file_rows=options.file_rows,
+            file_bytes=options.file_bytes,
+            codec=options.codec,
+            indexes={name: columns for name, columns in wanted.items() if columns},
+            in_place=options.in_place,
+            overwrite=options.overwrite,
+            memory_limit=options.memory_limit,
+            spill_folder=options.spill_folder,
+            table=options.table,
+            progress=interactive(),
+        )
+>>>>>>> w-shell
     if not options.json:
         from pageseek.cli.text import safe  # late: help needs none
 
-        print(safe(str(made)))
+        if options.output == STDOUT:
+            made.files = [SAID]
+        tell(options, safe(str(made)))
         return 0
     indexes = [
         {"path": one.path, "kind": kind, "column": column, "chunks": n}

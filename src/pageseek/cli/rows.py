@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,11 +22,12 @@ def show(reader: pa.RecordBatchReader, limit: int) -> None:
     if not reader.schema.names:
         print(f"{sum(batch.num_rows for batch in reader):,} rows, no columns")
         return
-    rows = _rows(reader)
-    for block, _ in _tables(reader.schema, itertools.islice(rows, limit), look):
+    rows, cells = _rows(reader), _Cells()
+    for block, _ in _tables(reader.schema, itertools.islice(rows, limit), look, cells):
         print("\n".join(block))
     if next(rows, None) is not None:
         print(look.dim(f"... the first {limit} rows; --limit N shows more"))
+    cells.tell()
 
 
 def lines(reader: pa.RecordBatchReader, look: terminal.Look) -> Iterator[tuple[list[str], int]]:
@@ -34,7 +36,29 @@ def lines(reader: pa.RecordBatchReader, look: terminal.Look) -> Iterator[tuple[l
         n = sum(batch.num_rows for batch in reader)
         yield [f"{n:,} rows, no columns"], n
         return
-    yield from _tables(reader.schema, _rows(reader), look)
+    cells = _Cells()
+    yield from _tables(reader.schema, _rows(reader), look, cells)
+    cells.tell()
+
+
+class _Cells:
+    """Values as text, and whether one was cut."""
+
+    def __init__(self) -> None:
+        self.cut = 0
+
+    def of(self, value: Any) -> str:
+        # one more character tells a value that is cut from one that is as long as a cell
+        made = text.shown(value, LONGEST)
+        if len(made) == LONGEST and made.endswith("...") and text.shown(value, LONGEST + 1) != made:
+            self.cut += 1
+        return made
+
+    def tell(self) -> None:
+        """Say beside the table that values were cut."""
+        if self.cut:
+            said = f"{self.cut:,} {'value is' if self.cut == 1 else 'values are'} cut at {LONGEST} characters; --format jsonl shows them whole"
+            print(terminal.stderr().dim(said), file=sys.stderr)
 
 
 def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
@@ -44,13 +68,13 @@ def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
 
 
 def _tables(
-    schema: pa.Schema, rows: Iterable[tuple[Any, ...]], look: terminal.Look
+    schema: pa.Schema, rows: Iterable[tuple[Any, ...]], look: terminal.Look, made_cells: _Cells
 ) -> Iterator[tuple[list[str], int]]:
     head = [text.shown(name, 200) for name in schema.names]
     types = [text.shown(str(field.type), LONGEST) for field in schema]
     numbers = [i for i, field in enumerate(schema) if _is_number(field.type)]
     under = types if look.width is not None else ()  # a pipe gets the names alone
-    cells = ([text.shown(value, LONGEST) for value in row] for row in rows)
+    cells = (list(map(made_cells.of, row)) for row in rows)
     for i, block in enumerate(_blocks(cells)):
         made = terminal.table(head, block, numbers, look=look, under=under, nulls="-")
         yield (made if i == 0 else made[3 if under else 2 :]), len(block)

@@ -10,15 +10,21 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.progress import interactive
+from pageseek.base.report import leaf_cells
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import STDIN, add_columns, add_source, command, count, sources
 from pageseek.cli.plots import add_plot, check_plot, saved
 
 if TYPE_CHECKING:
+    from pageseek.base.report import Report
     from pageseek.predicate.expression import Expression
     from pageseek.scanning.scan import Scan
 
 HEAD, SHOWN = 10, 20  # rows that are printed without --limit: by head, by scan
+NARROW = 72  # columns of a terminal, below which a report has shorter bars
+INSET = " " * 6
+# a step of a report: its name or none, its bar or none, words
+STEP = re.compile(r"(  \S.{9}  |(?= {36}))(?:(?<= {2})| {14})([#.]{20}| {20})  (.*)$")
 FORMATS = ("table", "jsonl", "csv", "arrow", "parquet")
 
 
@@ -145,38 +151,63 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         print(text.to_json(report.to_dict()))
     else:
-        print(_coloured(text.safe(str(report)), terminal.stdout()))
+        print(_coloured(report, terminal.stdout()))
     return 0
 
 
-def _wrapped(report: str, width: int | None) -> Iterator[str]:
-    """Lines in the width of the terminal; their rests stand below where they began."""
-    for line in report.splitlines():
-        if width is None or len(line) <= width:
-            yield line
-            continue
-        inner = (
-            " " * 36
-            if (line[2:14].strip() and line[12:14] == "  ") or not line[:36].strip()
-            else " " * 4
-        )
-        inner = inner if len(inner) < width // 2 else " " * 4
-        yield from textwrap.wrap(line, width, subsequent_indent=inner, break_on_hyphens=False)
+def _wrapped(line: str, width: int | None) -> Iterator[str]:
+    """A line in the width of the terminal; its rest stands below where it began."""
+    narrow = width is not None and width < NARROW
+    step = STEP.match(line)
+    inner = 4
+    if step is not None and not narrow:
+        inner = 36
+    elif step is not None:  # half of the bar, and what belongs to the step stands below it
+        bar = step[2][::2]
+        line = f"{step[1]}{bar}  {step[3]}" if bar.strip() else f"{step[1] or INSET}{step[3]}"
+        inner = len(INSET)
+    if width is None or len(line) <= width:
+        yield line
+    else:
+        yield from textwrap.wrap(line, width, subsequent_indent=" " * inner, break_on_hyphens=False)
 
 
-def _coloured(report: str, look: terminal.Look) -> str:
+def _coloured(report: Report, look: terminal.Look) -> str:
     """The report in colours: what is read, what ruled out the rest, remarks."""
-    lines: list[str] = []
-    for number, line in enumerate(_wrapped(report, look.width)):
-        bar = re.match(r"(  \S.{9}  )(#*)(\.*)(  .*)$", line)
-        if number == 0 or line.startswith("  column "):
-            line = look.bold(line)
-        elif bar is not None and (bar[2] or bar[3]):
-            full, empty = ("█", "░") if look.drawn else ("#", ".")
-            line = bar[1] + look.yellow(full * len(bar[2])) + look.dim(empty * len(bar[3])) + bar[4]
-        elif " less: " in line:
-            line = look.green(line)
-        elif line.startswith("  note:") or " was not asked: " in line:
-            line = look.cyan(line)
-        lines.append(line)
-    return "\n".join(lines)
+    printed = text.safe(str(report)).splitlines()
+    cells = leaf_cells(report.tally()[1])
+    made: list[str] = []
+    while printed:
+        line = printed.pop(0)
+        if line.startswith("  column ") and len(cells) > 1:
+            made += _leaves([line, *printed[: len(cells) - 1]], cells, look)
+            del printed[: len(cells) - 1]
+        else:
+            first = not made
+            parts = _wrapped(line, look.width)
+            made += (look.bold(part) if first else _painted(line, part, look) for part in parts)
+    return "\n".join(made)
+
+
+def _leaves(printed: list[str], cells: Sequence[tuple[str, ...]], look: terminal.Look) -> list[str]:
+    """The table of columns as it is printed, or narrowed to the width of the terminal."""
+    if look.width is None or max(map(terminal.wide, printed)) <= look.width:
+        return [look.bold(printed[0]), *printed[1:]]
+    inner = look._replace(width=look.width - 2)
+    head, *rows = cells
+    table = terminal.table(head, rows, (1, 2, 3, 4), look=inner, drop=(4, 2, 3))
+    return ["  " + line for line in table]
+
+
+def _painted(line: str, part: str, look: terminal.Look) -> str:
+    """A part of a line in the colour of the line."""
+    bar = re.match(r"(  \S.{9}  )(#*)(\.*)(  .*)$", part)
+    if bar is not None and (bar[2] or bar[3]):
+        full, empty = ("█", "░") if look.drawn else ("#", ".")
+        drawn = look.yellow(full * len(bar[2])) + look.dim(empty * len(bar[3]))
+        return bar[1] + drawn + bar[4]
+    if " less: " in line:
+        return look.green(part)
+    if line.startswith("  note:") or " was not asked: " in line:
+        return look.cyan(part)
+    return part

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from pageseek.format.parquet_file import LeafColumn
 
+LONGEST_TYPE = 28  # characters of a type that is never narrowed
+
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
@@ -111,7 +113,10 @@ def _table(schema: pa.Schema, leaves: list[LeafColumn]) -> list[str]:
             leaf = stored.get(place)
             row.append("" if leaf is None else _stored(leaf))
         rows.append(row)
-    return terminal.table(head, rows, look=terminal.stdout(), drop=(3,))
+    # a type that is cut may look like another one
+    short = max((terminal.wide(row[1]) for row in rows), default=0) <= LONGEST_TYPE
+    fixed = (1, 3) if short else (3,)
+    return terminal.table(head, rows, look=terminal.stdout(), drop=(3, 2), fixed=fixed)
 
 
 def _stored(leaf: LeafColumn) -> str:

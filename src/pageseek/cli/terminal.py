@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -16,6 +17,9 @@ from typing import Any, NamedTuple
 from pageseek.base.text_table import table as plain_table
 
 LEAST = 12  # characters that a column is narrowed to, at least
+# a number, a date, a time: half of one says something else
+WHOLE = re.compile(r"[-+\d][-+\d.,:/ TZeE]{0,31}")
+MOST_HIDDEN = 3  # lines that name the columns which do not fit
 PLAIN = re.compile(r"\x1b\[[0-9;]*m")
 _chosen = "auto"
 
@@ -146,8 +150,8 @@ def table(
 ) -> list[str]:
     """Lines of an aligned table, in the width of the terminal if there is one.
 
-    What does not fit is narrowed, the widest column first, but no number (`right`) and no column of `fixed`. If that is not
-    enough, columns are left out: those of `drop` in this order, then from the middle. `under`: a second line of the head,
+    What does not fit is narrowed, the widest column first, but no number (`right`), no column of `fixed`, and none below its
+    widest number, date or time. If that is not enough, columns are left out: those of `drop` in this order, then from the middle. `under`: a second line of the head,
     which is cut rather than make a column wide. `nulls`: the text that is shown dim.
     """
     if look.width is None and not look.colour and not under:
@@ -158,6 +162,11 @@ def table(
         max(w, min(wide(t), LEAST)) for w, t in zip(widths, under or [""] * len(head), strict=True)
     ]
     least = [w if i in right or i in fixed else min(w, LEAST) for i, w in enumerate(widths)]
+    if look.width is not None and sum(widths) + 2 * (len(widths) - 1) > look.width:
+        wholes = (
+            [wide(row[i]) for row in rows if WHOLE.fullmatch(row[i])] for i in range(len(head))
+        )
+        least = [max(w, *whole, 0) for w, whole in zip(least, wholes, strict=True)]
     kept, widths, hidden = _fitted(widths, least, look.width, drop)
     end = "…" if look.drawn else "..."
     made = []
@@ -181,11 +190,17 @@ def table(
     ruled = ((len(end) if i < 0 else width) for i, width in zip(kept, widths, strict=True))
     made.insert(2 if under else 1, look.dim("  ".join(rule * width for width in ruled)))
     if hidden:
-        names = ", ".join(head[i] for i in hidden)
-        made.append(
-            look.dim(cut(f"({len(hidden):,} columns do not fit: {names})", look.width or 80, end))
-        )
+        made += map(look.dim, _hidden([head[i] for i in hidden], look.width or 80, end))
     return made
+
+
+def _hidden(names: Sequence[str], width: int, end: str) -> list[str]:
+    """Which columns do not fit, in a few lines."""
+    said = f"({len(names):,} {'column does' if len(names) == 1 else 'columns do'} not fit: {', '.join(names)})"
+    lines = textwrap.wrap(said, width, break_on_hyphens=False)
+    if len(lines) > MOST_HIDDEN:
+        lines = [*lines[: MOST_HIDDEN - 1], cut(" ".join(lines[MOST_HIDDEN - 1 :]), width, end)]
+    return lines
 
 
 def _fitted(

@@ -6,6 +6,16 @@ import re
 
 # arguments of the functions as errors name them, and the same options of the command
 WORDS = (
+    ("give its bytes: open(..., 'rb').read()", "give it as standard input: pageseek head - < FILE"),
+    (
+        'give credentials in the environment or as storage_options, or for a public bucket storage_options={"skip_signature": True}',
+        "give credentials in the environment, such as AWS_ACCESS_KEY_ID (in Python: storage_options=...); a public bucket needs AWS_SKIP_SIGNATURE=true, GOOGLE_SKIP_SIGNATURE=true or AZURE_SKIP_SIGNATURE=true",
+    ),
+    (
+        "{a,b} is no wildcard: give a list of paths",
+        "{a,b} is no wildcard: leave out the quotes, and the shell makes a list of it",
+    ),
+    ("leave it out by columns=[...]", "leave it out by --columns"),
     ("overwrite=True", "--overwrite"),
     ("in_place=True", "--in-place"),
     ("replace=True", "--replace"),

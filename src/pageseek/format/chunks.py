@@ -67,7 +67,7 @@ def refusal(where: str, leaf: Leaf, chunk: Any, num_rows: int) -> PageseekError:
     """The error of a chunk that cannot be read. `num_rows`: of its row group."""
     if chunk.crypto != ABSENT or not chunk.has_metadata:
         return UnsupportedError(
-            f"{where}: the column is encrypted, and encrypted columns are not supported"
+            f"{where}: the column is encrypted, and encrypted columns are not supported; leave it out by columns=[...]"
         )
     if chunk.file_path_length not in (ABSENT, 0):
         return UnsupportedError(f"{where}: the chunk lies in another file, which is not supported")

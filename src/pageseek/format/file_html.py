@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 50
 MOST_CHUNKS = 5_000  # whose statistics are looked at
-LONGEST = 24  # characters of a value
+LONGEST = 32  # characters of a value: a moment with microseconds and its offset
 NAMED = 8  # columns on one line
 
 

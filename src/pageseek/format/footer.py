@@ -32,7 +32,8 @@ def read_footer(
     size = store.size
     fetcher = Fetcher(store, report)
     if size < 12:
-        raise CorruptFileError(f"{store.name}: {size} bytes are too few for a Parquet file")
+        said = "the file is empty: 0" if size == 0 else f"{size}"
+        raise CorruptFileError(f"{store.name}: {said} bytes are too few for a Parquet file")
     tail = memoryview(known) if known is not None and len(known) >= 12 else _brought(store, report)
     guess = TAIL_BYTES
     if tail is None:
@@ -41,7 +42,7 @@ def read_footer(
     magic = bytes(tail[-4:])
     if magic == b"PARE":
         raise UnsupportedError(
-            f"{store.name}: the footer is encrypted, and encrypted files are not supported"
+            f"{store.name}: the footer is encrypted, and encrypted files are not supported; pyarrow reads them with the keys"
         )
     if magic != b"PAR1":
         raise CorruptFileError(

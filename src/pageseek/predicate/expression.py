@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from pageseek.predicate.text import bare, show, show_column
 MAX_DEPTH = 100
 _MAX_COPIED = 64  # arguments that `&` and `|` copy; `flatten` flattens longer chains
 _MAX_SHOWN = 1000  # pieces of a repr
+_MAX_VALUES = 20  # of a list that a repr shows whole
+_FIRST_VALUES = 6  # that it shows of a longer one
 
 
 class Expression:
@@ -127,6 +129,15 @@ class Column:
 
     def _made(self, test: Expression) -> Expression:
         return test
+
+    if not TYPE_CHECKING:  # which says by itself that a column is no operand
+
+        def _operand(self, *_: object) -> None:
+            raise PredicateError(
+                f"{self!r} is an operand of & | ~, which bind tighter than comparisons: write each condition in parentheses, (a > 3) & (b < 5)"
+            )
+
+        __and__ = __rand__ = __or__ = __ror__ = __invert__ = _operand
 
     def isin(self, values: Iterable[Any] | Param) -> Expression:
         """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
@@ -365,8 +376,11 @@ class IsIn(Expression):
         return IsIn, (self.column, packed)
 
     def __repr__(self) -> str:
-        shown = ", ".join(show(v) for v in self.values[:6])
-        more = f", ... {len(self.values) - 6:,} more" if len(self.values) > 6 else ""
+        count = len(self.values)
+        most = count if count <= _MAX_VALUES else _FIRST_VALUES
+        shown = ", ".join(show(v) for v in self.values[:most])
+        # no SQL: a shorter list would be another filter
+        more = f", ... {count - most:,} more" if count > most else ""
         return f"{self.column.shown} in ({shown}{more})"
 
 

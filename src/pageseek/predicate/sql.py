@@ -116,6 +116,8 @@ class Parser:
             return "'$': a parameter is written ? or :name"
         if char in "'\"`":
             return f"this {char} is never closed; inside, it is written twice"
+        if char == "*" and self._text[:at].strip().lower() == "select":
+            return "write the condition alone, without select"
         if char in "*/%|&~^":
             return f"{char!r}: {_NO_ARITHMETIC}"
         return f"{char!r} has no meaning here"
@@ -175,6 +177,10 @@ class Parser:
         date = _DATE.match(self._text, self._tokens[self._next - 1].at)
         if date is not None and self._token.key == "-":
             raise self._error(date.start(), f"a date is written so: date '{date[0]}'")
+        if self._token.word in ("order", "limit", "group"):
+            raise self._error(
+                self._token.at, f"write the condition alone, without {self._token.text}"
+            )
         if self._token.kind != "end":
             raise self._expected("AND, OR or the end")
         if self._given is not None:

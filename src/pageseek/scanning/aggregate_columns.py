@@ -46,7 +46,7 @@ def parse(asked: Iterable[Any], functions: Sequence[str] = FUNCTIONS) -> list[Wa
             continue
         if not isinstance(one, tuple) or len(one) != 2:
             raise PredicateError(
-                f"aggregate: {one!r}: 'count', or a pair of a column and a function"
+                f"aggregate: {one!r}: give 'count', or a pair of a column and a function"
             )
         column, function = one
         if function not in functions:

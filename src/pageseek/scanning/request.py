@@ -111,7 +111,7 @@ class Request:
         if limit is not None:
             limit = min(whole("limit", limit), MOST_ROWS)
             if limit < 0:
-                raise ValueError(f"limit={limit}: not negative")
+                raise ValueError(f"limit={limit}: give a number that is not negative")
         if threads is not None:
             threads = threads if type(threads) is int else whole("threads", threads)
             if threads < 1:

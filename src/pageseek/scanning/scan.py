@@ -66,7 +66,7 @@ class Scan:
         """At most the first `n` of the rows that pass every filter, whether given before or after."""
         n = min(whole("limit", n), MOST_ROWS)
         if n < 0:
-            raise ValueError(f"limit({n}): not negative")
+            raise ValueError(f"limit({n}): give a number that is not negative")
         if self._request.limit is not None:
             n = min(n, self._request.limit)
         return replace(self, _request=replace(self._request, limit=n))

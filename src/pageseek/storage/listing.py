@@ -36,8 +36,11 @@ def no_data(name: str, there: str) -> str:
 def no_match(name: str, there: str = "") -> str:
     """That no file matches a glob. `there`: what is near."""
     deeper = "" if "**" in name else "; a glob of folders ends in /**/*.parquet"
-    braces = "; {a,b} is no wildcard: give a list of globs" if "{" in name else ""
-    return f"{name}: no file matches{there}{deeper}{braces}"
+    return f"{name}: no file matches{there}{deeper}{_braces(name)}"
+
+
+def _braces(name: str) -> str:
+    return "; {a,b} is no wildcard: give a list of paths" if re.search(r"\{.*,.*\}", name) else ""
 
 
 def is_data(name: str) -> bool:
@@ -186,7 +189,7 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
         close = nearest_path(path)
         folder = os.path.dirname(os.path.abspath(path))
         meant = "" if os.path.isdir(folder) else f"; there is no folder {folder}"
-        meant = f"; did you mean {close}?" if close else meant
+        meant = _braces(path) or (f"; did you mean {close}?" if close else meant)
         raise FileNotFoundError(f"{path}: no such file{meant}")
     wanted = Glob([name for name in names[at:-1] if name not in ("", ".")] + names[-1:])
     top = os.path.abspath("/".join(names[:at]) + "/" if at else ".")

@@ -99,7 +99,9 @@ def check_regular(mode: int, name: str) -> None:
     """Raise OSError unless `mode` (`st_mode`) is that of a regular file."""
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-        raise OSError(f"{name}: not a regular file but {kind}")
+        streams = stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+        remedy = "; to read it whole, give its bytes: open(..., 'rb').read()" if streams else ""
+        raise OSError(f"{name}: not a regular file but {kind}{remedy}")
 
 
 def check_place(path: str) -> None:

@@ -581,7 +581,11 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, o.GenericError):
         if "TimedOut" in text or "kind: Timeout" in text:
             return Fault("again", "the store fell silent")
-        if "dns error" in text or "ConnectError" in text or "kind: Connect" in text:
+        if "dns error" in text:
+            return Fault("again", "no connection, as no address is known of the host")
+        if "Connection refused" in text:
+            return Fault("again", "no connection, as nothing answers at the address and port")
+        if "ConnectError" in text or "kind: Connect" in text:
             return Fault("again", "no connection")
         if "kind: Builder" in text:
             return Fault(

@@ -1,0 +1,127 @@
+"""The likeliest mistakes of a user: each message names the mistake and the place, and a remedy in the words of the one who reads it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.cli.main import _line
+from support.command import run
+
+NOON = dt.datetime(2024, 1, 1, 12)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, which is the current one, with files that are right and wrong."""
+    monkeypatch.chdir(tmp_path)
+    table = pa.table(
+        {
+            "id": [1, 2], "name": ["a", "b"], "and": [1, 2], "day": [dt.date(2024, 1, 31)] * 2,
+            "utc": pa.array([NOON] * 2, pa.timestamp("us", "UTC")), "local": [NOON] * 2,
+        }
+    )  # fmt: skip
+    pq.write_table(table, "t.parquet")
+    body = Path("t.parquet").read_bytes()
+    Path("cut.parquet").write_bytes(body[: len(body) // 2])
+    Path("empty.parquet").write_bytes(b"")
+    Path("locked.parquet").write_bytes(body[:-4] + b"PARE")
+    Path("a.csv").write_text("a,b\n1,2\n3,4\n")
+    Path("texts").mkdir()
+    Path("texts/a.csv").write_text("a,b\n1,2\n")
+    return tmp_path
+
+
+SAME: list[tuple[dict[str, Any], list[str], tuple[str, ...]]] = [
+    ({"filter": "idd = 1"}, ["--where", "idd = 1"], ("no column 'idd'", "did you mean 'id'?", "  ^")),
+    ({"filter": "ID = 1"}, ["--where", "ID = 1"], ("no column 'ID'", "did you mean 'id'?")),
+    ({"columns": ["nmae"]}, ["--columns", "nmae"], ("no column 'nmae'", "did you mean 'name'?")),
+    ({"filter": "id = '1'"}, ["--where", "id = '1'"], ("write the number without quotes", "       ^")),
+    ({"filter": "and = 1"}, ["--where", "and = 1"], ("filter: ", "not and", "  ^")),
+    ({"filter": "id == = 3"}, ["--where", "id == = 3"], ("write a column or a value", "        ^")),
+    ({"filter": "select * from t"}, ["--where", "select * from t"], ("without select",)),
+    ({"filter": "id > 1 order by id"}, ["--where", "id > 1 order by id"], ("alone, without order",)),
+    ({"filter": "id > 1 limit 3"}, ["--where", "id > 1 limit 3"], ("alone, without limit",)),
+    ({"filter": "day = '31.1.2024'"}, ["--where", "day = '31.1.2024'"], ("date '2024-01-31'",)),
+    ({"filter": "utc = timestamp '2024-01-01 12:00:00'"}, ["--where", "utc = timestamp '2024-01-01 12:00:00'"], ("give a value with a time zone",)),
+    ({"filter": "local = '2024-01-01T12:00:00Z'"}, ["--where", "local = '2024-01-01T12:00:00Z'"], ("no time zone; give a value without one",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "options", "words"), SAME)
+def test_mistakes_in_columns_and_filters(
+    arguments: dict[str, Any], options: list[str], words: tuple[str, ...], here: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.read_table("t.parquet", **arguments)
+    code, out, err = run(capsys, "scan", "t.parquet", *options)
+    assert (code, out) == (1, "")
+    for word in words:
+        assert word in str(caught.value) and word in err, err
+    # a list of columns helps where a column is not there
+    assert ("pageseek schema FILE" in err) is ("no column" in err)
+
+
+FILES = [
+    ("t.parqet", FileNotFoundError, ("no such file; did you mean ", "t.parquet?")),
+    ("nope/t.parquet", FileNotFoundError, ("no such file; there is no folder ",)),
+    ("texts", FileNotFoundError, ("no .parquet file in this directory: 1 file", "1 with .csv")),
+    ("a.csv", ps.CorruptFileError, ("not a Parquet file", "pyarrow.csv")),
+    ("cut.parquet", ps.CorruptFileError, ("cut.parquet: ends in ", "cut short")),
+    ("empty.parquet", ps.CorruptFileError, ("empty.parquet: the file is empty",)),
+    ("locked.parquet", ps.UnsupportedError, ("the footer is encrypted", "pyarrow reads them with the keys")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind", "words"), FILES)
+def test_mistakes_in_files(
+    name: str, kind: type[Exception], words: tuple[str, ...], here: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with pytest.raises(kind) as caught:
+        ps.read_table(name)
+    code, out, err = run(capsys, "head", name)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    for word in words:
+        assert word in str(caught.value) and word in err, err
+    assert ("(write or copy the file again)" in err) is (name in ("cut.parquet", "empty.parquet"))
+    assert "(check the path)" not in err or name == "texts"
+    assert "--columns" not in err
+
+
+def test_mistakes_in_python(here: Path) -> None:
+    column: Any = ps.col("id")
+    wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: ps.read_table("t.parquet", colums=["id"]), TypeError, "did you mean columns=?"),  # type: ignore[call-arg]
+        (lambda: 3 & column, ps.PredicateError, "write each condition in parentheses"),
+        (lambda: column | (column < 3), ps.PredicateError, "write each condition in parentheses"),
+        (lambda: ~column, ps.PredicateError, "write each condition in parentheses"),
+        (lambda: column > 3 and column < 5, ps.PredicateError, "write & | ~ for and, or, not"),
+        (lambda: ps.read_table("t.parquet", filter=ps.col("utc") == NOON), ps.PredicateError, "give a value with a time zone"),
+        (lambda: ps.read_table("t.parquet", limit=-1), ValueError, "give a number that is not negative"),
+    ]  # fmt: skip
+    for work, kind, words in wrong:
+        with pytest.raises(kind, match=words.replace("?", r"\?").replace("|", r"\|")):
+            work()
+
+
+def test_mistakes_in_outputs_and_rights(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    err = run(capsys, "scan", "t.parquet", "-o", "nope/x.csv")[2]
+    assert err == "pageseek: --output nope/x.csv: there is no folder nope\n"
+    denied = PermissionError(13, os.strerror(13), "secret.parquet")
+    assert _line(denied, "head") == "secret.parquet: permission denied"
+
+
+def test_a_host_that_is_not_there(here: Path) -> None:
+    pytest.importorskip("obstore")
+    with pytest.raises(ps.StoreError, match="no connection, as nothing answers at the address"):
+        ps.read_table("http://127.0.0.1:9/a.parquet", retries=0)
