@@ -117,27 +117,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.output == STDOUT and several:
         raise ValueError("--output - is one file: leave out --file-rows and --file-bytes")
     wanted = {name: getattr(options, name) for name in KINDS}
-<<<<<<< HEAD
-    made = rewrite(
-        sources(options.source),
-        options.output,
-        sort_by=options.sort_by,
-        cluster_by=options.cluster_by,
-        page_rows=options.page_rows,
-        row_group_rows=options.row_group_rows,
-        file_rows=options.file_rows,
-        file_bytes=options.file_bytes,
-        codec=options.codec,
-        indexes={name: columns for name, columns in wanted.items() if columns},
-        in_place=options.in_place,
-        where=options.where,
-        overwrite=options.overwrite,
-        memory_limit=options.memory_limit,
-        spill_folder=options.spill_folder,
-        table=options.table,
-        progress=interactive(),
-    )
-=======
     with destination(options) as output:
         made = rewrite(
             sources(options.source),
@@ -151,13 +130,13 @@ def _run(options: argparse.Namespace) -> int:
             codec=options.codec,
             indexes={name: columns for name, columns in wanted.items() if columns},
             in_place=options.in_place,
+            where=options.where,
             overwrite=options.overwrite,
             memory_limit=options.memory_limit,
             spill_folder=options.spill_folder,
             table=options.table,
             progress=interactive(),
         )
->>>>>>> w-shell
     if not options.json:
         from pageseek.cli.text import safe  # late: help needs none
 
