@@ -242,7 +242,7 @@ def test_rows_that_others_delete_meanwhile_by_a_vector(
     if late:
         monkeypatch.setattr(room, "_stats", stats)
     path = os.path.join(root, unquote(added["path"]))
-    with pytest.raises(ps.PageseekError, match="deletion vector|taken"):
+    with pytest.raises(ps.PageseekError, match=r"deletion vector|taken"):
         ps.index.attach(
             path, bloom=["text"], table=table, progress=lambda _: None if late else others()
         )

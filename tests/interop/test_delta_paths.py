@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -132,3 +133,11 @@ def test_a_path_without_a_store(tmp_path: Path) -> None:
     with pytest.raises(ps.UnsupportedError, match=said):
         ps.read_table((memory, f"/{tmp_path.name}/t"))
     memory.rm(f"/{tmp_path.name}", recursive=True)
+
+
+def test_an_error_of_deltalake_has_its_version(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "t", [])
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text().partition("\n")[0])
+    with pytest.raises(ps.UnsupportedError, match=rf"deltalake {version('deltalake')} cannot tell"):
+        ps.read_table(table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -86,8 +87,6 @@ class SchemaMapping:
             self._undecided = undecided(_names(file), dataset_schema.spelling)
         self._folders = FolderNames(dataset_schema, (*partitions, *self.defaults.items()))
         self._kinds = self._spelled_here(spelled)
-        # a column of a name with dots comes before a field of a struct
-        self._tops = {*(_names(file) if self._own is None else self._own), *self._kinds}
         self._in_partitions = columns_in_partitions(file, dataset_schema)
         self._nested = NestedDefaults(dataset_schema.fields, self._has)
 
@@ -228,6 +227,11 @@ class SchemaMapping:
         if path[0] == top:
             return (own, *path[1:])
         return (own + path[0][len(top) :], *path[1:])
+
+    @cached_property
+    def _tops(self) -> set[str]:
+        """The names of columns: one of a name with dots comes before a field of a struct."""
+        return {*(_names(self._file) if self._own is None else self._own), *self._kinds}
 
     def _lacks_dotted(self, name: str) -> bool:
         """Whether a name with dots is that of a given column that the file lacks; the file may have a field of that path."""

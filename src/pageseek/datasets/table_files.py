@@ -62,8 +62,18 @@ def foreign(
         text = str(error).replace(hidden, "") if hidden else str(error)
         said = cleaned(text, secrets) or type(error).__name__
         raise UnsupportedError(
-            f"{where}: {package} cannot tell which files it has: {said}{remedy}"
+            f"{where}: {with_version(package)} cannot tell which files it has: {said}{remedy}"
         ) from None
+
+
+def with_version(package: str) -> str:
+    """The name of a package with its version, for errors."""
+    from importlib.metadata import PackageNotFoundError, version  # late: for errors
+
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return package
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

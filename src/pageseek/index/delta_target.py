@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Mapping
 from decimal import Decimal
-from importlib.metadata import version
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.datasets.lake_tables import table_of_lake
+from pageseek.datasets.table_files import with_version
 from pageseek.index.table_target import OvertakenError, TableEnd, same_file
 from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of
@@ -101,7 +101,7 @@ class DeltaEnd(TableEnd):
     def _refuse_vector(self, source: Source) -> None:
         if source.deletes:
             raise UnsupportedError(
-                f"{self.table}: {source.name} has a deletion vector, which transactions of deltalake {version('deltalake')} cannot give "
+                f"{self.table}: {source.name} has a deletion vector, which transactions of {with_version('deltalake')} cannot give "
                 "to another file: take the deleted rows out before, by pageseek.rewrite(table, in_place=True) or REORG TABLE ... "
                 "APPLY (PURGE)"
             )
