@@ -195,7 +195,7 @@ def test_errors_are_those_of_other_calls(path: str, tmp_path: Path) -> None:
         (lambda: ps.aio.read_table(path, filter="idd = 5"), ps.PredicateError, "idd"),
         (lambda: batches(path, ["idd"]), ps.PredicateError, "idd"),
         (lambda: ps.aio.count_rows(path, "id = "), ps.PredicateError, "id = "),
-        (lambda: ps.aio.scan(path, thread=1), TypeError, "thread"),
+        (lambda: ps.aio.scan(path, thread=1), TypeError, "thread"),  # type: ignore[call-arg]
         (lambda: ps.aio.read_table(ps.scan(path), threads=1), TypeError, "threads=: the source"),
         (lambda: ps.aio.read_table(path, filter="id=1", filters="id=1"), TypeError, "not both"),
     ]

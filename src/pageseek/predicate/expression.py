@@ -239,7 +239,7 @@ class Element(Column):
         return f"any({show_column(self.path)})"
 
 
-def plain_text(value: object) -> object:
+def plain_text(value: Any) -> Any:
     """Text and binary values of Arrow as those of Python; other values as they are."""
     return value.as_py() if type(value) in _TEXT_SCALARS else value
 

@@ -66,7 +66,9 @@ class PointTests:
         """The conditions of a filter; None where the core does not evaluate one of them."""
         condition = request.filter
         assert condition is not None
-        parts = condition.args if isinstance(condition, ex.And) else (condition,)
+        parts: Sequence[ex.Expression] = (condition,)
+        if isinstance(condition, ex.And):
+            parts = condition.args
         names: Names | SchemaMapping = Names(file, request.options)
         if request.dataset_schema is not None:
             from pageseek.datasets.evolution import SchemaMapping  # late: for many files
