@@ -45,7 +45,7 @@ test: build ## install, then run every test; STAGES="lint unit" runs only those
 	@$(RUN) $(BIN)/python tools/check.py $(STAGES)
 
 test-all: build ## every test in Python, also the slow ones, with all random examples: an hour or two
-	PAGESEEK_TESTS=full $(BIN)/python -m pytest -q -n 2 -m "not spark and not cluster" tests
+	PAGESEEK_TESTS=full $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not spark and not cluster" tests
 	PAGESEEK_TESTS=full $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "spark or cluster" tests/spark
 
 check: build ## about a minute: static checks, and the tests of the changed folders

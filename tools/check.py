@@ -37,7 +37,8 @@ def stages() -> dict[str, Step]:
         "(spark or cluster) and not slow",
         "tests/spark",
     ]
-    unit = [*PYTEST, *WORKERS, "-m", FAST]
+    # each worker begins with a half of the files, so that few of the files that tests share are made twice
+    unit = [*PYTEST, *WORKERS, "--dist", "worksteal", "-m", FAST]
     steps = [
         Step(
             "lint",

@@ -73,7 +73,19 @@ def main(names: list[str]) -> int:
     if c_tests:
         steps.append(Step("ctest", ["bash", "tools/ctest.sh", *c_tests], {"CC": "gcc"}))
     if chosen:
-        command = [PYTHON, "-m", "pytest", "-q", "-n", "2", "-m", LATER, *chosen]
+        command = [
+            PYTHON,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "--dist",
+            "worksteal",
+            "-m",
+            LATER,
+            *chosen,
+        ]
         steps.append(Step("tests", command))
     print(
         "check, about a minute for one file: " + ", ".join([*LINT, *c_tests, *chosen]), flush=True

@@ -118,11 +118,13 @@ def test_a_file_that_goes_on_to_be_written_is_not_read(
     old, new = put(tmp_path / "old", b"o" * 20), put(tmp_path / "new", b"n" * 20)
     names, places = local.Names([old, new]), np.array([[0, 20], [20, 20]], np.int64)
     settled: dict[int, bool] = {os.stat(new).st_ino: False, os.stat(old).st_ino: True}
-    monkeypatch.setattr(local, "_settled", lambda fd: (now := os.fstat(fd), settled[now.st_ino]))
+    monkeypatch.setattr(
+        local, "_stable_status", lambda fd: (now := os.fstat(fd), settled[now.st_ino])
+    )
     found = local.read_ends(names, 0, places, np.zeros(40, np.uint8), OLD - local.TICK)
     assert found[:, 3].tolist() == [20, 0] and found[1, 1] < 0
     # files last written long ago: no second check
-    monkeypatch.setattr(local, "_settled", lambda fd: pytest.fail("asked"))
+    monkeypatch.setattr(local, "_stable_status", lambda fd: pytest.fail("asked"))
     if names.core is not None:
         later = OLD + 2 * local.TICK + 1
         assert local.read_ends(names, 0, places, np.zeros(40, np.uint8), later)[:, 3].tolist() == [20, 20]  # fmt: skip

@@ -36,7 +36,7 @@ from pageseek.format.value_list import KIND, VERSION
 from pageseek.io import tails as ends
 from pageseek.scanning import batched_lists
 from pageseek.storage import resolve
-from support.batch_comparison import kept_of, one_by_one, opened, outcome
+from support.batch_comparison import check_rows, kept_of, opened, rows
 
 N = 30
 NAN = float("nan")
@@ -81,31 +81,13 @@ def folder(kept: Path, tmp_path: Path) -> Path:
 
 
 def check(scan: ps.Scan) -> ps.Scan:
-    """Both ways read the same, and count the same in all; together no more is left than one by one."""
-    ps.clear_cache()
-    for way in (ps.Scan.to_table, ps.Scan.count_rows):
-        found = outcome(lambda: way(scan))  # noqa: B023
-        again = outcome(lambda: way(scan))  # noqa: B023
-        with one_by_one():
-            wanted = outcome(lambda: way(scan))  # noqa: B023
-        assert same(found, wanted) and same(again, wanted)
-    ps.clear_cache()
-    plan = outcome(scan.plan)
-    with one_by_one():
-        other = outcome(scan.plan)
-    if not isinstance(plan, tuple):
-        assert kept_of(plan) <= kept_of(other)
-        for count in ("files", "row_groups", "rows"):
-            mine, theirs = getattr(plan.report, count), getattr(other.report, count)
-            assert mine.total == theirs.total == mine.read + sum(mine.pruned_by.values())
-    return scan
+    """Both ways read the same, and count the same."""
+    return check_rows(scan, (ps.Scan.to_table, ps.Scan.count_rows))
 
 
-def same(found: object, wanted: object) -> bool:
+def same(found: pa.Table, wanted: pa.Table) -> bool:
     """Equal, and NaN equals NaN."""
-    if isinstance(found, pa.Table) and isinstance(wanted, pa.Table):
-        found, wanted = repr(found.to_pylist()), repr(wanted.to_pylist())
-    return found == wanted
+    return repr(rows(found)) == repr(rows(wanted))
 
 
 CONDITIONS = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,16 @@ def kept_of(plan: ps.ScanPlan) -> set[tuple[str, int]]:
     return {(file.source.path, group.row_group) for file in plan.files for group in file.groups}
 
 
-def check_rows(scan: ps.Scan) -> None:
+def check_rows(
+    scan: ps.Scan, ways: Sequence[Callable[[ps.Scan], Any]] = (ps.Scan.to_table,)
+) -> ps.Scan:
     """Both ways read the same, cold and warm; together no more is left than one by one."""
     ps.clear_cache()
-    found, again = (outcome(scan.to_table) for _ in range(2))
-    with one_by_one():
-        wanted = outcome(scan.to_table)
-    assert repr(rows(found)) == repr(rows(again)) == repr(rows(wanted))
+    for way in ways:
+        found, again = (outcome(partial(way, scan)) for _ in range(2))
+        with one_by_one():
+            wanted = outcome(partial(way, scan))
+        assert repr(rows(found)) == repr(rows(again)) == repr(rows(wanted))
     ps.clear_cache()
     plan = outcome(scan.plan)
     with one_by_one():
@@ -122,6 +126,7 @@ def check_rows(scan: ps.Scan) -> None:
         for count in ("files", "row_groups", "rows"):
             mine, theirs = getattr(plan.report, count), getattr(other.report, count)
             assert mine.total == theirs.total == mine.read + sum(mine.pruned_by.values())
+    return scan
 
 
 def rows(found: object) -> object:

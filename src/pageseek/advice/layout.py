@@ -54,7 +54,7 @@ class ChunkPages:
     index_bytes : (int, int)
         Bytes of the column index, and of the offset index.
     placed : bool
-        It is known where its pages lie, by an index or by their headers; else they are taken to be alike.
+        It is known where its pages lie, by an index or by their headers; else they are taken to have equal sizes.
     planned : bool
         Planning knew that, so that single pages are read to test them.
     walk_bytes : int

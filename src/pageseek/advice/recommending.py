@@ -36,7 +36,7 @@ class Tried(NamedTuple):
 
 def is_worth_it(before: Cost, after: Cost, change: Change, price: int) -> bool:
     """Whether a change halves the bytes or the requests of a query, and that is worth having. `price`: the bytes that it adds, or
-    that are written anew, for which requests alone, or a small part of these bytes, are no reason.
+    that are rewritten, for which requests alone, or a small part of these bytes, are no reason.
     """
     if change.kind not in ATTACHED and before.bytes - after.bytes < min(price * SHARE, REWRITE):
         return False

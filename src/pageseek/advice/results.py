@@ -30,9 +30,9 @@ class Candidate:
     bytes, requests : int
         About what the query would read, without the footers.
     adds_bytes : int
-        About the bytes that all files grow by; 0 if the rows are written anew.
+        About the bytes that all files grow by; 0 if the rows are rewritten.
     rewrites : bool
-        The rows have to be written anew.
+        The rows have to be rewritten.
     command, python : str
         How to do it.
     """
@@ -84,7 +84,7 @@ class Recommendation:
     """A change that is worth it.
 
     `why`: what it changes for which query, or what is wrong without it. `adds_bytes`: about the bytes that the files grow by.
-    `rewrites`: the rows have to be written anew.
+    `rewrites`: the rows have to be rewritten.
     """
 
     title: str

@@ -4,7 +4,7 @@
 |---|---|
 | `errors` | the exceptions that users see |
 | `records` | dataclasses that are made quickly |
-| `late_modules` | modules of others that are imported when they are used |
+| `late_modules` | modules of others, and functions of folders above, that are imported when they are used |
 | `arguments` | arguments that callers give, checked |
 | `limits` | the sizes that a file may claim |
 | `report` | the counts of one scan, and how they are shown |

@@ -74,7 +74,7 @@ class KindError(PageseekError):
 
 
 class RewriteError(PageseekError):
-    """A file that was written anew is not what was read. It was deleted, and the source is as it was."""
+    """A rewritten file is not what was read. It was deleted, and the source is as it was."""
 
 
 class InvalidIndexError(Exception):

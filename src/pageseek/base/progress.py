@@ -19,7 +19,7 @@ class Progress(NamedTuple):
     """How far a scan is: `done` of a `total` of its stage, and the rows and bytes so far.
 
     `stage` is "files" while they are opened and pruned, or get their names; "row groups" while these are read; or "column
-    chunks" while indexes are built or verified; or "rows" while a file is written anew.
+    chunks" while indexes are built or verified; or "rows" while a file is rewritten.
     """
 
     stage: str

@@ -260,7 +260,7 @@ def _widened_struct(array: pa.Array, kind: pa.DataType, inside: Sequence[TableFi
 
 
 def _widened_list(array: pa.Array, kind: pa.DataType, inside: Sequence[TableField]) -> pa.Array:
-    """Convert the elements, and make the array anew from its first row on, if it is a slice."""
+    """Convert the elements, and make a new array from its first row on, if it is a slice."""
     t, given = pa.types, array.type
     below = [field.children for field in inside] or [
         (),

@@ -54,7 +54,7 @@ def has_order(leaf: Leaf) -> bool:
     """Whether the format gives the values of a leaf an order of their own (parquet.thrift, ColumnOrder)."""
     element = leaf.element
     logical = logical_of(element)[0]
-    if element.type == FIXED and logical == L_TIMESTAMP:  # not settled among writers
+    if element.type == FIXED and logical == L_TIMESTAMP:  # writers disagree
         return False
     if element.type == INT96 or element.converted_type in _UNORDERED:
         return False
@@ -77,7 +77,7 @@ def trusted_order(leaf: Leaf, orders: memoryview) -> bool:
 def usable_statistics(
     leaf: Leaf, arrow_version: int | None, stored: pa.Field | None
 ) -> tuple[bool, bool]:
-    """Whether bounds, and counts of nulls, are those of the data: of chunks and of pages alike.
+    """Whether bounds, and counts of nulls, are those of the data: both of chunks and of pages.
 
     Arrow C++ writes dictionary arrays by a way of its own. Before version 12 their statistics are those of
     the first batch (arrow GH-15042); nulls of the structs around them are not counted to this day.

@@ -332,7 +332,7 @@ def types_of(leaf: Leaf) -> tuple[str, str]:
 def fingerprint(file: FooterFile, leaf: Leaf) -> int:
     """The hash of the rows of each row group, and of where the values of a column lie in the file.
 
-    Software that writes a file anew, or joins several, lays them elsewhere.
+    Software that rewrites a file, or joins several, lays them elsewhere.
     """
     return xxh64(_figures_of(file, leaf))
 

@@ -132,7 +132,7 @@ class ProofAccumulator:
         return int((self._proof_of_filter(proofs)[0] & self.context.ranges).num_rows)
 
     def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> bool:
-        """Join what a mechanism proved, and evaluate the whole filter anew. Returns whether any test is closer to being
+        """Join what a mechanism proved, and evaluate the whole filter again. Returns whether any test is closer to being
         decided: fewer rows are left that may pass it or fail it.
         """
         closer = False

@@ -1,6 +1,6 @@
 """Whether any mechanism could add to what the statistics of the footer prove of many row groups.
 
-A row group is final if the driver and every pruner would read nothing and prove nothing. In doubt it is not, and they
+A row group is final if the driver and every pruner would read nothing and prove nothing. If that is not sure, it is not final, and they
 are asked.
 """
 

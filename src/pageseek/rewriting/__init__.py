@@ -1,4 +1,4 @@
-"""Files and tables written anew in the layout for lookups: sorted or clustered, in small pages, with indexes (docs/rewriting.md).
+"""Files and tables rewritten in the layout for lookups: sorted or clustered, in small pages, with indexes (docs/rewriting.md).
 
 | file | job |
 |---|---|

@@ -152,7 +152,7 @@ class DeltaRewrite(TableRewrite):
                 self._create(self._entry(seen + 1), body, new)
             except FileExistsError:
                 continue
-            with suppress(Exception):  # the commit is made, and the object can be opened anew
+            with suppress(Exception):  # the commit is made, and the object can be opened again
                 self._opened.update_incremental()
             return seen + 1
         raise StoreError(f"{self.name}: {TRIES} commits were overtaken")

@@ -1,4 +1,4 @@
-"""Where files that are written anew go. What is sure to fail at the end fails when a place is made."""
+"""Where rewritten files go. What is sure to fail at the end fails when a place is made."""
 
 from __future__ import annotations
 

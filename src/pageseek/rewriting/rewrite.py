@@ -1,4 +1,4 @@
-"""`rewrite`: a Parquet file, all rows of a dataset, or the files of a table, written anew in the layout for lookups."""
+"""`rewrite`: a Parquet file, all rows of a dataset, or the files of a table, rewritten in the layout for lookups."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def rewrite(
     progress: bool | Watch = False,
     **options: Any,
 ) -> Rewritten:
-    """Write a Parquet file, all rows of a dataset, or a table anew: sorted or clustered, in small pages, with indexes.
+    """Rewrite a Parquet file, all rows of a dataset, or a table: sorted or clustered, in small pages, with indexes.
 
     A filter on a column that a file is sorted by reads a page or two of each column. What was written is read again and compared with the
     source before it gets its name; until then, and if the process is killed, the source is as it was.
@@ -219,7 +219,7 @@ def rewrite(
 def _in_table(
     table: TableRewrite, reading: Callable[..., Scan], how: _How, where: Any
 ) -> Rewritten:
-    """Write the files of a table anew, partition by partition, and commit them. `where`: of which partitions; None: of all."""
+    """Rewrite the files of a table, partition by partition, and commit them. `where`: of which partitions; None: of all."""
     made = Rewritten([], 0, 0, 0, 0, 0, how.said_order(), list(how.clustered))
     new: list[NewFile] = []
     order = {"sortBy": [name for name, _ in how.by], "clusterBy": how.clustered}
@@ -517,7 +517,7 @@ def rewrite_files(
     memory: int,
     spill_folder: str | None,
 ) -> Rewritten:
-    """Write files of this machine or of a store anew in one thread, with arguments that were checked elsewhere.
+    """Rewrite files of this machine or of a store in one thread, with arguments that were checked elsewhere.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A table whose files are written anew, and exchanged by one commit to it. `delta_rewrite` and `iceberg_rewrite` have the rest."""
+"""A table whose files are rewritten, and exchanged by one commit to it. `delta_rewrite` and `iceberg_rewrite` have the rest."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def table_async(sources: Sources, request: Request) -> pa.Table | None:
     """The rows of a scan as a table; None where it is read in a thread.
 
     A file is read in the version that the cache has, which its first answer confirms, or else a request by itself. Where it
-    turns out to be past, the scan begins anew in a thread.
+    turns out to be past, the scan begins again in a thread.
     """
     if (
         len(sources) != 1

@@ -134,7 +134,7 @@ def ask_lists(
 ) -> tuple[Flags, dict[int, ListAnswer]]:
     """The files whose lists cannot be used here, and what the lists of the others prove of each test, by its id.
 
-    `open_files`: files with rows in doubt. If few of them have lists, these are read as the files are opened.
+    `open_files`: files with undecided rows. If few of them have lists, these are read as the files are opened.
     """
     unusable: Flags = np.zeros(len(open_files), np.bool_)
     tests = [test for test in schema_group.tests if form.takes(test)]

@@ -129,7 +129,7 @@ def plan_by_footer(
     """The row groups to read of a file, and the mechanism that ruled out the last if there are none.
 
     None if a plan needs more than the footer. `may`: whether rows may pass by the values of the folders. `defers`: row groups
-    in doubt are pruned further when they are read.
+    that are undecided are pruned further when they are read.
     """
     counts, passes, must = batched_file.counts, batched_file.may, batched_file.must
     homogeneous, first = batched_file.homogeneous, batched_file.first
@@ -141,12 +141,12 @@ def plan_by_footer(
         if request.asked(source.name, first_row, 0, batched_file.num_rows):
             return None
     elif limit is not None:
-        # row groups in doubt are pruned when they are reached; in the one that the limit cuts an index helps
+        # undecided row groups are pruned when they are reached; in the one that the limit cuts an index helps
         if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
             return None
     elif passes != must and not defers:
-        in_doubt = [some and not every for some, every in zip(passes, must, strict=True)]
-        if not all(compress(homogeneous.final[first:stop], in_doubt)):
+        undecided = [some and not every for some, every in zip(passes, must, strict=True)]
+        if not all(compress(homogeneous.final[first:stop], undecided)):
             return None
     if account and not all(compress(homogeneous.sound[first:stop], passes)):
         return None

@@ -79,7 +79,7 @@ class HomogeneousFiles:
         self._taken: tuple[list[int], list[int]] = (
             [],
             [],
-        )  # row groups to count: in doubt, and proven
+        )  # row groups to count: undecided, and proven
         self.may = self.must = b"\1" * len(self.counts)
         self.steps: list[tuple[str, bytes]] = []
         self._prune(STATISTICS, use, None)
@@ -129,7 +129,7 @@ class HomogeneousFiles:
         return self.table.zones(self.schema_group, leaf)
 
     def _open_files(self) -> Flags:
-        """Files with a row group in doubt: some rows may pass, and not all do."""
+        """Files with an undecided row group: some rows may pass, and not all do."""
         may, must = (np.frombuffer(one, np.bool_) for one in (self.may, self.must))
         return self.table.of_files(may & ~must) > 0
 

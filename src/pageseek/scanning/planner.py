@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pageseek.scanning.footer_batches import FooterBatches
 
 FEWEST_FILES = 8  # files that are as quickly opened one by one
-MOST_EXAMINED = 4096  # files of a plan whose row groups in doubt are put to all mechanisms
+MOST_EXAMINED = 4096  # files of a plan whose undecided row groups are put to all mechanisms
 
 
 class Planned(NamedTuple):
@@ -60,7 +60,7 @@ class Planner:
     batches : bool
         Footers of many similar files may be pruned together, so that these are not opened.
     defers : bool
-        The plan is executed later, in parts. Of a great many files the row groups in doubt are then put to the mechanisms that
+        The plan is executed later, in parts. Of a great many files the undecided row groups are then put to the mechanisms that
         need more than the footer by who reads them: MOST_EXAMINED files take seconds here, and the others would take minutes.
     """
 
@@ -257,7 +257,7 @@ class Planner:
 
     @property
     def _defers(self) -> bool:
-        """Whether row groups in doubt are left to who reads them."""
+        """Whether undecided row groups are left to who reads them."""
         return self._may_defer and not self._left_to_examine
 
     def _batched(self, at: int, opened: Version | None = None) -> BatchedFile | None:

@@ -32,7 +32,7 @@ class PreparedQuery:
     """A scan that is called with the values of its parameters, and returns the rows as a table.
 
     `query(k=5)` equals `scan.filter(ps.col("id") == 5).to_table()`; with one parameter `query(5)` will do. Files are looked
-    at again with each call, so that a file that was replaced is read anew. Threads may share a query, a pickled one can be
+    at again with each call, so that a file that was replaced is read again. Threads may share a query, a pickled one can be
     loaded in another process, and a forked process may go on with it. It never changes.
 
     Attributes

@@ -211,7 +211,7 @@ class Scan:
         """The rows as a `pandas.DataFrame`.
 
         The index is that which pandas has written to the file. Its columns are read too where `columns` or `select` leave
-        them out. An index that is a range of numbers starts anew where rows are left out, or where there are several files.
+        them out. An index that is a range of numbers starts at 0 where rows are left out, or where there are several files.
 
         Parameters
         ----------

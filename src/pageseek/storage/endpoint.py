@@ -42,7 +42,7 @@ class Endpoint:
         self.unlock()
 
     def unlock(self) -> None:
-        """Begin anew in a forked process: nothing is under way there, and nobody holds a lock."""
+        """Start again in a forked process: nothing is under way there, and nobody holds a lock."""
         self._lock = threading.Lock()
         self.alone = threading.Lock()  # held by the only call, where there may be but one at a time
         self.waiting: deque[Callable[[Any], None]] = deque()

@@ -136,7 +136,7 @@ class FileObject:
 class FileObjectStore:
     """A file object, as an open file.
 
-    Each opening finds out its version anew: inode, size and time of a file of this machine; of other objects the size and a
+    Each opening finds out its version again: inode, size and time of a file of this machine; of other objects the size and a
     digest of the last bytes, which cannot tell all changes. It also measures how long a read waits.
     """
 

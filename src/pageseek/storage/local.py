@@ -158,7 +158,7 @@ def _open(path: str) -> int:
             time.sleep(PAUSE)  # the holder of a lease was told to let go (fcntl(2), F_SETLEASE)
 
 
-def _settled(fd: int) -> tuple[os.stat_result, bool]:
+def _stable_status(fd: int) -> tuple[os.stat_result, bool]:
     """The status of a file once a further write would change its time, and whether that is so now.
 
     A file that was written in this very tick could be overwritten in it, after its footer was read, and keep its time.
@@ -266,8 +266,8 @@ def _read_end(path: str, room: memoryview, behind: int) -> tuple[int, int, int, 
     """Read the last bytes of one file but for those `behind`; None where it is being written, or is no regular file."""
     fd = _open(path)
     try:
-        told, settled = _settled(fd)
-        if not settled or not stat.S_ISREG(told.st_mode):
+        told, stable = _stable_status(fd)
+        if not stable or not stat.S_ISREG(told.st_mode):
             return None
         stop = max(told.st_size - behind, 0)
         at = max(stop - len(room), 0)
@@ -300,8 +300,8 @@ class LocalStore:
         self.name = name or path
         self._fd = _open(path)
         try:
-            now, settled = _settled(self._fd)
-            self.version = _version(now, self.name, settled)
+            now, stable = _stable_status(self._fd)
+            self.version = _version(now, self.name, stable)
         except BaseException:
             self.close()
             raise
