@@ -84,7 +84,8 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
     if (out->size > behind) {
         int64_t stop = out->size - behind;
         int64_t at = stop > (int64_t)length ? stop - (int64_t)length : 0;
-        ssize_t n = pread(fd, out_bytes, stop - at < (int64_t)length ? (size_t)(stop - at) : length, (off_t)at);
+        size_t wanted = (uint64_t)(stop - at) < length ? (size_t)(stop - at) : length;
+        ssize_t n = pread(fd, out_bytes, wanted, (off_t)at);
         out->read = n < 0 ? 0 : (int64_t)n;
     }
     close(fd);

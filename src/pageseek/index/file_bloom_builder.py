@@ -73,8 +73,8 @@ class FileBloomBuilder(SpillingBuilder):
                     first, stop = int(of_each[0]), int(of_each[-1]) + 1
                     flags = np.zeros((stop - first) * 8 * BLOCK, np.uint8)
                     flags[((of_each - first)[:, None] * (8 * BLOCK) + bits_of(hashes)).ravel()] = 1
-                    bits = np.packbits(flags, bitorder="little").reshape(-1, BLOCK)
-                    filled[first:stop] |= bits  # runs meet within a block
+                    packed = np.packbits(flags, bitorder="little").reshape(-1, BLOCK)
+                    filled[first:stop] |= packed  # runs meet within a block
             starts = range(0, blocks, SECTOR_BLOCKS)
             return body(blocks, (filled[i : i + SECTOR_BLOCKS].tobytes() for i in starts))
 

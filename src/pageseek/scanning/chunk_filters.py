@@ -16,7 +16,15 @@ import numpy.typing as npt
 from pageseek._core import bloom as core
 from pageseek._core import lists
 from pageseek.base.errors import CoreError
-from pageseek.format.checksums import MAX_PIECE_BYTES, filter_key, of_pieces, piece_of, sums_size
+from pageseek.format.checksums import (
+    MAX_PIECE_BYTES,
+    PIECE_BYTES,
+    SUM,
+    filter_key,
+    of_pieces,
+    piece_of,
+    sums_size,
+)
 from pageseek.format.chunks import Sound, sound_chunks
 from pageseek.format.embedded import BLOOM, KEY, InvalidIndexError, Pointer, directory_of
 from pageseek.format.file_bloom_form import WORDS, block_of, words_of
@@ -119,7 +127,7 @@ def _stops(table: FooterTable, chunks: Int64s, has: Flags) -> Int64s:
     """For each file where its filters and their checksums end at the latest; very large where a length is not known."""
     offsets, lengths = (chunks[:, AT[f"bloom_filter_{of}"]] for of in ("offset", "length"))
     known = (lengths >= 0) & (lengths < LONGEST_END) & (offsets < _MOST - 2 * LONGEST_END)
-    stops = offsets + lengths + sums_size(np.where(known, lengths, 0))
+    stops = offsets + lengths + _sums(np.where(known, lengths, 0), PIECE_BYTES)
     stops = np.where(has, np.where(known, stops, _MOST), 0)
     return np.asarray(np.maximum.reduceat(stops, table.first))
 
@@ -238,7 +246,7 @@ def _plain(
     right &= (entry_at <= offset[i]) & (offset[i] < entry_at + entry_length)
     right &= entry_length <= end[i] - entry_at
     right &= (piece > 0) & (piece % core.BLOCK == 0) & (piece <= MAX_PIECE_BYTES)
-    sums = sums_size(bits, np.maximum(piece, 1))
+    sums = _sums(bits, np.maximum(piece, 1))
     right &= offset[i] + length[i] + sums <= entry_at + entry_length
     right &= begin[i] + length[i] + sums <= at[i] + read[i]
     i, header, bits, of_header, piece = (one[right] for one in (i, header, bits, of_header, piece))
@@ -249,6 +257,11 @@ def _plain(
     plain[i[own]] = True
     made = np.stack([group[i], places[:, 0], bits // core.BLOCK], axis=1)[own]
     return plain, made
+
+
+def _sums(bits: Int64s, piece: int | Int64s) -> Int64s:
+    """`sums_size` of several bitsets."""
+    return np.asarray(-(-bits // piece) * SUM)
 
 
 def _headers(data: npt.NDArray[np.uint8]) -> Int64s:

@@ -83,7 +83,7 @@ class FileFilters(ColumnLists):
         ends = batch.spans(table.members[have])
         near, entries = filters(every, batch.tails, ends)
         if len(near.files):
-            table.hold(near.own_memory())
+            table.hold(near.own_memory() // 4)
             yield near
         state = entries[:, 0]
         doubtful = state == lists.DOUBTFUL
@@ -129,11 +129,12 @@ class _Filters:
         self._blocks = blocks[self.sound].astype(np.uint64)
 
     def own_memory(self) -> int:
-        """Copy what the filters need out of a buffer that is dropped. Returns the bytes of the copy."""
+        """Copy the filters out of a buffer that has much else. Returns the bytes that are held."""
         lengths = form.body_bytes(self._blocks.astype(np.int64))
-        data = lists.cut(self._data, np.stack([self._starts, lengths], axis=1))
-        self._data, self._starts = np.frombuffer(data, np.uint8), np.cumsum(lengths) - lengths
-        return len(data)
+        if 2 * int(lengths.sum()) < self._data.nbytes:
+            data = lists.cut(self._data, np.stack([self._starts, lengths], axis=1))
+            self._data, self._starts = np.frombuffer(data, np.uint8), np.cumsum(lengths) - lengths
+        return self._data.nbytes
 
     def may_have(self, hashes: form.U64, some: slice) -> npt.NDArray[np.bool_]:
         """Whether some of the files may have one of the values."""

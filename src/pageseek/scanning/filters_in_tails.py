@@ -35,9 +35,10 @@ def filter_bytes(file: FileMetadata, bound_request: BoundRequest) -> int:
     except InvalidIndexError:
         found = None
     pointers = () if found is None else found.pointers
-    begins = []
+    begins: list[int] = []
     for test in tests_of(bound):
-        of_file, of_chunk = [], []
+        of_file: list[int] = []
+        of_chunk: list[int] = []
         if FILE_BLOOM in use and FileFilters.takes(test):
             kind = file_bloom_form.KIND
             of_file = [p.offset for p in pointers if (p.kind, p.leaf) == (kind, test.leaf.path)]
