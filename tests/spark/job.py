@@ -56,7 +56,6 @@ def session(kind: str, url: str) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "4",
         "spark.task.maxFailures": "1",
         "spark.log.level": "ERROR",
     }.items():

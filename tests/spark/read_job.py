@@ -27,7 +27,7 @@ def session(url: str) -> Any:
     builder = SparkSession.builder.master(url)
     for key, value in {
         "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "4", "spark.log.level": "OFF", "spark.python.daemon.module": "killing_daemon",
+        "spark.sql.session.timeZone": "UTC", "spark.log.level": "OFF", "spark.python.daemon.module": "killing_daemon",
         "spark.executorEnv.PYTHONPATH": HERE, "spark.executorEnv.KILL_MARKS": os.environ["KILL_MARKS"],
     }.items():  # fmt: skip
         builder = builder.config(key, value)

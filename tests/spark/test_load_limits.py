@@ -107,6 +107,11 @@ def test_what_is_asked_wrongly_is_refused_at_once(spark: Any, path: str):
             call(spark, path, tasks=0)
         with pytest.raises(TypeError, match="columns='id': a list of names"):
             call(spark, path, columns="id")
+        for first in (spark.range(1), path):
+            with pytest.raises(TypeError, match=f"wanted first, not {type(first).__name__}: load"):
+                call(first, path)
+        with pytest.raises(FileNotFoundError, match=r"db\.sales: no such file; a table of a cat"):
+            call(spark, "db.sales")
 
 
 def test_a_struct_has_its_fields_in_it(spark: Any, path: str):

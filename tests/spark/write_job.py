@@ -92,7 +92,7 @@ def main(kind: str, folder: str) -> None:
     builder = SparkSession.builder.master("local[2,4]")
     for key, value in {
         "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "4", "spark.log.level": "OFF", "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+        "spark.sql.session.timeZone": "UTC", "spark.log.level": "OFF", "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     }.items():  # fmt: skip
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

@@ -123,9 +123,9 @@ def with_schema(
         inference, partitioning = partitioning, partitioning.given
     if (lake := found.table) is not None:
         if partitioning is not None or schema is not None:
-            given = "partitioning=" if schema is None else "schema="
+            asked = "partitioning=" if schema is None else "schema="
             raise ValueError(
-                f"{given}: a table has its own; table=False reads the bare files of a table's folder"
+                f"{asked}: a table has its own; table=False reads the bare files of a table's folder"
             )
         inside = dict(lake.inside)
         from pageseek.datasets.dataset_schema import DatasetSchema  # late, as below: for many files

@@ -10,6 +10,7 @@ from pageseek.datasets.confirmed import asked_once
 from pageseek.scanning.scan import Scan
 from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
+from pageseek.spark.session.settings import check_session
 from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.narrowed import narrowed
 from pageseek.spark.sources.opening import opened
@@ -72,6 +73,7 @@ def load(
     UnsupportedError
         The session is of Spark 3, Spark has no type for a column, or the source is in the driver's memory.
     """
+    check_session(spark)
     if int(spark.version.split(".")[0]) < 4:
         raise UnsupportedError(
             f"load needs Spark 4, and this is Spark {spark.version}: use pageseek.spark.read, and name columns and filter"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -46,6 +47,14 @@ def as_java(name: str) -> str:
 def _sign(sign: str) -> str:
     upper = sign.upper()
     return (upper if len(upper) == 1 else sign).lower()[0]
+
+
+def check_session(given: Any) -> None:
+    """TypeError: a DataFrame or a path stands where the session is wanted."""
+    if isinstance(given, (str, os.PathLike)) or type(given).__name__ == "DataFrame":
+        raise TypeError(
+            f"a session of Spark is wanted first, not {type(given).__name__}: load(spark, path)"
+        )
 
 
 class ToldSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,13 @@ from pageseek.scanning.scan import Scan
 from pageseek.spark.columns.row_metadata import KEY
 from pageseek.spark.session.one_spelling import spelled
 from pageseek.spark.session.progress import progress_of
-from pageseek.spark.session.settings import BINARY_AS_STRING, INFER_NTZ, INT96_CONVERSION, Settings
+from pageseek.spark.session.settings import (
+    BINARY_AS_STRING,
+    INFER_NTZ,
+    INT96_CONVERSION,
+    Settings,
+    check_session,
+)
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.sources.folders import inference, named_otherwise, overlaid, with_names
 from pageseek.spark.sources.options import check_names
@@ -24,6 +31,9 @@ from pageseek.spark.sources.options import check_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_TABLE = re.compile(
+    r"(?!.*\.(parquet|parq|pq)$)[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}", re.ASCII
+)  # a name of one
 # What scans have here unless the caller says otherwise: Spark runs a task on each core.
 OPTIONS: dict[str, Any] = {"nan": "spark", "int96_unit": "us", "threads": 1}
 
@@ -35,6 +45,7 @@ def opened(
 
     `spelling`: names that its columns have where case does not matter, and those of fields in their types.
     """
+    check_session(spark)
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
@@ -45,7 +56,14 @@ def opened(
     settings, given = Settings(spark), options.pop("partitioning", None)
     if given is not False:
         given = inference(settings, None if given is True else given)
-    made = scan(source, partitioning=given, **{**OPTIONS, **options})
+    try:
+        made = scan(source, partitioning=given, **{**OPTIONS, **options})
+    except FileNotFoundError as error:
+        if isinstance(source, str) and _TABLE.fullmatch(source):
+            raise FileNotFoundError(
+                f"{error}; a table of a catalog is not looked up: give its path"
+            ) from error
+        raise
     named = named_otherwise(made, spelling, settings)
     if named:
         if options.get("schema") is not None:  # its types are those of the folders' names
