@@ -141,6 +141,9 @@ def test_explain_in_a_narrow_terminal_breaks_no_line_of_a_table(path: str) -> No
     assert max(map(terminal.wide, lines)) <= 40 or len(path) > 36
     assert re.search(r"^  rows        █+░+  \d", out, re.MULTILINE)  # a number beside its bar
     assert re.search(r"^      \d+ pages less: ", out, re.MULTILINE)
+    words = " ".join(out.split())  # none is broken
+    assert "pages less: the bounds in the column index prove that no row in them matches" in words
+    assert max(len(line) - len(line.lstrip()) for line in lines) == 6  # nothing hangs on the right
     rows = [line.split() for line in lines if re.match(r"  (id|name|day) ", line)]
     assert len(rows) == 3 and {len(row) for row in rows} == {6}, out
     assert [row[1:3] + row[-1:] for row in rows] == [["1", "of", "200"]] * 3
