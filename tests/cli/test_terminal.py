@@ -6,8 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pageseek.cli import terminal
@@ -168,7 +171,10 @@ def test_columns_that_do_not_fit_are_named_in_a_few_lines() -> None:
     assert len(lines) == 6 and max(map(len, lines)) <= 40 and lines[-1].endswith("...")
 
 
-def test_types_and_names_of_columns_are_kept_in_narrow_terminals(path: str) -> None:
+def test_types_and_names_of_columns_are_kept_in_narrow_terminals(path: str, tmp_path: Path) -> None:
+    moments = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))}), moments)
+    assert "timestamp[us, tz=UTC]" in in_terminal(40, "schema", moments)
     out = ESCAPE.sub("", in_terminal(40, "schema", path))
     assert "date32[day]" in out and "BYTE_ARRAY" not in out and "stored as)" in out
     out = ESCAPE.sub("", in_terminal(40, "inspect", path))
