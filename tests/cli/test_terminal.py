@@ -174,7 +174,7 @@ def test_columns_that_do_not_fit_are_named_in_a_few_lines() -> None:
 def test_types_and_names_of_columns_are_kept_in_narrow_terminals(path: str, tmp_path: Path) -> None:
     moments = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))}), moments)
-    assert "timestamp[us, tz=UTC]" in in_terminal(40, "schema", moments)
+    assert "timestamp[us, tz=UTC]" in in_terminal(36, "schema", moments)
     out = ESCAPE.sub("", in_terminal(40, "schema", path))
     assert "date32[day]" in out and "BYTE_ARRAY" not in out and "stored as)" in out
     out = ESCAPE.sub("", in_terminal(40, "inspect", path))
