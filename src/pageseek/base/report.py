@@ -512,9 +512,7 @@ class Report:
 
 def leaf_cells(leaves: Mapping[str, LeafReport]) -> list[tuple[str, ...]]:
     """The table of columns, with its head."""
-    made: list[tuple[str, ...]] = [
-        ("column", "pages", "bytes", "rows decoded", "dictionaries")
-    ]
+    made: list[tuple[str, ...]] = [("column", "pages", "bytes", "rows decoded", "dictionaries")]
     for path, leaf in leaves.items():
         pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
         counts = f"{leaf.rows_decoded:,}", f"{leaf.dictionary_pages:,}"
