@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 SAME: list[tuple[dict[str, Any], list[str], tuple[str, ...]]] = [
     ({"filter": "idd = 1"}, ["--where", "idd = 1"], ("no column 'idd'", "did you mean 'id'?", "  ^")),
     ({"filter": "ID = 1"}, ["--where", "ID = 1"], ("no column 'ID'", "did you mean 'id'?")),
-    ({"columns": ["nmae"]}, ["--columns", "nmae"], ("no column 'nmae'", "did you mean 'name'?")),
+    ({"columns": ["namee"]}, ["--columns", "namee"], ("no column 'namee'", "did you mean 'name'?")),
     ({"filter": "id = '1'"}, ["--where", "id = '1'"], ("write the number without quotes", "       ^")),
     ({"filter": "and = 1"}, ["--where", "and = 1"], ("filter: ", "not and", "  ^")),
     ({"filter": "id == = 3"}, ["--where", "id == = 3"], ("write a column or a value", "        ^")),
@@ -101,7 +101,7 @@ def test_mistakes_in_files(
 def test_mistakes_in_python(here: Path) -> None:
     column: Any = ps.col("id")
     wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
-        (lambda: ps.read_table("t.parquet", colums=["id"]), TypeError, "did you mean columns=?"),  # type: ignore[call-arg]
+        (lambda: ps.read_table("t.parquet", columnz=["id"]), TypeError, "did you mean columns=?"),  # type: ignore[call-arg]
         (lambda: 3 & column, ps.PredicateError, "write each condition in parentheses"),
         (lambda: column | (column < 3), ps.PredicateError, "write each condition in parentheses"),
         (lambda: ~column, ps.PredicateError, "write each condition in parentheses"),

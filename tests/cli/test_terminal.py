@@ -6,8 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pageseek.cli import terminal
@@ -141,6 +144,9 @@ def test_explain_in_a_narrow_terminal_breaks_no_line_of_a_table(path: str) -> No
     assert max(map(terminal.wide, lines)) <= 40 or len(path) > 36
     assert re.search(r"^  rows        █+░+  \d", out, re.MULTILINE)  # a number beside its bar
     assert re.search(r"^      \d+ pages less: ", out, re.MULTILINE)
+    words = " ".join(out.split())  # none is broken
+    assert "pages less: the bounds in the column index prove that no row in them matches" in words
+    assert max(len(line) - len(line.lstrip()) for line in lines) == 6  # nothing hangs on the right
     rows = [line.split() for line in lines if re.match(r"  (id|name|day) ", line)]
     assert len(rows) == 3 and {len(row) for row in rows} == {6}, out
     assert [row[1:3] + row[-1:] for row in rows] == [["1", "of", "200"]] * 3
@@ -165,7 +171,10 @@ def test_columns_that_do_not_fit_are_named_in_a_few_lines() -> None:
     assert len(lines) == 6 and max(map(len, lines)) <= 40 and lines[-1].endswith("...")
 
 
-def test_types_and_names_of_columns_are_kept_in_narrow_terminals(path: str) -> None:
+def test_types_and_names_of_columns_are_kept_in_narrow_terminals(path: str, tmp_path: Path) -> None:
+    moments = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))}), moments)
+    assert "timestamp[us, tz=UTC]" in in_terminal(36, "schema", moments)
     out = ESCAPE.sub("", in_terminal(40, "schema", path))
     assert "date32[day]" in out and "BYTE_ARRAY" not in out and "stored as)" in out
     out = ESCAPE.sub("", in_terminal(40, "inspect", path))

@@ -30,6 +30,7 @@ COMPLETE = (
     "docs/writing-files.md",
     "docs/howto-service.md",
     "docs/howto-notebook.md",
+    "docs/troubleshooting.md",
     "docs/notebooks/why-so-much.md",
     "docs/notebooks/index-for-a-lake.md",
 )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,6 +36,9 @@ def destination(options: argparse.Namespace) -> Iterator[str | None]:
         raise ValueError(
             "a Parquet file is binary: write it to a file (--output FILE) or a pipe, not to the terminal"
         )
+    import shutil  # late, both: help needs none
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="pageseek-") as folder:
         path = os.path.join(folder, "output.parquet")
         yield path
