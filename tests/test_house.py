@@ -11,6 +11,7 @@ import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
@@ -105,6 +106,76 @@ def test_files_do_not_import_each_other_in_a_circle(root: Path) -> None:
         free = {name for name in left if not left[name] & set(left) or name not in imported}
         left = {name: targets for name, targets in left.items() if name not in free}
     assert not left, f"these import each other: {sorted(left)}"
+
+
+def locked_for(root: Path) -> dict[str, set[str]]:
+    """Files and packages, and the modules that Python locks while it imports each: its package, and what is imported at its top."""
+    src = root / "src"
+    paths = {
+        ".".join(path.relative_to(src).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (src / "pageseek").rglob("*.py")
+    }
+    trees = {name: ast.parse(path.read_text()) for name, path in paths.items()}
+    late = {  # the file of each name that a package hands on
+        f"{name}.{one.asname or one.name}": node.module
+        for name, tree in trees.items()
+        if paths[name].name == "__init__.py"
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for one in node.names
+    }
+    found: dict[str, set[str]] = {}
+    for name, tree in trees.items():
+        targets = {name.rpartition(".")[0]}
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = {f"{node.module}.{one.name}" for one in node.names}
+                targets |= {node.module, *names, *(late.get(one, "") for one in names)}
+            elif isinstance(node, ast.Import):
+                targets |= {one.name for one in node.names}
+        found[name] = targets & set(paths) - {name}
+    return found
+
+
+def test_threads_that_import_do_not_wait_for_each_other(root: Path) -> None:
+    """A package that imports one of its files waits for it, and a thread that imports this file waits for the package."""
+    left = locked_for(root)
+    del left["pageseek.cli"]  # one thread runs a command
+    while free := {name for name in left if not left[name] & set(left)}:
+        left = {name: targets for name, targets in left.items() if name not in free}
+    assert not left, f"these wait for each other: {sorted(left)}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("index.list", "read_table"),
+        ("index", "scan"),
+        ("register_pruner", "open"),
+        ("dataset", "index.attach"),
+    ],
+)
+def test_two_threads_may_use_the_package_first(one: str, other: str) -> None:
+    code = f"""
+import operator, sys, threading
+import pageseek
+sys.setswitchinterval(1e-5)
+barrier, failed = threading.Barrier(2), []
+def use(name):
+    barrier.wait()
+    try:
+        operator.attrgetter(name)(pageseek)
+    except BaseException as error:
+        failed.append(f"{{name}}: {{error!r}}")
+threads = [threading.Thread(target=use, args=(name,)) for name in ({one!r}, {other!r})]
+[thread.start() for thread in threads]
+[thread.join(60) for thread in threads]
+sys.exit("; ".join(failed) or None)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("method", ABOVE)

@@ -3,8 +3,6 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pageseek.base.version import __version__
-
 if TYPE_CHECKING:
     from pageseek import aio as aio
     from pageseek import index as index
@@ -40,12 +38,13 @@ if TYPE_CHECKING:
     )
     from pageseek.base.progress import Progress
     from pageseek.base.report import Report
+    from pageseek.base.version import __version__
     from pageseek.engines.arrow_dataset import dataset
     from pageseek.format.parquet_file import ParquetFile
     from pageseek.predicate.expression import Column, Expression, col
     from pageseek.predicate.parameters import param
     from pageseek.predicate.search import lower_bound, upper_bound
-    from pageseek.prune import register_pruner, unregister_pruner
+    from pageseek.prune.registry import register_pruner, unregister_pruner
     from pageseek.rewriting.rewrite import rewrite
     from pageseek.rewriting.rewritten import Rewritten
     from pageseek.scanning.prepared import PreparedQuery
@@ -114,12 +113,13 @@ _ROOMS = {
     ),
     "base.progress": ("Progress",),
     "base.report": ("Report",),
+    "base.version": ("__version__",),
     "engines.arrow_dataset": ("dataset",),
     "format.parquet_file": ("ParquetFile",),
     "predicate.expression": ("Column", "Expression", "col"),
     "predicate.parameters": ("param",),
     "predicate.search": ("lower_bound", "upper_bound"),
-    "prune": ("register_pruner", "unregister_pruner"),
+    "prune.registry": ("register_pruner", "unregister_pruner"),
     "rewriting.rewrite": ("rewrite",),
     "rewriting.rewritten": ("Rewritten",),
     "scanning.prepared": ("PreparedQuery",),

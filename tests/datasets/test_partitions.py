@@ -291,7 +291,7 @@ def test_partitions_beside_evolution(tmp_path: Path) -> None:
 
 def test_sources_stay_small(tmp_path: Path) -> None:
     from pageseek.datasets.partitions import typed
-    from pageseek.storage import resolve
+    from pageseek.storage.resolve import resolve
 
     for i in range(40):
         (tmp_path / f"k={i % 4}").mkdir(exist_ok=True)

@@ -20,7 +20,7 @@ from pageseek.format import file_bloom_form as form
 from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, directory
 from pageseek.io import tails
 from pageseek.scanning import file_filters, footer_batches
-from pageseek.storage import resolve
+from pageseek.storage.resolve import resolve
 from support.batch_comparison import check_rows, opened, outcome, rows
 
 N, ROWS = 24, 1_500

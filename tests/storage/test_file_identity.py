@@ -20,8 +20,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.datasets.file_cache import cache
-from pageseek.storage import Source, resolve
+from pageseek.storage import Source
 from pageseek.storage.redact import shown
+from pageseek.storage.resolve import resolve
 from support.object_server.server import ObjectServer
 from support.opened import open_metadata
 from support.remote_files import PATH, content, over_http

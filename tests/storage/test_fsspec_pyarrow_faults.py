@@ -13,10 +13,11 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import RetryPolicy, resolve, retry, urls
+from pageseek.storage import RetryPolicy, retry, urls
 from pageseek.storage import pyarrow_files as arrow
 from pageseek.storage.files import Place
 from pageseek.storage.requests import within
+from pageseek.storage.resolve import resolve
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Retries, with_retries
 from support.object_server.faults import Fault, Rule, status

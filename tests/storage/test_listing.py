@@ -15,7 +15,8 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import resolve, urls
+from pageseek.storage import urls
+from pageseek.storage.resolve import resolve
 from support.object_server.server import ObjectServer
 from support.refused_folder import refuse_listing
 from support.remote_files import SECRET, s3_options

@@ -12,8 +12,9 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import RetryPolicy, obstore_files, resolve, urls
+from pageseek.storage import RetryPolicy, obstore_files, urls
 from pageseek.storage import pyarrow_files as arrow
+from pageseek.storage.resolve import resolve
 from support.refused_folder import refuse_listing
 from support.writer import INT32, Column, write
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["above", "compute", "fs", "hashlib", "is_instance", "json"]
+__all__ = ["above", "compute", "fs", "handed_on", "hashlib", "is_instance", "json"]
 
 # Methods of objects whose work is done by rooms above: the only place where a room names one above it.
 ABOVE = {
@@ -58,6 +59,23 @@ def above(method: str) -> Any:
     """The function of a room above that does the work of a method (`ABOVE`)."""
     module, name = ABOVE[method]
     return getattr(importlib.import_module(f"pageseek.{module}"), name)
+
+
+def handed_on(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that hands on names of its files. `homes`: the file of each.
+
+    A package must not import its files when it is imported. To import a file, Python locks it first and its package then. A thread
+    that imports the package has locked the package, and would wait for the file.
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        setattr(sys.modules[package], name, found)  # from now on it is found without this
+        return found
+
+    return find
 
 
 def is_instance(value: object, module: ModuleType, name: str) -> bool:

@@ -21,8 +21,8 @@ from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
 from pageseek.datasets.table_versions import CURRENT, AsOf
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.storage import Origin, RetryPolicy, Source, Sources, resolve
-from pageseek.storage.resolve import DEFAULT_RETRY
+from pageseek.storage import Origin, RetryPolicy, Source, Sources
+from pageseek.storage.resolve import DEFAULT_RETRY, resolve
 from pageseek.storage.table_folders import TableFolder, Tables
 
 if TYPE_CHECKING:

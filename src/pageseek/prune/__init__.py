@@ -25,9 +25,14 @@ receives their bytes in that order, and returns its proofs.
 | `footer_finality` | whether any mechanism could add to what the footer has proved |
 """
 
+from typing import TYPE_CHECKING
+
+from pageseek.base.late_modules import handed_on
 from pageseek.io.range_requests import Wanted
-from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
-from pageseek.prune.registry import register_pruner, unregister_pruner
+
+if TYPE_CHECKING:
+    from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
+    from pageseek.prune.registry import register_pruner, unregister_pruner
 
 __all__ = [
     "Catalog",
@@ -40,3 +45,17 @@ __all__ = [
     "register_pruner",
     "unregister_pruner",
 ]
+
+__getattr__ = handed_on(
+    __name__,
+    {
+        "Catalog": "protocol",
+        "Price": "protocol",
+        "Proof": "protocol",
+        "PruneContext": "protocol",
+        "Pruner": "protocol",
+        "passing": "protocol",
+        "register_pruner": "registry",
+        "unregister_pruner": "registry",
+    },
+)

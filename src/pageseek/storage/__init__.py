@@ -22,13 +22,18 @@
 | `output_folders` | folders that many files are written to |
 """
 
-from pageseek.storage.files import Begun
-from pageseek.storage.hive import Types
-from pageseek.storage.remote import RemoteStore
-from pageseek.storage.resolve import Source, Sources, resolve
-from pageseek.storage.retry import RetryPolicy
-from pageseek.storage.store import Known, Store, Version
-from pageseek.storage.table_folders import Origin
+from typing import TYPE_CHECKING
+
+from pageseek.base.late_modules import handed_on
+
+if TYPE_CHECKING:
+    from pageseek.storage.files import Begun
+    from pageseek.storage.hive import Types
+    from pageseek.storage.remote import RemoteStore
+    from pageseek.storage.resolve import Source, Sources
+    from pageseek.storage.retry import RetryPolicy
+    from pageseek.storage.store import Known, Store, Version
+    from pageseek.storage.table_folders import Origin
 
 __all__ = [
     "Begun",
@@ -41,5 +46,20 @@ __all__ = [
     "Store",
     "Types",
     "Version",
-    "resolve",
 ]
+
+__getattr__ = handed_on(
+    __name__,
+    {
+        "Begun": "files",
+        "Known": "store",
+        "Origin": "table_folders",
+        "RemoteStore": "remote",
+        "RetryPolicy": "retry",
+        "Source": "resolve",
+        "Sources": "resolve",
+        "Store": "store",
+        "Types": "hive",
+        "Version": "store",
+    },
+)

@@ -5,16 +5,21 @@ with the leaf's definition and repetition levels. It gives the validity of each 
 each that repeats. `assembly` makes arrays of these, from the leaves up.
 """
 
-from pageseek.format.nesting.assembly import Decoded, assemble
-from pageseek.format.nesting.paths import (
-    OPTIONAL,
-    REPEATED,
-    NestingLevel,
-    nesting_levels_of,
-    project,
-    select,
-)
-from pageseek.format.nesting.tree import MAX_DEPTH, Node, build
+from typing import TYPE_CHECKING
+
+from pageseek.base.late_modules import handed_on
+
+if TYPE_CHECKING:
+    from pageseek.format.nesting.assembly import Decoded, assemble
+    from pageseek.format.nesting.paths import (
+        OPTIONAL,
+        REPEATED,
+        NestingLevel,
+        nesting_levels_of,
+        project,
+        select,
+    )
+    from pageseek.format.nesting.tree import MAX_DEPTH, Node, build
 
 __all__ = [
     "MAX_DEPTH",
@@ -29,3 +34,20 @@ __all__ = [
     "project",
     "select",
 ]
+
+__getattr__ = handed_on(
+    __name__,
+    {
+        "MAX_DEPTH": "tree",
+        "OPTIONAL": "paths",
+        "REPEATED": "paths",
+        "Decoded": "assembly",
+        "NestingLevel": "paths",
+        "Node": "tree",
+        "assemble": "assembly",
+        "build": "tree",
+        "nesting_levels_of": "paths",
+        "project": "paths",
+        "select": "paths",
+    },
+)

@@ -18,8 +18,8 @@ from typing import Any
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.datasets.sources import files_of
-from pageseek.storage import Source, resolve
-from pageseek.storage.resolve import DEFAULT_RETRY
+from pageseek.storage import Source
+from pageseek.storage.resolve import DEFAULT_RETRY, resolve
 from pageseek.storage.table_folders import Tables
 
 OPTIONS = ("maxfilespertrigger", "maxfileage")
