@@ -251,6 +251,9 @@ def test_fragments_are_the_dataset(path: Path) -> None:
     assert "row groups [2]" in repr(one)
     with pytest.raises(IndexError, match="there is no row group 4, the file has 4"):
         fragment.subset(row_group_ids=[4])
+    for call in (fragment.subset, lambda _, schema: dataset.replace_schema(schema)):
+        with pytest.raises(TypeError, match=r"schema=\{'k': 1\}: a pyarrow.Schema"):
+            call("k > 3", schema={"k": 1})
 
 
 def test_row_groups_that_a_filter_leaves(path: Path) -> None:

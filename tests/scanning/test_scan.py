@@ -581,3 +581,20 @@ def test_the_error_of_a_filter_has_a_short_traceback(tmp_path: Path) -> None:
         ps.read_table(tmp_path / "a.parquet", filter="idd = 3")
     assert len(caught.traceback) <= 8
     assert caught.value.__cause__ is None
+
+
+def test_a_scan_is_no_list_of_values(path: str) -> None:
+    scan = ps.scan(path).select("a")
+    remedy = r"Scan is no list of .*\.to_table\(\)\['column'\]"
+    with pytest.raises(ps.PredicateError, match=remedy):
+        ps.col("a").isin(scan)
+    with pytest.raises(
+        ps.PredicateError, match=r"a table is no list of values: .*table\['column'\]"
+    ):
+        ps.col("a").isin(scan.to_table())
+    query = scan.prepare(ps.col("a") == ps.param("a"))
+    with pytest.raises(TypeError, match=remedy):
+        query.many(scan)
+    with pytest.raises(ps.PredicateError, match=remedy):
+        query.many({"a": scan})
+    assert query.many(scan.to_table()).num_rows == GROUP * GROUPS

@@ -84,6 +84,8 @@ def scan_of(call: str, source: Any, options: Mapping[str, Any]) -> Scan | None:
 
 def with_columns(scan: Scan, schema: pa.Schema) -> Scan:
     """The scan with these columns in place of those of its files."""
+    if not isinstance(schema, pa.Schema):
+        raise TypeError(f"schema={schema!r}: a pyarrow.Schema; pa.schema(...) makes one")
     files = scan._request.dataset_schema or DatasetSchema()
     for field in files.folders:
         if field.name in schema.names and schema.field(field.name).type != field.type:

@@ -292,6 +292,12 @@ def listed(values: Any) -> tuple[Any, ...] | pa.Array:
         if values.dtype.kind == "M" and np.datetime_data(values.dtype) in _TIMES_OF_NUMPY:
             return pa.array(values)
         return tuple(values.tolist() if values.dtype.kind in "USO" else values)
+    if isinstance(values, (pa.Table, pa.RecordBatch)):
+        raise PredicateError("a table is no list of values: give a column of it, table['column']")
+    if hasattr(type(values), "to_table"):  # a scan, a dataset
+        raise PredicateError(
+            f"a {type(values).__name__} is no list of values: give those of a column, .to_table()['column']"
+        )
     return tuple(values)
 
 

@@ -87,6 +87,10 @@ def keys_of(
         given = {name: keys.column(i) for i, name in enumerate(keys.schema.names)}
     elif isinstance(keys, Mapping):
         given = dict(keys)
+    elif hasattr(type(keys), "to_table"):  # a scan, a dataset
+        raise TypeError(
+            f"many: a {type(keys).__name__} is no list of keys: give its table, .to_table(), or a column of that, .to_table()['column']"
+        )
     elif len(parameters) == 1:
         given = {parameters[0]: keys}
     else:
