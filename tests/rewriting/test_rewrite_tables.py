@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import random
 import subprocess
@@ -112,6 +113,7 @@ def test_some_partitions_are_written_anew(root: str, where: Any, kept: set[str |
     assert (len(done.files), done.replaced) == (len(kept), len(ours))
     if not kept:
         assert deltalake.DeltaTable(root).version() == old and done.version is None
+        assert str(done) == "no file: no partition passes where=\"k = 'nobody'\""
         return
     logged = actions(root, old + 1)
     assert {one["remove"]["path"] for one in logged if "remove" in one} == ours
@@ -142,8 +144,18 @@ def test_a_commit_to_another_partition_stays(root: str, monkeypatch: pytest.Monk
 
 
 def test_partitions_are_chosen_by_partition_columns(root: str, tmp_path: Path) -> None:
-    with pytest.raises(ps.PageseekError, match="may name partition columns only: k"):
+    with pytest.raises(ps.PageseekError, match=r"may name partition columns only: k \(no column"):
         ps.rewrite(root, in_place=True, where="id = 1")
+    value = "it has a parameter: write its value into the filter$"
+    for where, told in (
+        ("k = ?", f"where='k = \\?': {value}"),
+        (ps.col("k") == ps.param("a"), f"where=k = :a: {value}"),
+        ("k = ", "where='k = ': filter: write a column or a value"),
+        ("k = 5", "where='k = 5': column 'k' of type string cannot be compared with 5"),
+        (7, "where=7: a filter of type int is not supported"),
+    ):
+        with pytest.raises(ps.PredicateError, match=f"^Delta table {re.escape(root)}: {told}"):
+            ps.rewrite(root, in_place=True, where=where)
     plain = str(tmp_path / "plain")
     deltalake.write_deltalake(plain, ROWS)
     with pytest.raises(ValueError, match="has no partition columns that all"):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pageseek.api import scan
-from pageseek.base.errors import NoColumnError
+from pageseek.base.errors import NoColumnError, PageseekError
 from pageseek.rewriting.table_rewrite import Group, TableRewrite
 
 _ROW = "\0row"  # no column of a table is called so
@@ -31,15 +31,18 @@ def chosen(
     ------
     NoColumnError
         The filter names another column.
+    PageseekError
+        It is no filter of these columns.
     ValueError
         The table has no partition columns.
     """
+    said = f"where={where!r}" if isinstance(where, str) else f"where={where}"
     values = [table.partition(group) for group in groups]
     common = set.intersection(*map(set, values)) if values else set()
     names = sorted(common & set(types))
     if values and not names:
         raise ValueError(
-            f"where={where!s}: {table.name} has no partition columns that all of its files have; without where= all of it is written anew"
+            f"{said}: {table.name} has no partition columns that all of its files have; without where= all of it is written anew"
         )
     if not values:
         return []
@@ -50,6 +53,16 @@ def chosen(
         found = scan(sink.getvalue().to_pybytes(), filter=where).with_row_number(_ROW).to_table()
     except NoColumnError as error:
         raise NoColumnError(
-            f"{table.name}: where={where!s} may name partition columns only: {', '.join(names)} ({error})"
+            f"{table.name}: {said} may name partition columns only: {', '.join(names)} ({_told(error)})"
         ) from None
+    except PageseekError as error:
+        raise type(error)(f"{table.name}: {said}: {_told(error)}") from None
     return [groups[i] for i in found[_ROW].to_pylist()]
+
+
+def _told(error: PageseekError) -> str:
+    """What is wrong with the filter. The file of the partitions' values, and parameters, are of a scan only."""
+    told = str(error).replace("<memory>: ", "")
+    if "params=" in told:
+        return "it has a parameter: write its value into the filter"
+    return told

@@ -228,7 +228,8 @@ def _in_table(
         schema = reading(Found([], table.found, None, Origin())).schema
         groups = chosen(table, groups, where, {field.name: field.type for field in schema})
         table.choose(groups)
-        order["predicate"] = [str(where)]
+        made.where = str(where)
+        order["predicate"] = [made.where]
     done = False
     try:
         for i, group in enumerate(groups):

@@ -34,6 +34,8 @@ class Rewritten:
         Files of a table that went.
     version : int or None
         Of a table, the number of the version (Delta Lake) or of the snapshot (Iceberg) that the commit made; None: there was none.
+    where : str or None
+        Of a table, the filter that chose partitions. Where none passes it, nothing was written.
     """
 
     files: list[str]
@@ -49,6 +51,7 @@ class Rewritten:
     seconds: float = 0.0
     replaced: int = 0
     version: int | None = None
+    where: str | None = None
 
     def add(self, part: Rewritten) -> None:
         """Count a part of what was written, such as a partition."""
@@ -58,6 +61,8 @@ class Rewritten:
             setattr(self, name, getattr(self, name) + getattr(part, name))
 
     def __str__(self) -> str:
+        if self.where is not None and not self.files and not self.replaced:
+            return f"no file: no partition passes where={self.where!r}"
         names = self.files[:SHOWN] or ["no file"]
         more = f" and {len(self.files) - SHOWN:,} more" if len(self.files) > SHOWN else ""
         sizes = f"{format_size(self.bytes_before)} -> {format_size(self.bytes_after)}"
