@@ -166,7 +166,12 @@ KNOWN = {
     "isin double, null where null": in_or_null("f", [1.5, 2.0]),
     "null where null": pc.if_else(F("t").is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_())),
     "where null": ~pc.if_else(F("i").is_null(), F("s") == "ab", F("i") > 4),
-}
+    "and (not kleene) in an or": pc.Expression._call("and", [F("flag"), F("i") > 4]) | (F("s") == "ab"),
+    "a condition of duckdb in an or": (F("i") == 7)
+    | pc.if_else(F("flag"), F("i") > 2, pa.scalar(False)),
+    "of duckdb, in two": (F("j") > 0)
+    & ((F("i") > 4) | pc.if_else(F("i") > 1, pc.if_else(F("flag"), F("j") > 2, pa.scalar(None, pa.bool_())), pa.scalar(False))),
+}  # fmt: skip
 # of these pyarrow evaluates the whole, and a looser condition prunes
 LOOSER = {
     "isin double and zero": lookup("f", [0.0, 2.0], pa.float64()),
@@ -196,6 +201,10 @@ LEFT_TO_PYARROW = {
     "decimal and float": F("m") == 0.5,
     "null type": F("n").is_null(),
     "substring": pc.match_substring(F("s"), "b"),
+    "and (not kleene) in an or in a not": ~(
+        (F("i") == 7) | pc.Expression._call("and", [F("flag"), F("i") > 4])
+    ),
+    "if_else in a not": ~((F("i") == 7) | pc.if_else(F("flag"), F("i") > 2, pa.scalar(False))),
     "if_else": pc.if_else(F("flag"), F("i") > 2, F("j") > 2),
     "field by number": F(0) > 2,
     "narrower int": F("j").cast(pa.int8()) == 5,

@@ -65,7 +65,7 @@ def _known(
     all_known = True
     for part in arrow.conjuncts(node):
         try:
-            made = arrow.translate(part, leaf_type_of)
+            made = arrow.passing(part, leaf_type_of)
             if made is None:
                 all_known = False
                 made = arrow.implied(part, leaf_type_of)
@@ -88,7 +88,7 @@ def same_conditions(
     leaf_type_of, made = _leaf_types(names, dataset), []
     for part in arrow.conjuncts(node):
         try:
-            found = arrow.translate(part, leaf_type_of)
+            found = arrow.passing(part, leaf_type_of)
             if found is None:
                 return None
             made.append(ex.flatten(found))

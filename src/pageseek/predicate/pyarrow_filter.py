@@ -234,6 +234,23 @@ def translate(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
     return None if make is None else make(node.args[0], leaf_type, node.options or {})
 
 
+def passing(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
+    """A condition that is TRUE exactly where this one is; it may be FALSE where this one is NULL. None if none is known."""
+    exact = translate(node, leaf_type_of)
+    if exact is not None:
+        return exact
+    parts, either = list(conjuncts(node)), False
+    if isinstance(node, Call) and node.name == "or_kleene":
+        parts, either = list(node.args), True
+    if len(parts) < 2:
+        return None
+    made = [passing(part, leaf_type_of) for part in parts]
+    known = tuple(part for part in made if part is not None)
+    if len(known) < len(made):
+        return None
+    return ex.Or(known) if either else ex.And(known)
+
+
 def implied(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
     """A condition that is TRUE wherever this one is, but may be TRUE elsewhere, too; None if none is known."""
     exact = translate(node, leaf_type_of)

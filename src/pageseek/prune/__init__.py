@@ -18,6 +18,7 @@ receives their bytes in that order, and returns its proofs.
 | `protocol` | the protocol of a pruner |
 | `registry`, `built_in_kinds` | the mechanisms and kinds of index by name, those of users too; those of this package |
 | `accumulator` | one file that mechanisms prune, and what is proved of each row group, for the whole filter |
+| `verdicts` | which outcome of a comparison passes, and whether some or all rows of a zone have it |
 | `driver` | puts the row groups of a file to all mechanisms, the cheapest first |
 | `page_stages` | the mechanisms that go by pages: column index and page headers |
 | `pruner_stage` | one pruner put to the row groups where it is worth its price |
