@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import version
-from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
@@ -193,6 +193,21 @@ def test_public_names_exist() -> None:
 
 def test_test_rooms_are_no_packages(root: Path) -> None:
     assert list((root / "tests").rglob("__init__.py")) == []
+
+
+@pytest.mark.parametrize("tool", ["lint.py", "check.py"])
+def test_a_tool_refuses_a_name_that_it_does_not_know(root: Path, tool: str) -> None:
+    command = [sys.executable, str(root / "tools" / tool), "imports", "lint", "mypi"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (
+        run.returncode == 2 and "mypi; there are: " in run.stderr and "Traceback" not in run.stderr
+    )
+
+
+def test_wheels_are_tested_by_tests_that_exist(root: Path) -> None:
+    wheel = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    named = re.findall(r"\{project\}/([\w/.]+)", " ".join(wheel["test-command"]))
+    assert "tests/core" in named and [name for name in named if not (root / name).exists()] == []
 
 
 def test_every_marker_is_described(root: Path) -> None:

@@ -77,8 +77,13 @@ def steps() -> list[Step]:
 
 def main(names: list[str]) -> int:
     """Run the checks named, or all: those that take long beside the others, unless LINT_LANES=1."""
+    known = steps()
+    if unknown := set(names) - {step.name for step in known}:
+        there = ", ".join(step.name for step in known)
+        print(f"no check {', '.join(sorted(unknown))}; there are: {there}", file=sys.stderr)
+        return 2
     link_tree()
-    chosen = [step for step in steps() if not names or step.name in names]
+    chosen = [step for step in known if not names or step.name in names]
     lanes = [chosen]
     if os.environ.get("LINT_LANES") != "1":
         lanes = [
