@@ -9,8 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pageseek.base.progress import interactive
-from pageseek.cli.arguments import SOURCE, add_table, command, count, names, sources
-from pageseek.cli.index import keys, rates
+from pageseek.cli.arguments import SOURCE, add_table, command, count, keys, names, rates, sources
 from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
 from pageseek.cli.wording import in_options
 from pageseek.rewriting.layout import CODECS, PAGE_ROWS

@@ -6,7 +6,10 @@ import re
 
 # arguments of the functions as errors name them, and the same options of the command
 WORDS = (
-    ("give its bytes: open(..., 'rb').read()", "give it as standard input: pageseek head - < FILE"),
+    (
+        "give its bytes: open(..., 'rb').read()",
+        "give it as standard input: - in place of its name, and < FILE",
+    ),
     (
         'give credentials in the environment or as storage_options, or for a public bucket storage_options={"skip_signature": True}',
         "give credentials in the environment, such as AWS_ACCESS_KEY_ID (in Python: storage_options=...); a public bucket needs AWS_SKIP_SIGNATURE=true, GOOGLE_SKIP_SIGNATURE=true or AZURE_SKIP_SIGNATURE=true",
