@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pageseek.base.text_table import table as plain_table
 
 LEAST = 12  # characters that a column is narrowed to, at least
+FEW = 6  # the same, where but one column would be left
 # a number, a date, a time: half of one says something else
 WHOLE = re.compile(r"[-+\d][-+\d.,:/ TZeE]{0,31}")
 MOST_HIDDEN = 3  # lines that name the columns which do not fit
@@ -151,7 +152,8 @@ def table(
     """Lines of an aligned table, in the width of the terminal if there is one.
 
     What does not fit is narrowed, the widest column first, but no number (`right`), no column of `fixed`, and none below its
-    widest number, date or time. If that is not enough, columns are left out: those of `drop` in this order, then from the middle. `under`: a second line of the head,
+    widest number, date or time. If that is not enough, columns are left out: those of `drop` in this order, then from the middle;
+    those that fit in the end come back, the last first. Before one column stands alone, even those of `fixed` are narrowed. `under`: a second line of the head,
     which is cut rather than make a column wide. `nulls`: the text that is shown dim.
     """
     if look.width is None and not look.colour and not under:
@@ -162,12 +164,14 @@ def table(
         max(w, min(wide(t), LEAST)) for w, t in zip(widths, under or [""] * len(head), strict=True)
     ]
     least = [w if i in right or i in fixed else min(w, LEAST) for i, w in enumerate(widths)]
+    less = [w if i in right else min(w, FEW) for i, w in enumerate(widths)]
     if look.width is not None and sum(widths) + 2 * (len(widths) - 1) > look.width:
         wholes = (
             [wide(row[i]) for row in rows if WHOLE.fullmatch(row[i])] for i in range(len(head))
         )
-        least = [max(w, *whole, 0) for w, whole in zip(least, wholes, strict=True)]
-    kept, widths, hidden = _fitted(widths, least, look.width, drop)
+        most = [max([0, *whole]) for whole in wholes]
+        least, less = [list(map(max, narrowed, most)) for narrowed in (least, less)]
+    kept, widths, hidden = _fitted(widths, least, less, look.width, drop)
     end = "…" if look.drawn else "..."
     made = []
     for number, line in enumerate(lines):
@@ -204,7 +208,11 @@ def _hidden(names: Sequence[str], width: int, end: str) -> list[str]:
 
 
 def _fitted(
-    widths: list[int], least: list[int], width: int | None, drop: Sequence[int]
+    widths: list[int],
+    least: list[int],
+    less: list[int],
+    width: int | None,
+    drop: Sequence[int],
 ) -> tuple[list[int], list[int], list[int]]:
     """The columns that are shown (-1: a gap), their widths, and the columns that are left out."""
     kept = list(range(len(widths)))
@@ -213,26 +221,42 @@ def _fitted(
     order = [i for i in drop if i < len(widths)]
     middle = sorted((i for i in kept if i not in order), key=lambda i: abs(2 * i - len(widths)))
     order += middle[:-1]
-    hidden: list[int] = []
-    gap = 0
-    while len(kept) > 1 and sum(least[i] for i in kept) + 2 * (len(kept) - 1) + gap > width:
-        out = order[len(hidden)]
-        hidden.append(out)
-        kept.remove(out)
-        gap = 5
+    kept, hidden = _dropped(least, width, order)
+    if len(kept) == 1:
+        narrow, more_hidden = _dropped(less, width, order)
+        if len(narrow) > 1:
+            kept, hidden, least = narrow, more_hidden, less
+    gap = 5 if hidden else 0
+    for i in hidden[-2::-1]:  # narrow ones may fit beside what was left out last
+        if sum(least[j] for j in (*kept, i)) + 2 * len(kept) + gap <= width:
+            kept.append(i)
+            hidden.remove(i)
+    kept.sort()
     room = width - 2 * (len(kept) - 1) - gap
     if len(kept) == 1:
         least = [min(w, max(room, 1)) for w in least]
     fit = [least[i] for i in kept]
     more = room - sum(fit)
     while more > 0:  # what is left goes to the narrowest of those that are cut
-        narrow = [place for place, i in enumerate(kept) if fit[place] < widths[i]]
-        if not narrow:
+        short = [place for place, i in enumerate(kept) if fit[place] < widths[i]]
+        if not short:
             break
-        fit[min(narrow, key=lambda place: fit[place])] += 1
+        fit[min(short, key=lambda place: fit[place])] += 1
         more -= 1
     if hidden:
         place = next((p for p, i in enumerate(kept) if i > min(hidden)), len(kept))
         kept.insert(place, -1)
         fit.insert(place, 3)
     return kept, fit, sorted(hidden)
+
+
+def _dropped(least: list[int], width: int, order: list[int]) -> tuple[list[int], list[int]]:
+    """The columns that fit once others are left out in an order, and those in this order."""
+    kept, hidden = list(range(len(least))), list[int]()
+    while len(kept) > 1:
+        gap = 5 if hidden else 0
+        if sum(least[i] for i in kept) + 2 * (len(kept) - 1) + gap <= width:
+            break
+        hidden.append(order[len(hidden)])
+        kept.remove(hidden[-1])
+    return kept, hidden
