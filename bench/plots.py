@@ -160,10 +160,10 @@ def caption(record: Mapping[str, Any]) -> str:
     rounds = [len(peer.get("seconds") or ()) or peer["rounds"] for peer in peers]
     many = str(min(rounds)) if min(rounds) == max(rounds) else f"{min(rounds)} to {max(rounds)}"
     lines = [
-        f"One thread each. Points are medians of {many} interleaved rounds, lines reach from {_reach(peers)}. Below a case: pageseek's median.",
-        f"{machine.get('system', '')}, {machine.get('cpu', '')}, {machine.get('cores', '?')} cores, Python {machine.get('python', '?')}; {versions}.",
-        "The floor is no engine: it reads and decompresses the pages of the answer, and does nothing else.",
-        f"{_files(sizes, record)} {record.get('date', '')}.",
+        f"One thread each. Points are medians of {many} interleaved rounds, lines reach from {_reach(peers)}.",
+        f"{machine.get('system', '')}, {machine.get('cpu', '')}, {machine.get('cores', '?')} cores, Python {machine.get('python', '?')}; {versions}; {record.get('date', '')}.",
+        "Below a case: pageseek's median. The floor is no engine: it reads and decompresses the pages of the answer, and does nothing else.",
+        _files(sizes, record),
     ]
     return "\n".join(lines)
 
