@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,67 @@ FORMS = {
     "floor": ("|", figures.BLACK),
 }
 OTHERS = (("P", figures.SKY), ("X", figures.YELLOW), ("*", figures.INK))
+FEW = 10  # rounds, below which there are no tenths of them
+SIZES = ("rows", "group_rows", "wide_columns", "wide_groups", "scale")
 ROW = 0.42  # inches of a case
 
 
 def load(path: Path) -> dict[str, Any]:
     """Results that `--json` has written."""
     try:
-        found = json.loads(path.read_text())
-        cases = [case["peers"][OURS]["median"] for case in found["results"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: no results of pageseek-bench: {error!r}") from error
-    if not cases:
-        raise ValueError(f"{path}: no case was measured")
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ValueError(
+            f"{path}: {(error.strerror or str(error)).lower()}; pageseek-bench --json writes results"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{path}: no results of pageseek-bench: no JSON: {error}") from error
+    if why := _wrong(found):
+        raise ValueError(f"{path}: no results of pageseek-bench: {why}")
     return dict(found)
+
+
+def _wrong(record: Any) -> str | None:
+    """What results lack that a picture needs."""
+    if not isinstance(record, dict) or not isinstance(record.get("results"), list):
+        return "it has no list 'results'"
+    for name in ("machine", "sizes", "versions"):
+        if not isinstance(record.get(name, {}), dict):
+            return f"{name!r} has no names"
+    if "versions" not in record:
+        return "it has no 'versions'"
+    sizes = record.get("sizes", {})
+    for name in SIZES if sizes else ():
+        if not _positive(sizes.get(name)):
+            return f"'sizes' has no {name!r}"
+    if not record["results"]:
+        return "no case was measured"
+    for case in record["results"]:
+        if not isinstance(case, dict) or not isinstance(case.get("case"), str):
+            return "a case has no name"
+        peers = case.get("peers")
+        if not isinstance(peers, dict) or OURS not in peers:
+            return f"case {case['case']!r} has no {OURS}"
+        for name, peer in peers.items():
+            if why := _wrong_peer(peer):
+                return f"case {case['case']!r}: {name} {why}"
+    return None
+
+
+def _wrong_peer(peer: Any) -> str | None:
+    if not isinstance(peer, dict):
+        return "has no times"
+    rounds = peer.get("seconds")
+    if rounds is not None and not (isinstance(rounds, list) and all(map(_positive, rounds))):
+        return "has 'seconds' that are no positive numbers"
+    for name in ("median", *(() if rounds else ("least", "rounds"))):
+        if not _positive(peer.get(name)):
+            return f"has no positive {name!r}"
+    return None
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def draw(record: Mapping[str, Any]) -> Any:
@@ -84,11 +133,15 @@ def draw(record: Mapping[str, Any]) -> Any:
 
 
 def spread(peer: Mapping[str, Any]) -> tuple[float, float]:
-    """The quantiles LEAST and MOST of the rounds; the least and the median where the rounds were not saved."""
+    """The quantiles LEAST and MOST of the rounds; the least and the greatest of few; the least and the median where the rounds were
+    not saved.
+    """
     rounds = sorted(peer.get("seconds") or [peer["least"], peer["median"]])
     if not peer.get("seconds"):
         return rounds[0], rounds[-1]
     last = len(rounds) - 1
+    if len(rounds) < FEW:
+        return rounds[0], rounds[last]
     return rounds[round(LEAST * last)], rounds[round(MOST * last)]
 
 
@@ -103,24 +156,34 @@ def caption(record: Mapping[str, Any]) -> str:
     """What was measured, on what, and when."""
     machine, sizes = record.get("machine", {}), record.get("sizes", {})
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    rounds = [
-        len(p.get("seconds", ())) or p["rounds"]
-        for c in record["results"]
-        for p in c["peers"].values()
-    ]
+    peers = [peer for case in record["results"] for peer in case["peers"].values()]
+    rounds = [len(peer.get("seconds") or ()) or peer["rounds"] for peer in peers]
+    many = str(min(rounds)) if min(rounds) == max(rounds) else f"{min(rounds)} to {max(rounds)}"
     lines = [
-        f"One thread each. Points are medians of {min(rounds)} to {max(rounds)} interleaved rounds, lines reach from the first to the last decile. Below a case: pageseek's median.",
-        f"{machine.get('system', '')}, {machine.get('cpu', '')}, {machine.get('cores', '?')} cores, Python {machine.get('python', '?')}; {versions}.",
-        "The floor is no engine: it reads and decompresses the pages of the answer, and does nothing else.",
-        f"{_files(sizes, record)} {record.get('date', '')}.",
+        f"One thread each. Points are medians of {many} interleaved rounds, lines reach from {_reach(peers)}.",
+        f"{machine.get('system', '')}, {machine.get('cpu', '')}, {machine.get('cores', '?')} cores, Python {machine.get('python', '?')}; {versions}; {record.get('date', '')}.",
+        "Below a case: pageseek's median. The floor is no engine: it reads and decompresses the pages of the answer, and does nothing else.",
+        _files(sizes, record),
     ]
     return "\n".join(lines)
+
+
+def _reach(peers: Sequence[Mapping[str, Any]]) -> str:
+    """From where to where the lines of these peers reach (`spread`)."""
+    ways = [
+        ("the first to the last decile", lambda n: n >= FEW),
+        (f"the least to the greatest (below {FEW} rounds)", lambda n: 0 < n < FEW),
+        ("the least to the median (where rounds were not saved)", lambda n: n == 0),
+    ]
+    saved = [len(peer.get("seconds") or ()) for peer in peers]
+    found = [way for way, holds in ways if any(map(holds, saved))]
+    return " or ".join(found)
 
 
 def _files(sizes: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     if not sizes:
         return f"Files of size {record.get('size', '?')}."
     return (
-        f"Files of {sizes['rows']:,} rows in row groups of {sizes['group_rows']:,}, of {sizes['wide_columns']:,} columns, "
-        f"and lineitem of TPC-H at scale {sizes['scale']:g}."
+        f"The files have {sizes['rows']:,} rows in row groups of {sizes['group_rows']:,}; that of wide-footer has {sizes['wide_columns']:,} columns "
+        f"in {sizes['wide_groups']:,} row groups; that of lineitem-* is lineitem of TPC-H at scale {sizes['scale']:g}."
     )

@@ -115,3 +115,24 @@ def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
     for wrong in ("1 / 0", "raise SystemExit(0)", "a b"):
         code, err, outputs = _executed(tmp_path, "x = 1", wrong)
         assert code == 1 and "a.ipynb, cell 2" in err and not outputs
+    code, err, outputs = _executed(tmp_path, "raise KeyboardInterrupt")
+    assert code != 0 and err.endswith("KeyboardInterrupt\n") and "cell 1:\n" not in err
+    assert not outputs
+
+
+def test_marks_of_conflicts_are_found_in_any_file(tmp_path: Path) -> None:
+    def found() -> tuple[int, list[str]]:
+        command = [sys.executable, str(ROOT / "tools/conflicts.py"), str(tmp_path)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        return run.returncode, [line.partition(": ")[0] for line in run.stdout.splitlines()]
+
+    for name, text in (
+        (".github/a.yml", f"a\n{'<' * 7} HEAD\n{'=' * 7}\n{'>' * 7} other\n"),
+        ("good.md", f"Title\n{'=' * 7}\n x {'<' * 7} y\n{'<' * 8}\n"),
+        ("build/b.txt", f"{'<' * 7} HEAD\n"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert found() == (1, [str(Path(".github/a.yml:2")), str(Path(".github/a.yml:4"))])
+    (tmp_path / ".github/a.yml").unlink()
+    assert found()[0] == 0

@@ -66,6 +66,7 @@ def steps() -> list[Step]:
     checks += [
         Step("imports", script("lint-imports", "--no-cache"), tree),
         Step("codespell", script("codespell")),
+        Step("conflicts", [PYTHON, "tools/conflicts.py"]),
         Step("workflow", script("check-jsonschema", *schema, workflow)),
         Step("jar", [PYTHON, "tools/jar.py", "--check"]),
         Step("wheels", [PYTHON, "tools/wheels.py"]),

@@ -42,7 +42,7 @@ def execute(notebook: dict[str, Any], name: str) -> None:
         number += 1
         try:
             text, value = _run("".join(cell["source"]), f"{name}, cell {number}", space)
-        except BaseException as error:  # what a cell raises is the finding
+        except (Exception, SystemExit) as error:  # what a cell raises is the finding
             raise CellFailed(f"{name}, cell {number}:\n{traceback.format_exc()}") from error
         cell["execution_count"] = number
         cell["outputs"] = []

@@ -239,6 +239,16 @@ def test_a_picture_of_results_names_what_was_measured() -> None:
         assert words in said
     assert plots.spread(peers["pageseek"]) == (0.020, 0.020)  # neither the quickest nor the slowest
     assert plots.spread(peers["other"]) == (0.03, 0.04)
+    assert plots.spread({"seconds": [0.3, 0.1, 0.2]}) == (0.1, 0.3)
+    few = {"median": 0.2, "seconds": [0.3, 0.1, 0.2]}
+    said = plots.caption(record | {"results": [{"case": "lookup", "peers": {"pageseek": few}}]})
+    assert (
+        "medians of 3 interleaved rounds, lines reach from the least to the greatest (below 10 rounds)."
+        in said
+    )
+    assert (
+        f"wide-footer has {TINY.wide_columns:,} columns in {TINY.wide_groups:,} row groups" in said
+    )
     (axes,) = plots.draw(record).axes
     assert [text.get_text() for text in axes.get_yticklabels()] == ["lookup\n20.0 ms"]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["pageseek", "other"]
@@ -246,16 +256,46 @@ def test_a_picture_of_results_names_what_was_measured() -> None:
     assert places == [1, 2]
 
 
+GOOD = {"median": 0.2, "least": 0.1, "rounds": 3, "seconds": [0.1, 0.2, 0.3]}
+BAD_PEERS: list[tuple[Any, str]] = [
+    (GOOD | {"median": 0}, "has no positive 'median'"),
+    ({k: v for k, v in GOOD.items() if k != "median"}, "has no positive 'median'"),
+    ({"median": 0.2, "rounds": 3}, "has no positive 'least'"),
+    ({"median": 0.2, "least": 0.1}, "has no positive 'rounds'"),
+    (GOOD | {"seconds": ["x"]}, "has 'seconds' that are no positive numbers"),
+    ([], "has no times"),
+]
+
+
+def saved_results(ours: Any = GOOD, other: Any = GOOD, **more: Any) -> str:
+    case = {"case": "lookup", "peers": {"pageseek": ours, "other": other}}
+    return json.dumps({"versions": {}, "results": [case]} | more)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{}", '{"results": []}', '{"results": [{"peers": {}}]}', "[1]"]
-)
+    ("text", "why"),
+    [
+        ("", "no JSON"), ("{}", "no list 'results'"), ("[1]", "no list 'results'"),
+        ('{"results": [], "versions": {}}', "no case was measured"),
+        ('{"results": [{"peers": {}}], "versions": {}}', "a case has no name"),
+        ('{"results": [{"case": "a", "peers": {}}], "versions": {}}', "case 'a' has no pageseek"),
+        ('{"results": [{"case": "a", "peers": {}}]}', "no 'versions'"),
+        (saved_results(sizes={"rows": 1}), "'sizes' has no 'group_rows'"),
+        (saved_results(machine=[1]), "'machine' has no names"),
+        *((saved_results(other=peer), f"case 'lookup': other {why}") for peer, why in BAD_PEERS),
+        *((saved_results(ours=peer), why) for peer, why in BAD_PEERS),
+        ("\udcff", "no JSON"), (None, "no such file or directory; pageseek-bench --json"),
+    ],
+)  # fmt: skip
 def test_what_is_no_result_is_not_drawn(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "saved.json"
-    saved.write_text(text)
+    if text is not None:
+        saved.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert cli.main(["--redraw", str(saved), "--plot", str(tmp_path / "x.png")]) == 1
-    assert str(saved) in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert f"{saved}: " in err and why in err, err
     assert cli.main(["--redraw", str(saved)]) == 2
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,27 @@ def test_a_parquet_file_is_not_written_to_a_terminal(
     assert (code, out) == (1, "") and "--output FILE" in err
     code, out, err = run(capsys, "rewrite", path, "-o", "-", "--file-rows", "10")
     assert (code, out) == (1, "") and "leave out --file-rows" in err
+
+
+def test_a_file_on_standard_input_gets_indexes_and_loses_them(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def piped(source: str, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(Path(source).read_bytes())))
+        return run(capsys, "index", *arguments)
+
+    made, plain = str(tmp_path / "made.parquet"), str(tmp_path / "plain.parquet")
+    assert piped(path, "attach", "-", "--lookup", "id", "-o", made)[0] == 0
+    assert ps.read_table(made).equals(ps.read_table(path))
+    assert "lookup" in piped(made, "list", "-")[1]
+    assert piped(made, "detach", "-", "-o", plain)[0] == 0
+    assert Path(plain).read_bytes() == Path(path).read_bytes()
+    for action in ("attach", "detach"):
+        code, _, err = piped(path, action, "-", "--in-place")
+        assert code == 1 and "by --output FILE" in err, err
+    assert "goes with no other file" in piped(path, "attach", "-", path, "--in-place")[2]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        err = run(capsys, "index", "attach", str(tmp_path / "pipe"), "-o", made)[2]
+        assert "a pipe; to read it whole, give it as standard input: - in place" in err, err
+        assert run(capsys, "head", "/dev/zero")[2].endswith("not a regular file but a device\n")

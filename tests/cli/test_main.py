@@ -16,7 +16,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.cli import main
-from pageseek.cli.arguments import names
+from pageseek.cli.arguments import keys, names, rates
 from pageseek.cli.wording import in_options
 from pageseek.storage.obstore_files import ADVICE
 from support.command import ROWS as N
@@ -257,6 +257,16 @@ def test_names_with_commas_are_quoted() -> None:
         ('a"b', ['a"b']), (",a,,", ["a"]), ("", []), ('"a', ['"a']), ("s.x", ["s.x"]),
     ):  # fmt: skip
         assert names(given) == meant, given
+    for given, keyed in (
+        ('"a,b"', ["a,b"]), ('(id,"a,b")', [("id", "a,b")]), ('(a, b), "(c" ,d(e', [("a", "b"), "(c", "d(e"]),
+        ('"(a,b)",("x(""y)",z)', ["(a,b)", ('x("y)', "z")]), ("a,,()", ["a", ()]),
+    ):  # fmt: skip
+        assert keys(given) == keyed, given
+    for given, rated in (
+        ('"a,b",id', {"a,b": 0.01, "id": 0.01}), ('"a,b"=0.2, c=0.1,', {"a,b": 0.2, "c": 0.1}),
+        ('"a=b","c=""d" = 0.5', {"a=b": 0.01, 'c="d': 0.5}),
+    ):  # fmt: skip
+        assert rates(given) == rated, given
 
 
 def test_what_the_shell_expands_and_pipes_are_answered_by_the_remedy(
@@ -269,7 +279,7 @@ def test_what_the_shell_expands_and_pipes_are_answered_by_the_remedy(
         os.mkfifo(tmp_path / "pipe")
         err = run(capsys, "head", str(tmp_path / "pipe"))[2]
         assert err.endswith(
-            "not a regular file but a pipe; to read it whole, give it as standard input: pageseek head - < FILE\n"
+            "not a regular file but a pipe; to read it whole, give it as standard input: - in place of its name, and < FILE\n"
         )
     said = in_options(
         "s3://b: denied; give credentials in the environment or as storage_options" + ADVICE

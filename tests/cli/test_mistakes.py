@@ -116,9 +116,52 @@ def test_mistakes_in_python(here: Path) -> None:
 
 def test_mistakes_in_outputs_and_rights(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     err = run(capsys, "scan", "t.parquet", "-o", "nope/x.csv")[2]
-    assert err == "pageseek: --output nope/x.csv: there is no folder nope\n"
+    assert err == "pageseek: nope/x.csv: there is no folder nope\n"
+    err = run(capsys, "index", "attach", "t.parquet", "-o", "nope/x.parquet")[2]
+    assert err == "pageseek: nope/x.parquet: there is no folder nope\n"
+    assert run(capsys, "rewrite", "t.parquet", "-o", "nope/x.parquet")[2] == err
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe.png")
+        for command in (["scan"], ["index", "attach"], ["index", "detach"], ["rewrite"]):
+            for name in ("pipe.png", os.devnull):
+                err = run(capsys, *command, "t.parquet", "-o", name)[2]
+                assert (
+                    "which is never replaced: name another file" in err and "--overwrite" not in err
+                )
+        err = run(capsys, "inspect", "t.parquet", "--plot", "pipe.png")[2]
+        assert "which is never replaced: name another file" in err and "--overwrite" not in err
     denied = PermissionError(13, os.strerror(13), "secret.parquet")
     assert _line(denied, "head") == "secret.parquet: permission denied"
+
+
+def test_what_the_user_wrote_is_not_put_in_other_words(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = run(capsys, "rewrite", "t.parquet", "--where", "id = 1", "-o", "x.parquet")[2]
+    assert err.startswith("pageseek: --where chooses partitions of a table "), err
+    odd = "name = 'where=  in_place=True' and sort_by= 1"
+    for option in (["--where", odd], [f"--where={odd}"]):
+        err = run(capsys, "count", "t.parquet", *option)[2]
+        assert odd in err, err
+    said = _line(ValueError(f"where={odd}: no; without where= overwrite=True"), "rewrite", [odd])
+    assert said == f"--where {' '.join(odd.split())}: no; without --where --overwrite"
+    err = run(capsys, "head", "overwrite=True/replace=True.parquet")[2]
+    assert "overwrite=True/replace=True.parquet: no such file" in err, err
+
+
+def test_names_with_line_breaks_stay_in_their_line(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pa.table({"a\nb": [1, 2], "c": [1, 2]}), "n.parquet")
+    code, out, _ = run(
+        capsys, "index", "attach", "n.parquet", "-o", "m.parquet", "--lookup", "a\nb,c"
+    )
+    assert code == 0 and "  lookup      a\\nb  " in out and "  lookup      c     " in out, out
+    out = run(capsys, "index", "attach", "n*.parquet", "--in-place", "--bitmap", "a\nb,c")[1]
+    assert "  bitmap      a\\nb  1 chunk in 1 file\n" in out, out
+    out = run(capsys, "index", "detach", "m.parquet", "--in-place")[1]
+    assert "a\\nb  " in out and all(line.startswith(("m.", "/", "  ")) for line in out.splitlines())
+    assert "a\\nb" in str(ps.index.list("n.parquet")[0])
 
 
 def test_a_host_that_is_not_there(here: Path) -> None:

@@ -126,6 +126,23 @@ def test_columns_are_left_out_in_the_order_asked() -> None:
     assert lines[0].split() == ["...", "b", "c", "d"] or lines[0].split() == ["b", "c", "d", "..."]
 
 
+def test_columns_that_fit_in_the_end_come_back_the_last_that_was_left_out_first(path: str) -> None:
+    row = ["x" * 9, "yy", "z" * 30, "v" * 4, "w" * 9]
+    lines = terminal.table(
+        list("abcde"), [row], (0, 1, 2, 3, 4), look=Look(width=35), drop=(3, 1, 2)
+    )
+    assert lines[0].split() == ["a", "b", "...", "d", "e"], lines
+    assert lines[2].split() == ["x" * 9, "yy", "...", "v" * 4, "w" * 9]
+    lines = terminal.table(
+        list("abcde"), [row], (0, 1, 2, 3, 4), look=Look(width=34), drop=(3, 1, 2)
+    )
+    assert lines[0].split() == ["a", "b", "...", "e"], lines
+    out = ESCAPE.sub("", in_terminal(20, "schema", path))
+    assert re.search(r"^id +int64 +…$", out, re.MULTILINE), out
+    out = ESCAPE.sub("", in_terminal(40, "inspect", path))
+    assert re.search(r"^ +0  …  id +10  0$", out, re.MULTILINE), out
+
+
 def test_wide_characters_are_measured() -> None:
     assert terminal.wide("漢a") == 3
     assert terminal.wide("e\u0301") == 1

@@ -87,4 +87,4 @@ def test_a_folder_that_is_not_there_is_said_with_the_name_that_was_given(tmp_pat
     pq.write_table(pa.table({"i": [1]}), path)
     with pytest.raises(FileNotFoundError) as raised:
         ps.index.attach(path, output=output)
-    assert raised.value.filename == str(output)
+    assert str(raised.value) == f"{output}: there is no folder {output.parent}"

@@ -80,7 +80,7 @@ def refused(work: Callable[[], Any], path: Path, kind: str) -> None:
     error = at_once(work, path)
     assert isinstance(error, OSError), error
     remedy = (
-        "" if kind == "a socket" else "; to read it whole, give its bytes: open(..., 'rb').read()"
+        "; to read it whole, give its bytes: open(..., 'rb').read()" if kind == "a pipe" else ""
     )
     assert str(error) == f"{path}: not a regular file but {kind}{remedy}"
 

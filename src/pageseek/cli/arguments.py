@@ -6,7 +6,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 COLOURS = ("auto", "always", "never")
@@ -123,15 +123,59 @@ def _snapshot(value: str) -> int | str:
 
 
 NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)')
+KEY = re.compile(r'\s*\(((?:"(?:[^"]|"")*"|[^()"])*)\)\s*(?:,|$)')
+RATED = re.compile(r'\s*"((?:[^"]|"")*)"\s*=([^,]*)(?:,|$)')
+
+
+def _parts(value: str, form: re.Pattern[str] | None = None) -> Iterator[re.Match[str]]:
+    """The parts of a list with commas: each has a form, or else is a name. A comma in double quotes divides nothing."""
+    at = 0
+    while at < len(value):
+        found = (form and form.match(value, at)) or NAME.match(value, at)
+        assert found is not None  # anything is a name
+        yield found
+        at = found.end()
+
+
+def _name(found: re.Match[str]) -> str:
+    return found[2].strip() if found[1] is None else _unquoted(found[1])
+
+
+def _unquoted(name: str) -> str:
+    return name.replace('""', '"')
 
 
 def names(value: str) -> list[str]:
     """A list of names, written with commas. A name in double quotes may have commas and spaces; a quote in it is doubled."""
-    made = []
-    for found in NAME.finditer(value):
-        name = found[2].strip() if found[1] is None else found[1].replace('""', '"')
-        if name:
+    return [name for name in map(_name, _parts(value)) if name]
+
+
+def keys(value: str) -> list[str | tuple[str, ...]]:
+    """Names as of `names`, and tuples of them in parentheses."""
+    made: list[str | tuple[str, ...]] = []
+    for found in _parts(value, KEY):
+        if found.re is KEY:
+            made.append(tuple(names(found[1])))
+        elif name := _name(found):
             made.append(name)
+    return made
+
+
+def rates(value: str) -> dict[str, float]:
+    """Names as of `names`, each with a rate of false positives if it has one: `a=0.001`."""
+    made = {}
+    for found in _parts(value, RATED):
+        if found.re is RATED:
+            column, rate = _unquoted(found[1]), found[2]
+        elif found[1] is not None:
+            column, rate = _name(found), ""
+        else:
+            column, _, rate = _name(found).partition("=")
+        try:
+            if column:
+                made[column] = float(rate) if rate else 0.01
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{rate!r} is no rate, such as 0.01") from error
     return made
 
 

@@ -15,7 +15,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.cli import terminal, text
 from pageseek.cli.values import plain, refuse_beyond, refuse_twice
 from pageseek.scanning.scan import Scan
-from pageseek.storage.atomic_files import EXISTS, Draft
+from pageseek.storage.atomic_files import Draft, refuse_place
 
 ENDINGS = {
     ".parquet": "parquet",
@@ -49,11 +49,7 @@ def chosen(options: argparse.Namespace) -> str:
         return form or "table"
     if "://" in output:
         raise ValueError(f"--output {output}: a local file; copy it to a store afterwards")
-    if not options.overwrite and os.path.lexists(output):
-        raise FileExistsError(f"{output}: {EXISTS}")
-    folder = os.path.dirname(output)
-    if folder and not os.path.isdir(folder):
-        raise FileNotFoundError(f"--output {output}: there is no folder {folder}")
+    refuse_place(output, options.overwrite)
     if os.path.isdir(output):
         raise IsADirectoryError(f"{output} is a folder: name a file")
     if form is not None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.progress import interactive
 from pageseek.cli import terminal, text
-from pageseek.cli.arguments import add_table, command, expanded, names
+from pageseek.cli.arguments import STDIN, add_table, command, expanded, keys, names, rates, sources
 from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
 from pageseek.cli.wording import in_options
 
@@ -39,7 +38,7 @@ def add_parser(commands: Any) -> None:
         pageseek index attach 'sales/*.parquet' --in-place --bloom id=0.001""",
         _attach,
     )  # fmt: skip
-    one.add_argument("file", nargs="+", help="a file; several, a folder or a glob with --in-place")
+    one.add_argument("file", nargs="+", help="a file, - for one on standard input; several, a folder or a glob with --in-place")  # fmt: skip
     one.add_argument(
         "--page-index", type=_columns, default=True, metavar="A,B|all|none",
         help="columns that get a page index where they have none (default: all)",
@@ -61,7 +60,7 @@ def add_parser(commands: Any) -> None:
         pageseek index detach indexed.parquet --kinds bloom --output smaller.parquet""",
         _detach,
     )  # fmt: skip
-    two.add_argument("file")
+    two.add_argument("file", help="a file; - for one on standard input")
     two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer")  # fmt: skip
     for adding in (one, two):
         where = adding.add_mutually_exclusive_group(required=True)
@@ -90,26 +89,6 @@ def _columns(value: str) -> bool | list[str]:
     return {"all": True, "none": False}.get(value, names(value))
 
 
-def keys(value: str) -> list[str | tuple[str, ...]]:
-    """Names of columns with commas, and tuples of names in parentheses."""
-    made: list[str | tuple[str, ...]] = []
-    for part in re.findall(r"\([^()]*\)|[^,]+", value):
-        made += [tuple(names(part[1:-1]))] if part.strip().startswith("(") else names(part)
-    return made
-
-
-def rates(value: str) -> dict[str, float]:
-    """Columns with commas, each with a rate of false positives if it has one."""
-    found = {}
-    for name in names(value):
-        column, _, rate = name.partition("=")
-        try:
-            found[column] = float(rate) if rate else 0.01
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{rate!r} is no rate, such as 0.01") from error
-    return found
-
-
 def _attach(options: argparse.Namespace) -> int:
     from pageseek.index import attach, attach_all
 
@@ -128,15 +107,18 @@ def _attach(options: argparse.Namespace) -> int:
         "replace": options.replace,
         "progress": interactive(),
     }
+    if STDIN in files and len(files) > 1:
+        sources(files)  # refuses it
     if len(files) > 1 and not options.in_place:
         raise ValueError("several files go with --in-place: --output is of one")
     if options.in_place and _are_several(files):
         return _said_of_all(
             attach_all(files if len(files) > 1 else files[0], **indexes), options.json
         )
+    source = _source(files, options)
     with destination(options) as output:
         made = attach(
-            files[0],
+            source,
             output=output,
             in_place=options.in_place,
             overwrite=options.overwrite,
@@ -145,12 +127,21 @@ def _attach(options: argparse.Namespace) -> int:
     return _said(made, options)
 
 
+def _source(files: list[str], options: argparse.Namespace) -> Any:
+    if options.in_place and files == [STDIN]:
+        raise ValueError(
+            "-: standard input is not changed in place: write the file elsewhere, by --output FILE"
+        )
+    return sources(files)
+
+
 def _detach(options: argparse.Namespace) -> int:
     from pageseek.index import detach
 
+    source = _source([options.file], options)
     with destination(options) as output:
         made = detach(
-            options.file,
+            source,
             options.kinds,
             output=output,
             in_place=options.in_place,

@@ -148,13 +148,13 @@ def _failed(error: BaseException, given: list[str]) -> int:
 
     command = next((word for word in given if word in COMMANDS), "")
     said = terminal.stderr().red("pageseek:")
-    print(f"{said} {safe(_line(error, command))}", file=sys.stderr)
+    print(f"{said} {safe(_line(error, command, given))}", file=sys.stderr)
     return 1
 
 
-def _line(error: BaseException, command: str) -> str:
+def _line(error: BaseException, command: str, given: Sequence[str] = ()) -> str:
     if str(error).startswith("filter:"):  # it points at the place, and has its own remedy
-        return in_options(str(error))
+        return in_options(str(error), given)
     text, place = str(error), ""
     if (
         isinstance(error, PredicateError) and error.at is not None
@@ -165,11 +165,9 @@ def _line(error: BaseException, command: str) -> str:
     if isinstance(error, OSError) and text.startswith("[Errno ") and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or '').lower()}"  # as other commands say it
     if "table=False" in text:  # the error has its remedy
-        return in_options(text.replace("table=False", "--no-table")) + place
-    if command == "rewrite":
-        text = importlib.import_module("pageseek.cli.rewrite").said(text)
-    else:
-        text = in_options(text)
+        return in_options(text.replace("table=False", "--no-table"), given) + place
+    more = importlib.import_module("pageseek.cli.rewrite").WORDS if command == "rewrite" else ()
+    text = in_options(text, given, more)
     if isinstance(error, UnsupportedError) and (
         command in ("index", "rewrite") or any(word in text for word in OWN_REMEDY)
     ):  # its remedy below is about reading columns

@@ -27,11 +27,11 @@ def _picture(value: str) -> str:
 
 
 def check_plot(options: argparse.Namespace) -> None:
-    """Refuse a picture that would replace a file, before anything is read."""
-    if options.plot is not None and not options.overwrite and os.path.lexists(options.plot):
-        from pageseek.storage.atomic_files import EXISTS
+    """Refuse a picture that cannot get its name, or would replace a file, before anything is read."""
+    if options.plot is not None:
+        from pageseek.storage.atomic_files import refuse_place
 
-        raise FileExistsError(f"{options.plot}: {EXISTS}")
+        refuse_place(options.plot, options.overwrite)
 
 
 def saved(figure: Any, options: argparse.Namespace) -> None:

@@ -9,10 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from pageseek.base.progress import interactive
-from pageseek.cli.arguments import SOURCE, add_table, command, count, names, sources
-from pageseek.cli.index import keys, rates
+from pageseek.cli.arguments import SOURCE, add_table, command, count, keys, names, rates, sources
 from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
-from pageseek.cli.wording import in_options
 from pageseek.rewriting.layout import CODECS, PAGE_ROWS
 
 SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -31,16 +29,10 @@ WORDS = (
     ("memory_limit=", "--memory-limit "),
     ("spill_folder=", "--spill-folder "),
     ("codec=", "--codec "),
+    ("where= chooses", "--where chooses"),
+    ("without where=", "without --where"),
     ("where=", "--where "),
 )
-
-
-def said(message: str) -> str:
-    """The message of an error with the options of the command in place of arguments."""
-    message = in_options(message)
-    for word, option in WORDS:
-        message = message.replace(word, option)
-    return message
 
 
 def add_parser(commands: Any) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # arguments of the functions as errors name them, and the same options of the command
 WORDS = (
-    ("give its bytes: open(..., 'rb').read()", "give it as standard input: pageseek head - < FILE"),
+    (
+        "give its bytes: open(..., 'rb').read()",
+        "give it as standard input: - in place of its name, and < FILE",
+    ),
     (
         'give credentials in the environment or as storage_options, or for a public bucket storage_options={"skip_signature": True}',
         "give credentials in the environment, such as AWS_ACCESS_KEY_ID (in Python: storage_options=...); a public bucket needs AWS_SKIP_SIGNATURE=true, GOOGLE_SKIP_SIGNATURE=true or AZURE_SKIP_SIGNATURE=true",
@@ -46,9 +50,19 @@ VERSION = re.compile(r"(?<![\w/'\"])(version|timestamp|snapshot)=(?:(?=(['\d]))|
 OPTIONS = {"version": "--table-version", "timestamp": "--timestamp", "snapshot": "--snapshot"}
 
 
-def in_options(message: str) -> str:
-    """The message of an error with the options of the command in place of arguments."""
-    for word, option in WORDS:
+def in_options(
+    message: str, given: Sequence[str] = (), more: Sequence[tuple[str, str]] = ()
+) -> str:
+    """The message of an error with the options of the command in place of arguments.
+
+    `given`: what the user wrote, such as a filter; it stays as it is. `more`: words beside `WORDS`.
+    """
+    own = [word.partition("=")[2] if word.startswith("--") else word for word in given]
+    own = [shown for word in own if "=" in word for shown in (word, " ".join(word.split()))]
+    for number, word in enumerate(own):
+        message = message.replace(word, f"\0{number}\0")
+    for word, option in (*WORDS, *more):
         message = message.replace(word, option)
     message = VALUE.sub(": write the value in its place", message)
-    return VERSION.sub(lambda found: OPTIONS[found[1]] + (" " if found[2] else ""), message)
+    message = VERSION.sub(lambda found: OPTIONS[found[1]] + (" " if found[2] else ""), message)
+    return re.sub("\0(\\d+)\0", lambda found: own[int(found[1])], message)

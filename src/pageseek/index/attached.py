@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pageseek.base.late_modules import above
-from pageseek.base.report import format_size
+from pageseek.base.report import format_size, one_line
 
 SHOWN = 5  # reasons, and failures, of many files
 
@@ -30,14 +30,14 @@ class Attached:
     def __str__(self) -> str:
         more = self.bytes_after - self.bytes_before
         lines = [
-            f"{self.path}: {format_size(self.bytes_before)} and {format_size(abs(more))} {'more' if more >= 0 else 'less'}"
+            f"{one_line(self.path)}: {format_size(self.bytes_before)} and {format_size(abs(more))} {'more' if more >= 0 else 'less'}"
         ]
-        width = max([len(column) for _, column in self.added], default=0)
+        width = max([len(one_line(column)) for _, column in self.added], default=0)
         lines += [
-            f"  {kind:<10}  {column:<{width}}  {abs(n):,} chunk{'s' * (abs(n) != 1)}{' taken out' * (n < 0)}"
+            f"  {kind:<10}  {one_line(column):<{width}}  {abs(n):,} chunk{'s' * (abs(n) != 1)}{' taken out' * (n < 0)}"
             for (kind, column), n in self.added.items()
         ]
-        lines += [f"  not: {why}" for why in self.skipped]
+        lines += [f"  not: {one_line(why)}" for why in self.skipped]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -86,14 +86,15 @@ class AttachedFiles:
             for key, chunks in one.added.items():
                 found = counts.setdefault(key, [0, 0])
                 found[0], found[1] = found[0] + 1, found[1] + chunks
-        width = max([len(column) for _, column in counts], default=0)
+        width = max([len(one_line(column)) for _, column in counts], default=0)
         lines += [
-            f"  {kind:<10}  {column:<{width}}  {chunks:,} chunk{'s' * (chunks != 1)} in {n:,} file{'s' * (n != 1)}"
+            f"  {kind:<10}  {one_line(column):<{width}}  {chunks:,} chunk{'s' * (chunks != 1)} in {n:,} file{'s' * (n != 1)}"
             for (kind, column), (n, chunks) in counts.items()
         ]
         skipped = Counter(why for one in (*self.files, *self.unchanged) for why in one.skipped)
         lines += [
-            f"  not: {why} ({n:,} file{'s' * (n != 1)})" for why, n in skipped.most_common(SHOWN)
+            f"  not: {one_line(why)} ({n:,} file{'s' * (n != 1)})"
+            for why, n in skipped.most_common(SHOWN)
         ]
         for name, error in list(self.failed.items())[:SHOWN]:
             said = str(error)

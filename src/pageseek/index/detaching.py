@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from pageseek.base.report import Report, format_size
+from pageseek.base.report import Report, format_size, one_line
 from pageseek.format.chunks import chunk_range
 from pageseek.format.embedded import (
     BLOOM,
@@ -47,7 +47,7 @@ class Entry:
     def __str__(self) -> str:
         by = "attached" if self.attached else "by the writer"
         by += "" if self.registered else ", not registered"
-        return f"{self.kind:<10}  {self.column or '-':<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
+        return f"{self.kind:<10}  {one_line(self.column or '-'):<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
 
 
 def listed(

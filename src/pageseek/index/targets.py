@@ -15,7 +15,7 @@ from pageseek.index.local_target import LocalTarget, Target
 from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import TableEnd, refuse_inside
 from pageseek.storage import Source, Store
-from pageseek.storage.atomic_files import EXISTS
+from pageseek.storage.atomic_files import refuse_place
 from pageseek.storage.resolve import place
 
 
@@ -132,8 +132,8 @@ def _end_of(
     refuse_inside(to)
     if _same(to, source):
         raise ValueError(f"output={to.name!r} is the file itself: say in_place=True for that")
-    if to.filesystem is None and not overwrite and os.path.lexists(to.path):
-        raise FileExistsError(f"{to.path}: {EXISTS}")
+    if to.filesystem is None:
+        refuse_place(to.path, overwrite)
     return End(to, False, overwrite)
 
 

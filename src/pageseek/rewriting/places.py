@@ -16,7 +16,7 @@ from pageseek.index.local_target import LocalTarget, Target
 from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import refuse_inside
 from pageseek.storage import Source, Store
-from pageseek.storage.atomic_files import EXISTS, hidden_name, settle
+from pageseek.storage.atomic_files import hidden_name, refuse_place, settle
 from pageseek.storage.local import MemoryStore
 from pageseek.storage.resolve import place
 
@@ -153,8 +153,8 @@ def destination(
             raise ValueError(
                 f"output={to.name!r} is a file that is read: say in_place=True to replace a file"
             )
-    if to.filesystem is None and not overwrite and os.path.lexists(to.path):
-        raise FileExistsError(f"{to.path}: {EXISTS}")
+    if to.filesystem is None:
+        refuse_place(to.path, overwrite)
     only = sources[0].open() if len(sources) == 1 else MemoryStore(b"")
     return _opened(to, only, False, overwrite)
 

@@ -195,7 +195,7 @@ def rewrite(
             return made
     if where is not None:
         raise ValueError(
-            "where=: it chooses partitions of a table that is written anew in its place (in_place=True)"
+            "where= chooses partitions of a table that is written anew in its place (in_place=True)"
         )
     found = files_of(source, storage_options, policy, table, as_of)
     if in_place and found.table is None:

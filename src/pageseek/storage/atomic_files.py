@@ -51,6 +51,19 @@ def _refuse_special(path: str) -> None:
         )
 
 
+def refuse_place(path: str, overwrite: bool) -> None:
+    """Raise OSError where a new file cannot get this name. `overwrite`: it may take the place of another file.
+
+    It is asked before anything is read. That the file appears decides in the end.
+    """
+    _refuse_special(path)
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(f"{path}: {EXISTS}")
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(f"{path}: there is no folder {folder}")
+
+
 def _unnamed(folder: str, mode: int) -> int:
     """A descriptor of an unnamed file in the filesystem of a folder; -1 where the system has none."""
     flag = getattr(os, "O_TMPFILE", 0)

@@ -99,8 +99,11 @@ def check_regular(mode: int, name: str) -> None:
     """Raise OSError unless `mode` (`st_mode`) is that of a regular file."""
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-        streams = stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
-        remedy = "; to read it whole, give its bytes: open(..., 'rb').read()" if streams else ""
+        remedy = (
+            "; to read it whole, give its bytes: open(..., 'rb').read()"
+            if stat.S_ISFIFO(mode)
+            else ""
+        )
         raise OSError(f"{name}: not a regular file but {kind}{remedy}")
 
 
