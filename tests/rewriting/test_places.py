@@ -82,6 +82,63 @@ def test_a_folder_does_not_get_its_own_rows_again(
     ps.rewrite(path, lake / "b.parquet", sort_by="id")
 
 
+OWN_FILES = {
+    "glob of folders": ("lake/**/*.parquet", "lake/b.parquet"),
+    "glob of folders, below": ("lake/**/*.parquet", "lake/k=1/b.parquet"),
+    "glob of folders, several": ("lake/**/*.parquet", "lake/new/"),
+    "URL read": ("file://{}/lake", "lake/b.parquet"),
+    "URL of a glob": ("file://{}/lake/*.parquet", "lake/b.parquet"),
+    "URL written": ("lake", "file://{}/lake/b.parquet"),
+    "URLs": (["file://{}/in.parquet", "file://{}/lake"], "file://{}/lake/b.parquet"),
+}
+
+
+@pytest.mark.parametrize("case", OWN_FILES)
+def test_new_files_are_compared_with_what_the_source_would_list(
+    tmp_path: Path, path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake" / "k=1").mkdir(parents=True)
+    pq.write_table(TABLE, "lake/a.parquet")
+    source, output = OWN_FILES[case]
+    source = [one.format(tmp_path) for one in source] if isinstance(source, list) else source.format(tmp_path)  # fmt: skip
+    with pytest.raises(ValueError, match="would then have all rows twice"):
+        ps.rewrite(source, output.format(tmp_path), sort_by="id")
+    assert [one.name for one in tmp_path.rglob("lake/**/*.parquet")] == ["a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        ("lake", "lake/_tmp.parquet"),
+        ("lake", "lake/_new/b.parquet"),
+        ("lake", "lake/b.data"),
+        ("lake/*.parquet", "lake/k=1/b.parquet"),
+        ("lake/a[1].parquet", "lake/a1.parquet"),
+    ],
+)
+def test_a_new_file_may_lie_where_the_source_does_not_list_it(
+    tmp_path: Path, source: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("k=1", "_new"):
+        (tmp_path / "lake" / folder).mkdir(parents=True)
+    pq.write_table(TABLE, "lake/a[1].parquet")
+    ps.rewrite(source, output, sort_by="id")
+    assert ps.scan(source).count_rows() == 1_000
+
+
+@pytest.mark.parametrize("source", ["lake", "lake/", "lake/*.parquet", "**/*.parquet", "lake/**"])
+def test_a_folder_of_a_store_does_not_get_its_own_rows_again(path: Path, source: str) -> None:
+    obstore = pytest.importorskip("obstore.store", reason="pip install 'pageseek[obstore]'")
+    store = obstore.MemoryStore()
+    store.put("lake/a.parquet", path.read_bytes())
+    with pytest.raises(ValueError, match="would then have all rows twice"):
+        ps.rewrite((store, source), (store, "lake/b.parquet"), sort_by="id")
+    ps.rewrite((store, source), (store, "lake/_new/b.parquet"), sort_by="id")
+    assert ps.scan((store, source)).count_rows() == 1_000
+
+
 def test_a_delta_table_is_a_source(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
     lake = str(tmp_path / "lake")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import PurePath
+from glob import has_magic
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
@@ -17,6 +16,7 @@ from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import refuse_inside
 from pageseek.storage import Source, Store
 from pageseek.storage.atomic_files import hidden_name, refuse_place, settle
+from pageseek.storage.listing import on_store
 from pageseek.storage.local import MemoryStore
 from pageseek.storage.resolve import place
 
@@ -140,7 +140,7 @@ def destination(
         return _of_source(sources, overwrite, several)
     to = place(output, storage_options)
     refuse_inside(to, NO_COMMIT)
-    is_folder = bool(several) or to.path.endswith(("/", os.sep))
+    is_folder = bool(several) or _ends_as_folder(to)
     if to.filesystem is not None:
         if is_folder:
             raise UnsupportedError(
@@ -159,25 +159,51 @@ def destination(
     return _opened(to, only, False, overwrite)
 
 
-def refuse_own_folder(source: Any, output: Any) -> None:
+def refuse_own_folder(
+    source: Any,
+    files: Sequence[Source],
+    output: Any,
+    several: str,
+    storage_options: Mapping[str, Any] | None,
+) -> None:
     """Raise ValueError where the new file would be one of the files that the source names: a scan of these would then have all rows
-    twice.
+    twice. `files`: that it names now. `several`: as for `destination`.
     """
-    if not isinstance(output, str | os.PathLike):
-        return
-    named = source if isinstance(source, list | tuple) else [source]
-    to = os.path.realpath(os.fspath(output))
-    for one in named:
-        if not isinstance(one, str | os.PathLike) or "://" in os.fspath(one):
+    to = place(output, storage_options)
+    path = _spelled(to)
+    if to.filesystem is None and (several or os.path.isdir(path) or _ends_as_folder(to)):
+        path = f"{path}/{Folder.file_name(0)}"
+    for one in _places(source, storage_options):
+        if one.filesystem != to.filesystem:
             continue
-        name = os.fspath(one)
-        folder = os.path.realpath(name)
-        if (os.path.isdir(folder) and (to + os.sep).startswith(os.path.join(folder, ""))) or (
-            glob.has_magic(name) and not os.path.exists(name) and PurePath(to).match(folder)
-        ):
+        if has_magic(one.path) and any(_same(one, file) for file in files):
+            continue  # a file is called so
+        named = _spelled(one) if one.filesystem is None else one.filesystem.folder(one.path)
+        if on_store(named, lambda _: [path]):
             raise ValueError(
-                f"output={os.fspath(output)!r} lies in the source {name!r}, which would then have all rows twice: write to a place outside of it"
+                f"output={to.name!r} lies in the source {one.name!r}, which would then have all rows twice: write to a place outside of it"
             )
+
+
+def _spelled(place: Source) -> str:
+    """The path, as a listing spells it: on this machine, absolute and without links."""
+    if place.filesystem is not None:
+        return place.path
+    return os.path.realpath(place.path).replace(os.sep, "/")
+
+
+def _places(source: Any, storage_options: Mapping[str, Any] | None) -> list[Source]:
+    """The paths, globs and URLs among what a caller names."""
+    try:
+        return [place(source, storage_options)]
+    except TypeError:
+        if isinstance(source, list | tuple):
+            return [found for one in source for found in _places(one, storage_options)]
+    return []  # bytes, an open file
+
+
+def _ends_as_folder(to: Source) -> bool:
+    return to.path.endswith(("/", os.sep))
 
 
 def _of_source(sources: list[Source], overwrite: bool, several: str) -> Destination:

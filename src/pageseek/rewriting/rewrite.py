@@ -201,13 +201,13 @@ def rewrite(
     if in_place and found.table is None:
         options = {"partitioning": False, **options}  # the names of its folders stay
     reading = partial(reading, source, table=table, storage_options=storage_options, **options)
+    several = next((name for name in ("file_rows", "file_bytes") if given[name]), "")
     if output is not None and found.table is None:
-        refuse_own_folder(source, output)
+        refuse_own_folder(source, found.files, output, several, storage_options)
     work = _Work(found, reading, how)
     work.check_arguments()
     if indexes:
         asked.try_indexes(work.schema, work.layout, indexes, work.name)
-    several = next((name for name in ("file_rows", "file_bytes") if given[name]), "")
     with closing(
         destination(list(found.files), output, in_place, overwrite, several, storage_options)
     ) as place:
