@@ -199,6 +199,38 @@ def test_a_struct_and_a_field_of_it_in_one_filter(tmp_path: Path) -> None:
     assert found["st"].to_pylist() == [rows[1]] * 2
 
 
+def test_a_column_with_a_dot_in_its_name_beside_a_field_of_that_path(tmp_path: Path) -> None:
+    a = write(tmp_path / "a.parquet", pa.table({"id": [1, 2], "a": [{"x": 1}, {"x": 2}]}))
+    b = write(tmp_path / "b.parquet", pa.table({"id": [3, 4], "a.x": [1, 7]}))
+    top, field, name = ps.col("a.x"), ps.col("a", "x"), pc.field("a.x")
+    cases: list[tuple[Any, list[int]]] = [
+        (top == 1, [3]), (top.is_null(), [1, 2]), (top != 1, [4]), (top.isin([1, 2]), [3]),
+        ("\"a.x\" = 1", [3]), (name == 1, [3]), (name + 1 == 2, [3]), (field == 1, [1]),
+        (field.is_null(), [3, 4]), (top == field, []), ((top == 7) | (field == 2), [2, 4]),
+    ]  # fmt: skip
+    many = [write(tmp_path / f"c{i}.parquet", pq.read_table(a)) for i in range(20)]
+    for files in ([a, b], [b, a], [*many, a, b]):
+        scan, copies = ps.scan(files), len(files) - 1
+        for condition, ids in cases:
+            found = scan.filter(condition).to_table()["id"].to_pylist()
+            assert sorted(found) == sorted(i for i in ids for _ in range(copies if i < 3 else 1)), (
+                condition
+            )
+            assert scan.filter(condition).count_rows() == len(found)
+        for path, low, high, n in ((top, 1, 7, 2), (field, 1, 2, 2 * copies)):
+            figures = scan.aggregate([(path, "min"), (path, "max"), (path, "count")])
+            assert list(figures.to_pylist()[0].values()) == [low, high, n]
+        query = scan.prepare(top == ps.param("k"))
+        assert query(k=1)["id"].to_pylist() == query.many([1])["id"].to_pylist() == [3]
+        assert not query(k=2).num_rows
+    inside = write(tmp_path / "d.parquet", pa.table({"id": [1], "a": [{"b": {"c": 5}}]}))
+    wide = write(tmp_path / "e.parquet", pa.table({"id": [2], "a.b": [{"c": 5}]}))
+    for schema in (None, pa.unify_schemas([pq.read_schema(inside), pq.read_schema(wide)])):
+        assert ps.read_table([inside, wide], filter='"a.b.c" = 5', schema=schema)[
+            "id"
+        ].to_pylist() == [2]
+
+
 # -- columns ------------------------------------------------------------------------------------
 
 

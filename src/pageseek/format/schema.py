@@ -290,6 +290,10 @@ class Schema:
     def _positions(self, name: str) -> list[int]:
         return self._flat_positions(name) if self._all_flat else self._by_name.get(name, [])
 
+    def has_field(self, name: str) -> bool:
+        """Whether a top-level field has exactly this name."""
+        return bool(self._positions(name))
+
     def field_index(self, name: str) -> int:
         """The position of the top-level field of exactly this name."""
         found = self._found.get(name) or self._positions(name)

@@ -76,7 +76,9 @@ def _place(
     if len(names) == 1:
         return names[0], ()
     # a dotted name selects that leaf only, unless another field has this name as well
-    alone = ".".join(names)
+    alone, dataset_schema = ".".join(names), request.dataset_schema
+    if dataset_schema is not None and alone in dataset_schema.dotted:  # a column of another file
+        return names[0], names
     try:
         if isinstance(find, Names):
             (column,), _ = output(file, (alone,), request.options)
@@ -116,6 +118,8 @@ def place_of(
         found = _given_place(path, dataset_schema.given)
         if found is not None:
             return found
+    if path[0] in dataset_schema.dotted and len(path) == 1:
+        return path[0], ()
     missing: NoColumnError | None = None
     for source in sources:
         try:
