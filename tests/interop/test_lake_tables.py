@@ -458,7 +458,7 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     """pyiceberg does not read such metadata yet."""
     from types import SimpleNamespace as Made
 
-    from pageseek.datasets.iceberg_tables import _fields
+    from pageseek.datasets.iceberg_tables import _fields, _key_fields
 
     kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
     inside = [
@@ -470,6 +470,10 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     )
     (found,) = _fields(schema, [pa.field("s", kind)], {}, "t")
     assert found.default == pa.scalar({"a": 7, "b": None}, kind)
+    # rows may be deleted by a field: where a file lacks it, it is null if a struct around it is
+    schema.as_arrow = lambda: [pa.field("s", kind)]
+    keys = _key_fields(Made(schemas=[schema]), {1: "s"}, {}, "t")
+    assert keys[1].around == () and keys[2].around == keys[3].around == ((1, True),)
 
 
 def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
