@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -126,8 +127,14 @@ def place_of(
             return _place(open_file(source), source, path, request)
         except NoColumnError as error:
             missing = missing or error
-    assert missing is not None
-    raise missing
+    if missing is not None:
+        raise missing
+    from pageseek.scanning.empty_tables import NAME, columns_of  # late: for tables without files
+
+    file = columns_of(request)
+    if file is None:
+        raise NoColumnError(f"{NAME}: no column {'.'.join(path)!r} that could be aggregated")
+    return _place(file, file.source, path, replace(request, dataset_schema=None))
 
 
 def _given_place(path: tuple[str, ...], given: pa.Schema) -> tuple[str, tuple[str, ...]] | None:

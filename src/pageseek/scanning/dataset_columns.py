@@ -149,6 +149,10 @@ class DatasetColumns:
                 self.add(self.requests.of(file, source), file.name)
             assert self._single is not None
             return self._single
+        if not self._sources:
+            from pageseek.scanning.empty_tables import check  # late: for tables without files
+
+            check(self.request)
         for source in self._sources:
             if self.known or (not self.opened and self.is_given):
                 break
