@@ -67,8 +67,8 @@ def array_of(kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def write(path: Path, table: pa.Table) -> str:
-    pq.write_table(table, path, store_decimal_as_integer=False)
+def write(path: Path, table: pa.Table, **options: Any) -> str:
+    pq.write_table(table, path, store_decimal_as_integer=False, **options)
     return str(path)
 
 
@@ -229,6 +229,62 @@ def test_a_column_with_a_dot_in_its_name_beside_a_field_of_that_path(tmp_path: P
         assert ps.read_table([inside, wide], filter='"a.b.c" = 5', schema=schema)[
             "id"
         ].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("layout", ["string", "large", "view"])
+def test_texts_that_a_schema_calls_binary_are_read_and_filtered_as_bytes(
+    tmp_path: Path, layout: Any
+) -> None:
+    words = ["", "a", "ab", "é", "\U0001f600", "\uffffx", None] * 6
+    nested = {
+        "l": [[w, "x"] if w else None for w in words],
+        "st": [{"x": w, "y": w} for w in words],
+        "i": range(len(words)),
+    }
+    text = pa.table({"s": words, **nested})
+    order = np.argsort([w or "" for w in words], kind="stable")
+    raw = pa.table({"s": pa.array([w and w.encode() for w in words], pa.binary()), **nested})
+    files = [
+        write(tmp_path / "a.parquet", text.take(order), row_group_size=10, write_page_index=True),
+        write(tmp_path / "b.parquet", raw),
+        write(tmp_path / "c.parquet", text.set_column(0, "s", text["s"].dictionary_encode())),
+    ]
+    inner = pa.struct([("x", pa.binary()), ("y", pa.string())])
+    types = {"s": pa.large_binary(), "l": pa.list_(pa.binary()), "st": inner, "i": pa.int64()}
+    schema = pa.schema(list(types.items()))
+    for source in (files, files[0], files[2]):
+        scan = ps.scan(source, schema=schema, string_type=layout)
+        rows = scan.to_table()
+        assert rows.schema.types == schema.types
+        rows = rows.to_pylist()
+        copies = 3 if source is files else 1
+        assert sum(row["s"] == b"ab" for row in rows) == 6 * copies
+        for value in (b"ab", b"\xc3\xa9", b"\xef\xbf"):
+            s, x, hexed = ps.col("s"), ps.col("st", "x"), f"X'{value.hex()}'"
+            cases: list[tuple[Any, Any]] = [
+                (s == value, lambda r, v=value: r["s"] == v),
+                (f"s > {hexed}", lambda r, v=value: r["s"] is not None and r["s"] > v),
+                ([("s", "in", [value, b"q"])], lambda r, v=value: r["s"] == v),
+                (pc.field("s") <= pa.scalar(value), lambda r, v=value: r["s"] is not None and r["s"] <= v),
+                (x == value, lambda r, v=value: r["st"]["x"] == v),
+                (ps.col("l").any() == value, lambda r, v=value: v in (r["l"] or ())),
+            ]  # fmt: skip
+            for condition, holds_for in cases:
+                found = ps.scan(source, schema=schema, string_type=layout, filter=condition)
+                want = [row for row in rows if holds_for(row)]
+                assert found.to_table().to_pylist() == want, condition
+                assert found.count_rows() == len(want)
+            query = scan.prepare(s == ps.param("k"))
+            assert query(k=value).to_pylist() == [row for row in rows if row["s"] == value]
+        assert scan.aggregate([("s", "max"), ("st.x", "min")]).to_pylist() == [
+            {"s_max": "\U0001f600".encode(), "st.x_min": b""}
+        ]
+        with pytest.raises(ps.PredicateError, match="'s' of type .*binary"):
+            scan.filter("s = 'ab'").to_table()
+    mixed = pa.schema([("l", pa.list_(pa.struct([("x", pa.binary()), ("y", pa.string())])))])
+    other = write(tmp_path / "d.parquet", pa.table({"l": [[{"x": "a", "y": "b"}]]}))
+    with pytest.raises(ps.UnsupportedError, match="'l'.*does not hold"):
+        ps.read_table(other, schema=mixed)
 
 
 # -- columns ------------------------------------------------------------------------------------
