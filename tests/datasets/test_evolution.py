@@ -279,11 +279,11 @@ def test_texts_that_a_schema_calls_binary_are_read_and_filtered_as_bytes(
         assert scan.aggregate([("s", "max"), ("st.x", "min")]).to_pylist() == [
             {"s_max": "\U0001f600".encode(), "st.x_min": b""}
         ]
-        with pytest.raises(ps.PredicateError, match="'s' of type .*binary"):
+        with pytest.raises(ps.PredicateError, match=r"'s' of type .*binary"):
             scan.filter("s = 'ab'").to_table()
     mixed = pa.schema([("l", pa.list_(pa.struct([("x", pa.binary()), ("y", pa.string())])))])
     other = write(tmp_path / "d.parquet", pa.table({"l": [[{"x": "a", "y": "b"}]]}))
-    with pytest.raises(ps.UnsupportedError, match="'l'.*does not hold"):
+    with pytest.raises(ps.UnsupportedError, match=r"'l'.*does not hold"):
         ps.read_table(other, schema=mixed)
 
 
