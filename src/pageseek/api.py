@@ -207,6 +207,11 @@ def scan(
     sources, dataset_schema = with_schema(found, partitioning, schema)
     if dataset_schema is not None:
         request = replace(request, dataset_schema=dataset_schema)
+    if schema is not None and dataset_schema is not None and dataset_schema.given is not None:
+        from pageseek.datasets.widening import paths_of_bytes  # late: for a schema
+
+        paths = tuple(paths_of_bytes(dataset_schema.given))
+        request = replace(request, options=request.options._replace(as_bytes=paths))
     if found.table is not None:  # its timestamps are microseconds, and moments
         options = request.options._replace(
             int96_unit="us", int96_utc=True, instants=found.table.has_moments_only

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pageseek as ps
 from pageseek.base.errors import CorruptFileError
 from pageseek.datasets.delta_log import DeltaLog
 from pageseek.storage.resolve import Source
@@ -32,7 +33,7 @@ def test_text_of_the_log_may_have_marks_that_end_lines_in_python_alone(
 @pytest.mark.parametrize(
     "line",
     ["[1]", "1", '{"add":{}}', '{"remove":{}}', '{"add":"x"}', '{"add":{"path":5}}', "{",
-     '{"add":{"path":"a","deletionVector":[]}}', '{"sidecar":{"path":null}}'],
+     '{"add":{"path":""}}', '{"add":{"path":"a","deletionVector":[]}}', '{"sidecar":{"path":null}}'],
 )  # fmt: skip
 def test_a_damaged_action_is_an_error_that_names_its_line(tmp_path: Path, line: str) -> None:
     log = tmp_path / "_delta_log"
@@ -42,6 +43,28 @@ def test_a_damaged_action_is_an_error_that_names_its_line(tmp_path: Path, line: 
         CorruptFileError, match=rf"the table: _delta_log/{0:020}.json, line 3: is no"
     ):
         DeltaLog(Source(str(tmp_path)), "the table").replay(0)
+
+
+def test_a_file_without_a_path_is_an_error_that_names_its_place(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path, pa.table({"a": [1]}))
+    log, other = tmp_path / "_delta_log", tmp_path / "other" / "_delta_log"
+    lines = (log / f"{0:020}.json").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if "add" in json.loads(line))
+    added = json.loads(lines[at])
+    added["add"]["path"] = ""
+    lines[at] = json.dumps(added)
+    (log / f"{0:020}.json").write_text("\n".join(lines))
+    place = rf"Delta table .*_delta_log/{0:020}\.json, line {at + 1}: is no action"
+    for table in (tmp_path, str(tmp_path), deltalake.DeltaTable(tmp_path)):
+        with pytest.raises(CorruptFileError, match=place):
+            ps.scan(table)
+    other.mkdir(parents=True)
+    rows = pa.table({"add": pa.array([None, {"path": ""}], pa.struct([("path", pa.string())]))})
+    name = f"{0:020}.checkpoint.parquet"
+    pq.write_table(rows, other / name)
+    with pytest.raises(CorruptFileError, match=rf"_delta_log/{name}, row 2: adds a file without"):
+        DeltaLog(Source(str(other.parent)), "the table").replay(0)
 
 
 def test_a_checkpoint_that_lacks_a_part_hides_no_commit(tmp_path: Path) -> None:

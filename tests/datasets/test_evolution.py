@@ -67,8 +67,8 @@ def array_of(kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def write(path: Path, table: pa.Table) -> str:
-    pq.write_table(table, path, store_decimal_as_integer=False)
+def write(path: Path, table: pa.Table, **options: Any) -> str:
+    pq.write_table(table, path, store_decimal_as_integer=False, **options)
     return str(path)
 
 
@@ -197,6 +197,94 @@ def test_a_struct_and_a_field_of_it_in_one_filter(tmp_path: Path) -> None:
         assert found["st"].to_pylist() == [rows[1]] * 2
     found = ps.read_table(both, columns=["st"], filter=condition & (pc.field("st.x") + 1 == 2))
     assert found["st"].to_pylist() == [rows[1]] * 2
+
+
+def test_a_column_with_a_dot_in_its_name_beside_a_field_of_that_path(tmp_path: Path) -> None:
+    a = write(tmp_path / "a.parquet", pa.table({"id": [1, 2], "a": [{"x": 1}, {"x": 2}]}))
+    b = write(tmp_path / "b.parquet", pa.table({"id": [3, 4], "a.x": [1, 7]}))
+    top, field, name = ps.col("a.x"), ps.col("a", "x"), pc.field("a.x")
+    cases: list[tuple[Any, list[int]]] = [
+        (top == 1, [3]), (top.is_null(), [1, 2]), (top != 1, [4]), (top.isin([1, 2]), [3]),
+        ("\"a.x\" = 1", [3]), (name == 1, [3]), (name + 1 == 2, [3]), (field == 1, [1]),
+        (field.is_null(), [3, 4]), (top == field, []), ((top == 7) | (field == 2), [2, 4]),
+    ]  # fmt: skip
+    many = [write(tmp_path / f"c{i}.parquet", pq.read_table(a)) for i in range(20)]
+    for files in ([a, b], [b, a], [*many, a, b]):
+        scan, copies = ps.scan(files), len(files) - 1
+        for condition, ids in cases:
+            found = scan.filter(condition).to_table()["id"].to_pylist()
+            assert sorted(found) == sorted(i for i in ids for _ in range(copies if i < 3 else 1)), (
+                condition
+            )
+            assert scan.filter(condition).count_rows() == len(found)
+        for path, low, high, n in ((top, 1, 7, 2), (field, 1, 2, 2 * copies)):
+            figures = scan.aggregate([(path, "min"), (path, "max"), (path, "count")])
+            assert list(figures.to_pylist()[0].values()) == [low, high, n]
+        query = scan.prepare(top == ps.param("k"))
+        assert query(k=1)["id"].to_pylist() == query.many([1])["id"].to_pylist() == [3]
+        assert not query(k=2).num_rows
+    inside = write(tmp_path / "d.parquet", pa.table({"id": [1], "a": [{"b": {"c": 5}}]}))
+    wide = write(tmp_path / "e.parquet", pa.table({"id": [2], "a.b": [{"c": 5}]}))
+    for schema in (None, pa.unify_schemas([pq.read_schema(inside), pq.read_schema(wide)])):
+        assert ps.read_table([inside, wide], filter='"a.b.c" = 5', schema=schema)[
+            "id"
+        ].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("layout", ["string", "large", "view"])
+def test_texts_that_a_schema_calls_binary_are_read_and_filtered_as_bytes(
+    tmp_path: Path, layout: Any
+) -> None:
+    words = ["", "a", "ab", "é", "\U0001f600", "\uffffx", None] * 6
+    nested = {
+        "l": [[w, "x"] if w else None for w in words],
+        "st": [{"x": w, "y": w} for w in words],
+        "i": range(len(words)),
+    }
+    text = pa.table({"s": words, **nested})
+    order = np.argsort([w or "" for w in words], kind="stable")
+    raw = pa.table({"s": pa.array([w and w.encode() for w in words], pa.binary()), **nested})
+    files = [
+        write(tmp_path / "a.parquet", text.take(order), row_group_size=10, write_page_index=True),
+        write(tmp_path / "b.parquet", raw),
+        write(tmp_path / "c.parquet", text.set_column(0, "s", text["s"].dictionary_encode())),
+    ]
+    inner = pa.struct([("x", pa.binary()), ("y", pa.string())])
+    types = {"s": pa.large_binary(), "l": pa.list_(pa.binary()), "st": inner, "i": pa.int64()}
+    schema = pa.schema(list(types.items()))
+    for source in (files, files[0], files[2]):
+        scan = ps.scan(source, schema=schema, string_type=layout)
+        rows = scan.to_table()
+        assert rows.schema.types == schema.types
+        rows = rows.to_pylist()
+        copies = 3 if source is files else 1
+        assert sum(row["s"] == b"ab" for row in rows) == 6 * copies
+        for value in (b"ab", b"\xc3\xa9", b"\xef\xbf"):
+            s, x, hexed = ps.col("s"), ps.col("st", "x"), f"X'{value.hex()}'"
+            cases: list[tuple[Any, Any]] = [
+                (s == value, lambda r, v=value: r["s"] == v),
+                (f"s > {hexed}", lambda r, v=value: r["s"] is not None and r["s"] > v),
+                ([("s", "in", [value, b"q"])], lambda r, v=value: r["s"] == v),
+                (pc.field("s") <= pa.scalar(value), lambda r, v=value: r["s"] is not None and r["s"] <= v),
+                (x == value, lambda r, v=value: r["st"]["x"] == v),
+                (ps.col("l").any() == value, lambda r, v=value: v in (r["l"] or ())),
+            ]  # fmt: skip
+            for condition, holds_for in cases:
+                found = ps.scan(source, schema=schema, string_type=layout, filter=condition)
+                want = [row for row in rows if holds_for(row)]
+                assert found.to_table().to_pylist() == want, condition
+                assert found.count_rows() == len(want)
+            query = scan.prepare(s == ps.param("k"))
+            assert query(k=value).to_pylist() == [row for row in rows if row["s"] == value]
+        assert scan.aggregate([("s", "max"), ("st.x", "min")]).to_pylist() == [
+            {"s_max": "\U0001f600".encode(), "st.x_min": b""}
+        ]
+        with pytest.raises(ps.PredicateError, match=r"'s' of type .*binary"):
+            scan.filter("s = 'ab'").to_table()
+    mixed = pa.schema([("l", pa.list_(pa.struct([("x", pa.binary()), ("y", pa.string())])))])
+    other = write(tmp_path / "d.parquet", pa.table({"l": [[{"x": "a", "y": "b"}]]}))
+    with pytest.raises(ps.UnsupportedError, match=r"'l'.*does not hold"):
+        ps.read_table(other, schema=mixed)
 
 
 # -- columns ------------------------------------------------------------------------------------

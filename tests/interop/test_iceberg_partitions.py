@@ -141,6 +141,15 @@ def test_a_value_that_is_none_of_its_type(
         ps.scan(table)
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_filters_of_a_table_without_files(catalog: Any, kind: str) -> None:
+    column, _, _, condition = TYPES[kind]
+    table = catalog.create_table("n.t", schema=Schema(ice.NestedField(1, "k", column)))
+    assert ps.scan(table, filter=condition).count_rows() == 0
+    with pytest.raises(ps.PredicateError, match="no column 'zz'; there are 'k'"):
+        ps.scan(table, filter="zz = 1").count_rows()
+
+
 # -- errors of pyiceberg --------------------------------------------------------------------------
 
 

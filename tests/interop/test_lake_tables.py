@@ -92,6 +92,44 @@ def test_delta_filters(delta: Any, condition: str) -> None:
     assert sum(batch.num_rows for batch in plan.execute()) == expected.num_rows
 
 
+def test_a_delta_table_without_files_knows_its_columns(tmp_path: Path) -> None:
+    """Names and values that do not suit them are errors, as in a table with files."""
+    root, schema = str(tmp_path / "t"), FIRST.schema.append(pa.field("l", pa.list_(pa.int64())))
+    deltalake.DeltaTable.create(root, schema, partition_by=["k"])
+    scan = ps.scan(root)
+    for right in (
+        "id = 1",
+        "k = 'x'",
+        "d > date '2024-01-01'",
+        "t is null",
+        "s.u = 1",
+        "s is null",
+    ):
+        assert scan.filter(right).count_rows() == scan.filter(right).to_table().num_rows == 0
+    assert not scan.filter(ps.col("l").any() == 1).count_rows()
+    assert scan.prepare(ps.col("id") == ps.param("k"))(k=1).schema == scan.schema
+    for wrong, said in {
+        "zz = 1": "no column 'zz'", "s.zz = 1": "no field 'zz'", "id = 'x'": "'id' of type int32",
+        "s = 1": "s is nested", "id = 1 and zz = 1": "no column 'zz'",
+    }.items():  # fmt: skip
+        for run in ("count_rows", "to_table", "plan", "explain"):
+            with pytest.raises(ps.PageseekError, match=said):
+                getattr(scan.filter(wrong), run)()
+    with pytest.raises(ps.PageseekError, match="no column 'zz'"):
+        scan.select("zz").to_table()
+    assert scan.aggregate([("id", "max"), ("s.u", "count")]).to_pylist() == [
+        {"id_max": None, "s.u_count": 0}
+    ]
+    for wrong, said in {
+        "zz": "no column 'zz'",
+        "s.zz": "no field",
+        "s": "nested",
+        "l": "nested",
+    }.items():
+        with pytest.raises(ps.PageseekError, match=f"^the table: .*{said}"):
+            scan.aggregate([(wrong, "max")])
+
+
 def test_delta_partitions_prune_files(delta: Any) -> None:
     files = ps.scan(delta, filter="k = 'x' and id = 1").explain().to_dict()["files"]
     assert files["pruned_by"] == {"partition": 3}
@@ -458,7 +496,7 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     """pyiceberg does not read such metadata yet."""
     from types import SimpleNamespace as Made
 
-    from pageseek.datasets.iceberg_tables import _fields
+    from pageseek.datasets.iceberg_tables import _fields, _key_fields
 
     kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
     inside = [
@@ -470,6 +508,10 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     )
     (found,) = _fields(schema, [pa.field("s", kind)], {}, "t")
     assert found.default == pa.scalar({"a": 7, "b": None}, kind)
+    # rows may be deleted by a field: where a file lacks it, it is null if a struct around it is
+    schema.as_arrow = lambda: [pa.field("s", kind)]
+    keys = _key_fields(Made(schemas=[schema]), {1: "s"}, {}, "t")
+    assert keys[1].around == () and keys[2].around == keys[3].around == ((1, True),)
 
 
 def test_iceberg_defaults_of_columns_and_fields_that_files_lack(

@@ -39,6 +39,8 @@ class DatasetSchema:
     spelled_types: tuple[tuple[str, pa.DataType], ...] = ()
     # by the name of a file the fields inside of columns whose values a partition has: path, field id
     inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
+    # columns with dots in their names that some file has, of those that a request may mean
+    dotted: frozenset[str] = frozenset()
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""
@@ -73,6 +75,12 @@ def top_of(path: Path, names: Iterable[str]) -> str | None:
             if top in there:
                 return top
     return None
+
+
+def names_with_dots(path: Path) -> set[str]:
+    """The columns with dots in their names that a path may lead into, if it is one name; it may be that of a field as well."""
+    parts = path[0].split(".") if len(path) == 1 else []
+    return {".".join(parts[:n]) for n in range(2, len(parts) + 1)}
 
 
 class Union:

@@ -64,6 +64,8 @@ class KeyField(NamedTuple):
         Its value in files that were written before it was added.
     column : str, optional
         The column of the table that it is now; None if it is inside of a struct, or was dropped.
+    around : tuple of (int, bool)
+        The field ids of the structs that it is in, and whether files that lack such a struct have a default for it.
     """
 
     id: int
@@ -71,6 +73,7 @@ class KeyField(NamedTuple):
     aliases: tuple[tuple[str, ...], ...] = ()
     default: pa.Scalar | None = None
     column: str | None = None
+    around: tuple[tuple[int, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.late_modules import compute as pc
 from pageseek.base.records import dataclass
 from pageseek.datasets.deletes import DeletionVector
 from pageseek.datasets.lake_places import Places
@@ -99,9 +100,18 @@ def names_here(log: str) -> Iterator[str]:
 class Replayed:
     """What a version of a table has.
 
-    `vectors`: the descriptors of deletion vectors by the paths of their files. `removed`: the canonical paths of files outside of
-    the table's folder that were removed. `spelt`: of those that were added, how the last commit spells the path. `actions`: the last `protocol` and `metaData`; and `added`: the actions of files, by path. Both
-    only where they are wanted.
+    Attributes
+    ----------
+    vectors : dict
+        The descriptors of deletion vectors, by the paths of their files.
+    removed : set of str
+        The canonical paths of files outside of the table's folder that were removed.
+    spelt : dict of str to str
+        How the last commit spells the path of such a file that was added, by its canonical path.
+    actions : dict, optional
+        The last `protocol` and the last `metaData`; None where `replay` was not asked for actions.
+    added : dict
+        The actions that added files, by the paths of these; empty where `replay` was not asked for actions.
     """
 
     vectors: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -150,7 +160,10 @@ def _is_action(found: Any) -> bool:
         one = found.get(kind)
         if one is not None and not (isinstance(one, dict) and isinstance(one.get("path"), str)):
             return False
-    vector = (found.get("add") or {}).get("deletionVector")
+    added = found.get("add") or {}
+    if added and not added["path"]:  # that of the table's folder
+        return False
+    vector = added.get("deletionVector")
     return vector is None or isinstance(vector, dict)
 
 
@@ -243,6 +256,13 @@ class DeltaLog:
             raise CorruptFileError(f"{self._where}: {LOG}/{name}: {error}") from error
         if "add" in wanted:
             kind = there.field("add").type
+            if kind.get_field_index("path") >= 0:
+                # as a function: below an action that is null there may be anything
+                at = pc.index(pc.struct_field(table["add"], "path"), "").as_py()
+                if at >= 0:
+                    raise CorruptFileError(
+                        f"{self._where}: {LOG}/{name}, row {at + 1}: adds a file without a path"
+                    )
             if kind.get_field_index("deletionVector") >= 0:
                 for chunk in table["add"].chunks:
                     for path, said in zip(

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pageseek.base.errors import UnsupportedError
+from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.deletes import Deletes
 from pageseek.datasets.delta_bounds import delta_bounds
 from pageseek.datasets.delta_log import DeltaLog, Replayed, deletion_vector, is_absolute
@@ -66,10 +66,13 @@ def delta_table(
             folder = folder.lstrip("/")
         actions = pa.table(table.get_add_actions(flatten=True))
         found = Replayed()
-        elsewhere = any(map(is_absolute, actions["path"].to_pylist()))
-        if elsewhere or "deletionVectors" in (table.protocol().reader_features or ()):
+        spelt_paths = actions["path"].to_pylist()
+        elsewhere, nameless = any(map(is_absolute, spelt_paths)), "" in spelt_paths
+        if elsewhere or nameless or "deletionVectors" in (table.protocol().reader_features or ()):
             log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
             found = log.replay(table.version())
+        if nameless:  # the log has said where, if it still has that action
+            raise CorruptFileError(f"{where}: its log adds a file without a path")
         if found.removed or found.spelt:
             there = [found.has(path) for path in actions["path"].to_pylist()]
             actions = actions.filter(pa.array(there, pa.bool_()))

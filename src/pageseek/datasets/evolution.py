@@ -234,9 +234,13 @@ class SchemaMapping:
         return {*(_names(self._file) if self._own is None else self._own), *self._kinds}
 
     def _lacks_dotted(self, name: str) -> bool:
-        """Whether a name with dots is that of a given column that the file lacks; the file may have a field of that path."""
+        """Whether a name leads into a column of the dataset with dots in its own name that the file lacks; the file may have a
+        field of that path.
+        """
         given = self._dataset_schema.given
-        return given is not None and name in given.names and name not in self._tops
+        names = self._dataset_schema.dotted if given is None else given.names
+        top = top_of((name,), names)
+        return top is not None and "." in top and top not in self._tops
 
     def target(self, path: Path) -> LeafType | None:
         """How values of a column are compared once they have the type of all files."""

@@ -95,7 +95,7 @@ class Mapped(NamedTuple):
         """The field of the table for each field of a struct."""
         if self.by_ids:
             ids = {field.id: field for field in self.field.children}
-            return [ids.get(_id(child.field)) for child in node.children]
+            return [ids.get(id_of(child.field)) for child in node.children]
         own = {child.name for child in node.children}
         names = {}
         for field in self.field.children:
@@ -118,7 +118,8 @@ def names_by_case(file: FileMetadata, spelling: Sequence[str]) -> dict[str, str 
     return None if names == own else dict(zip(names, own, strict=True))
 
 
-def _id(field: pa.Field) -> int:
+def id_of(field: pa.Field) -> int:
+    """The field id of a field; -1 where it has none."""
     return int((field.metadata or {}).get(b"PARQUET:field_id", -1))
 
 

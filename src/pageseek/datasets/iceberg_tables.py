@@ -131,15 +131,19 @@ def _key_fields(
     """The fields of all schemas of a table, by which rows may be deleted."""
     found: dict[int, KeyField] = {}
 
-    def add(fields: Iterable[TableField], before: tuple[tuple[str, ...], ...]) -> None:
+    def add(
+        fields: Iterable[TableField],
+        before: tuple[tuple[str, ...], ...],
+        around: tuple[tuple[int, bool], ...],
+    ) -> None:
         for one in fields:
             path = (*before, one.aliases or (one.name,))
             column = names.get(one.id)
-            found[one.id] = KeyField(one.id, column or one.name, path, one.default, column)
-            add(one.children, path)
+            found[one.id] = KeyField(one.id, column or one.name, path, one.default, column, around)
+            add(one.children, path, (*around, (one.id, one.default is not None)))
 
     for schema in metadata.schemas:
-        add(_fields(schema, list(schema.as_arrow()), aliases, where), ())
+        add(_fields(schema, list(schema.as_arrow()), aliases, where), (), ())
     return found
 
 

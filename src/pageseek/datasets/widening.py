@@ -8,7 +8,7 @@ not become doubles, nor text numbers: values would change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -200,14 +200,36 @@ def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
         return _UNITS.index(wide.unit) >= _UNITS.index(kind.unit)
     if any(wide in layouts and kind in layouts for layouts in (_TEXT, _BINARY)):
         return True
-    if wide in _BINARY and kind in _TEXT:  # its bytes
-        return True
     if isinstance(wide, pa.UuidType) and kind == wide.storage_type:  # the file does not say so
         return True
     joined = joined_type(wide, kind)
     if joined is not None and t.is_decimal(joined) and t.is_decimal(wide):
         return (joined.precision, joined.scale) == (wide.precision, wide.scale)
     return bool(joined == wide)
+
+
+def paths_of_bytes(
+    fields: Iterable[pa.Field], before: tuple[str, ...] = ()
+) -> list[tuple[str, ...]]:
+    """The paths of columns, and of fields of structs, of which all strings are binary, in lower case: see Options.as_bytes."""
+    made = []
+    for field in fields:
+        path, kinds = (*before, field.name.lower()), set(_leaves(field.type))
+        if kinds.isdisjoint(_BINARY):
+            continue
+        if kinds.isdisjoint(_TEXT):
+            made.append(path)
+        elif pa.types.is_struct(field.type):
+            made += paths_of_bytes(field.type, path)
+    return made
+
+
+def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """The types of the leaves of a type."""
+    if not pa.types.is_nested(kind):
+        yield kind
+    for at in range(kind.num_fields):
+        yield from _leaves(kind.field(at).type)
 
 
 def widened(array: pa.Array, kind: pa.DataType, inside: Sequence[TableField] = ()) -> pa.Array:

@@ -290,6 +290,10 @@ class Schema:
     def _positions(self, name: str) -> list[int]:
         return self._flat_positions(name) if self._all_flat else self._by_name.get(name, [])
 
+    def has_field(self, name: str) -> bool:
+        """Whether a top-level field has exactly this name."""
+        return bool(self._positions(name))
+
     def field_index(self, name: str) -> int:
         """The position of the top-level field of exactly this name."""
         found = self._found.get(name) or self._positions(name)
@@ -421,7 +425,8 @@ class Schema:
         if stored is not None:
             original = stored_type(stored) if stored.metadata else self._stored[leaf.top][2]
         dictionary = leaf.path[0] in options.dictionary_columns
-        made = leaf_type_of(leaf.element, options, original, dictionary)
+        as_bytes = options.makes_bytes(leaf.path)
+        made = leaf_type_of(leaf.element, options, original, dictionary, as_bytes)
         self._leaf_types[leaf.index, options] = made
         return made
 

@@ -91,6 +91,7 @@ class _Options(NamedTuple):
     binary_text: bool
     int96_utc: bool
     any_text: bool
+    as_bytes: tuple[tuple[str, ...], ...]
 
 
 class Options(_Options):
@@ -100,6 +101,7 @@ class Options(_Options):
     the declared range come out as they are. `instants`: times without a zone are instants, as if they were in UTC.
     `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
     timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
+    `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary.
     """
 
     __slots__ = ()
@@ -115,6 +117,7 @@ class Options(_Options):
         binary_text: bool = False,
         int96_utc: bool = False,
         any_text: bool = False,
+        as_bytes: tuple[tuple[str, ...], ...] = (),
     ) -> Self:
         self = super().__new__(
             cls,
@@ -127,6 +130,7 @@ class Options(_Options):
             binary_text,
             int96_utc,
             any_text,
+            as_bytes,
         )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
@@ -135,6 +139,13 @@ class Options(_Options):
         if self.out_of_range not in ("error", "keep"):
             raise ValueError(f"out_of_range={self.out_of_range!r}: 'error' or 'keep'")
         return self
+
+    def makes_bytes(self, path: tuple[str, ...]) -> bool:
+        """Whether the text of a leaf is binary."""
+        if not self.as_bytes:
+            return False
+        lower = tuple([name.lower() for name in path])
+        return any(lower[: len(one)] == one for one in self.as_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +350,14 @@ def _natural(
         return K_FIXED, storage, storage, False
     if logical == L_JSON:
         return K_BYTES, pa.string(), pa.json_(pa.string()), not options.any_text
-    is_text = logical == L_STRING or (logical == 0 and options.binary_text)
-    storage = pa.string() if is_text else pa.binary()
+    storage = pa.string() if _is_text(element, options) else pa.binary()
     return K_BYTES, storage, storage, logical == L_STRING and not options.any_text
+
+
+def _is_text(element: SchemaElement, options: Options) -> bool:
+    """Whether the values of a BYTE_ARRAY leaf are strings."""
+    logical = logical_of(element)[0]
+    return logical == L_STRING or (logical == 0 and options.binary_text)
 
 
 def _with_stored(
@@ -463,11 +479,16 @@ def leaf_type_of(
     options: Options,
     stored: pa.DataType | None = None,
     dictionary: bool = False,
+    as_bytes: bool = False,
 ) -> LeafType:
     """How to decode a leaf of this element, and as what.
 
-    `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can.
+    `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can. `as_bytes`: text
+    is binary.
     """
+    if as_bytes and element.type == BYTE_ARRAY and _is_text(element, options):
+        element, stored = element._replace(converted_type=ABSENT, logical=0), None
+        options = options._replace(binary_text=False, as_bytes=())
     # the type does not depend on name, repetition and number of children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
     natural, leaf_type = _natural_leaf_type(typed, options)

@@ -25,6 +25,7 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `open_ahead` | opens files; remote ones are begun before their turn |
 | `plan`, `scan_plan` | what is left to read: records, and the `ScanPlan` that executes them |
 | `planner`, `dataset_columns` | the files of a scan, brought to the state before their rows are read; their columns as one |
+| `empty_tables` | the columns of a table without files |
 | `footer_selection`, `accounting` | row groups that the footer leaves; what the report counts of a plan |
 | `footer_batches`, `batched_file`, `footer_table`, `schema_group`, `homogeneous_files` | the footers of many similar files, read and pruned together |
 | `batched_lists`, `distinct_lists`, `datafusion_lists` | the lists of values in these files, read and held against tests together; their two forms |

@@ -22,6 +22,7 @@ from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.scanning.aggregate_columns import Wanted, parse, place_of, type_at, values_at
 from pageseek.scanning.aggregate_metadata import BOUNDS, MetadataAnswers
 from pageseek.scanning.aggregate_values import ColumnValues
+from pageseek.scanning.dataset_columns import with_dotted_names
 from pageseek.scanning.planner import Planned, Planner
 from pageseek.scanning.request import Request
 from pageseek.scanning.scheduler import Scheduler
@@ -86,6 +87,8 @@ class Aggregation:
             scheduler.files.keep(sources[0], report)
         open_file = partial(scheduler.files.open, report=report)
         paths = dict.fromkeys(one.path for one in wanted if one.path)
+        named = [(".".join(path),) for path in paths]
+        request = with_dotted_names(request, named, sources, open_file)
         places = {path: place_of(sources, open_file, path, request) for path in paths}
         names = tuple(dict.fromkeys(name for name, _ in places.values()))
         self._wanted = wanted

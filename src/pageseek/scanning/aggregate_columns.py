@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -76,7 +77,9 @@ def _place(
     if len(names) == 1:
         return names[0], ()
     # a dotted name selects that leaf only, unless another field has this name as well
-    alone = ".".join(names)
+    alone, dataset_schema = ".".join(names), request.dataset_schema
+    if dataset_schema is not None and alone in dataset_schema.dotted:  # a column of another file
+        return names[0], names
     try:
         if isinstance(find, Names):
             (column,), _ = output(file, (alone,), request.options)
@@ -116,14 +119,22 @@ def place_of(
         found = _given_place(path, dataset_schema.given)
         if found is not None:
             return found
+    if path[0] in dataset_schema.dotted and len(path) == 1:
+        return path[0], ()
     missing: NoColumnError | None = None
     for source in sources:
         try:
             return _place(open_file(source), source, path, request)
         except NoColumnError as error:
             missing = missing or error
-    assert missing is not None
-    raise missing
+    if missing is not None:
+        raise missing
+    from pageseek.scanning.empty_tables import NAME, columns_of  # late: for tables without files
+
+    file = columns_of(request)
+    if file is None:
+        raise NoColumnError(f"{NAME}: no column {'.'.join(path)!r} that could be aggregated")
+    return _place(file, file.source, path, replace(request, dataset_schema=None))
 
 
 def _given_place(path: tuple[str, ...], given: pa.Schema) -> tuple[str, tuple[str, ...]] | None:

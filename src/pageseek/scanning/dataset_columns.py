@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pageseek.base.errors import NoColumnError, PageseekError
 from pageseek.base.suggest import offered
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.predicate.expression import Column, Expression, Place, walk
+from pageseek.predicate.expression import ArrowFilter, Column, Expression, Place, walk
 from pageseek.predicate.text import point
 from pageseek.scanning.binding import BoundRequests
 from pageseek.scanning.bound_request import BoundRequest
@@ -59,12 +59,21 @@ class DatasetColumns:
         self.requests = BoundRequests(request)
 
     def resolve_types(self) -> None:
-        """Find the types of tested columns over all files, if the meaning of the filter depends on them."""
+        """Find the types and names of tested columns over all files, if the meaning of the filter depends on them."""
         request, dataset_schema = self.request, self.request.dataset_schema
         if dataset_schema is None:
             return
         from pageseek.datasets.dataset_schema import Union, depends_on_types
 
+        if request.filter is not None:
+            paths = [one.path for one in _columns(request.filter)]
+            request = with_dotted_names(
+                request, paths, filter(self.may_match, self._sources), self._open_file
+            )
+            if request is not self.request:
+                self.request, self.requests = request, BoundRequests(request)
+                dataset_schema = request.dataset_schema
+                assert dataset_schema is not None
         tested = dataset_schema.given
         if tested is None and request.filter is not None and depends_on_types(request.filter):
             tested = self._tested(request.filter, dataset_schema)
@@ -140,6 +149,10 @@ class DatasetColumns:
                 self.add(self.requests.of(file, source), file.name)
             assert self._single is not None
             return self._single
+        if not self._sources:
+            from pageseek.scanning.empty_tables import check  # late: for tables without files
+
+            check(self.request)
         for source in self._sources:
             if self.known or (not self.opened and self.is_given):
                 break
@@ -177,10 +190,48 @@ class DatasetColumns:
         return list(found)
 
 
+def with_dotted_names(
+    request: Request, paths: Iterable[Path], sources: Iterable[Source], open_file: OpenFile
+) -> Request:
+    """The request with those columns of any file whose names have dots, and to which paths may lead. In a file that lacks such a
+    column it is null, though a field of a struct may have the same path.
+    """
+    dataset_schema = request.dataset_schema
+    if dataset_schema is None or dataset_schema.given is not None or dataset_schema.fields:
+        return request
+    from pageseek.datasets.dataset_schema import names_with_dots
+
+    left = set().union(*map(names_with_dots, paths)) - dataset_schema.dotted
+    found = set[str]()
+    for source in sources if left else ():
+        tree = open_file(source).schema_tree
+        there = {name for name in left if tree.has_field(name)}
+        found |= there
+        left -= there
+        if not left:
+            break
+    if not found:
+        return request
+    dotted = dataset_schema.dotted | found
+    return replace(request, dataset_schema=replace(dataset_schema, dotted=dotted))
+
+
+def _columns(condition: Expression) -> Iterator[Column]:
+    """The columns that a filter names."""
+    for part in walk(condition):
+        if isinstance(part, ArrowFilter):
+            from pageseek.predicate import pyarrow_filter as arrow  # late: for pyarrow's
+
+            for path in arrow.fields(arrow.read(part.expression)) or ():
+                yield Column(path)
+        for column in (getattr(part, name, None) for name in ("column", "other", "element")):
+            if isinstance(column, Column):
+                yield column
+
+
 def _place(condition: Expression | None, path: Path) -> Place | None:
     """Where the text of a filter names a path."""
-    for part in () if condition is None else walk(condition):
-        for column in (getattr(part, name, None) for name in ("column", "other", "element")):
-            if isinstance(column, Column) and column.path == path:
-                return column.place
+    for column in () if condition is None else _columns(condition):
+        if column.path == path:
+            return column.place
     return None

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from operator import contains
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,13 @@ from pageseek.base.errors import CorruptFileError, PredicateError
 from pageseek.base.late_modules import compute as pc
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import EqualityDeletes, KeyField
+from pageseek.datasets.field_ids import has_ids, id_of
 from pageseek.datasets.widening import joined_type, widened
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.predicate.expression import Expression, col
-from pageseek.scanning.delete_files import opened, read
+from pageseek.scanning.delete_files import OPTIONS, opened, read
 from pageseek.storage import Source
 
 KEPT = 256  # pairs of a data file and its deletes whose rows are kept
@@ -69,18 +72,32 @@ def rows_of_values(
         return rows.RowRanges.empty()
     file, said = opened(source, report), dict(partitions)
     leaves = [_leaf(file, field) for field in fields]
-    names = tuple([".".join(leaf.path) for leaf in leaves if leaf is not None])
+    structs = [
+        _struct(file, field) if leaf is None and len(field.aliases) > 1 else None
+        for field, leaf in zip(fields, leaves, strict=True)
+    ]
+    paths = [leaf.path for leaf in leaves if leaf is not None]
+    names = _selected(file, [*paths, *[one.inside for one in structs if one is not None]])
     try:
         table = read(source, report, names, _condition(leaves, deleted), _ROW)
     except PredicateError:  # values of a type that no condition takes
         table = read(source, report, names, None, _ROW)
     columns = []
-    for field, leaf in zip(fields, leaves, strict=True):
+    for field, leaf, struct in zip(fields, leaves, structs, strict=True):
         if leaf is not None:
-            columns.append(_flat(table, leaf))
+            columns.append(_flat(table, leaf.path))
             continue
         value = said.get(field.column or "", field.default)
-        columns.append(pa.chunked_array([_constant(value, table.num_rows)]))
+        if struct is None:
+            if not _have_defaults(field, 0):
+                value = None
+            made = _constant(value, table.num_rows)
+        elif not struct.has_default:
+            made = pa.nulls(table.num_rows)
+        else:  # in a struct that is null everything is null
+            there = pc.is_valid(_flat(table, struct.path)).combine_chunks()
+            made = _constant(value, 1).take(pc.if_else(there, 0, None))
+        columns.append(pa.chunked_array([made]))
     hit = np.isin(*_codes(columns, deleted, source))
     return rows.RowRanges.from_rows(table[_ROW].to_numpy()[hit])
 
@@ -98,8 +115,8 @@ def values_of(
                 f"{source.name}: it deletes by column {field.name!r} (field {field.id}), and does not have it"
             )
         leaves.append(leaf)
-    table = read(source, report, tuple([".".join(leaf.path) for leaf in leaves]))
-    return [_flat(table, leaf) for leaf in leaves]
+    table = read(source, report, _selected(file, [leaf.path for leaf in leaves]))
+    return [_flat(table, leaf.path) for leaf in leaves]
 
 
 def _together(columns: Sequence[pa.ChunkedArray], files: Sequence[Source]) -> pa.ChunkedArray:
@@ -130,11 +147,65 @@ def _is_called(path: tuple[str, ...], field: KeyField) -> bool:
     return len(path) == len(aliases) and all(map(contains, aliases, path))
 
 
-def _flat(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
-    """The values of a leaf of a table, null where a struct around it is."""
-    column = table[leaf.path[0]]
-    for name in leaf.path[1:]:
-        column = pc.struct_field(column, name)
+class _Struct(NamedTuple):
+    """The innermost struct of a file around a field that it lacks: its path, and that of a field inside, which tells its nulls.
+
+    `has_default`: whether the structs between it and the field, which the file lacks as well, have defaults.
+    """
+
+    path: tuple[str, ...]
+    inside: tuple[str, ...]
+    has_default: bool
+
+
+def _struct(file: FileMetadata, field: KeyField) -> _Struct | None:
+    """The innermost struct around a field, by the ids of structs, or by names; None where the file has none of them."""
+    tree, path, inside = file.schema_tree, list[str](), ""
+    by_ids = bool(field.around) and has_ids(file)
+    nodes: Sequence[Node] = [file.node(i, OPTIONS) for i in range(tree.num_fields)]
+    for at, names in enumerate(field.aliases[:-1]):
+        if by_ids:
+            found = [node for node in nodes if id_of(node.field) == field.around[at][0]]
+        else:
+            found = [node for node in nodes if node.name in names]
+        if not found or found[0].kind != "struct" or not found[0].children:
+            break
+        path.append(found[0].name)
+        nodes = found[0].children
+        inside = nodes[0].name
+    if not path:
+        return None
+    return _Struct(tuple(path), (*path, inside), _have_defaults(field, len(path)))
+
+
+def _have_defaults(field: KeyField, at: int) -> bool:
+    """Whether the structs around a field have defaults, from one on; a struct that is missing is null otherwise."""
+    structs = field.around or ((0, False),) * (len(field.aliases) - 1)
+    return all(default for _, default in structs[at:])
+
+
+def _selected(file: FileMetadata, paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What to read for some paths: each by its dotted name, or its column where another one may be called so."""
+    tree, names = file.schema_tree, dict[str, None]()
+    for path in paths:
+        alone = ".".join(path)
+        index = tree.path_index(alone) if len(path) > 1 else None
+        names[path[0] if index is None or tree.field(index).name != path[0] else alone] = None
+    whole = {path[0] for path in paths if path[0] in names}
+    return tuple(
+        [
+            name
+            for name in names
+            if name in whole or not any(name.startswith(f"{top}.") for top in whole)
+        ]
+    )
+
+
+def _flat(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
+    """The values at a path in a table, null where a struct around them is."""
+    column = table[path[0]]
+    for name in path[1:]:
+        column = pc.struct_field(column, [column.type.get_field_index(name)])
     if isinstance(column.type, pa.BaseExtensionType):
         plain = [chunk.storage for chunk in column.chunks]
         column = pa.chunked_array(plain, column.type.storage_type)

@@ -263,7 +263,8 @@ class _Builder:
     ) -> Node:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
-        leaf_type = leaf_type_of(leaf.element, self._options, _readable(stored))
+        as_bytes = self._options.makes_bytes(leaf.path)
+        leaf_type = leaf_type_of(leaf.element, self._options, _readable(stored), as_bytes=as_bytes)
         # pyarrow refuses a field of type null that is not nullable
         made = self._field(part, leaf_type.type, part.optional or leaf_type.is_null, stored, own_id)
         levels = (part.optional, d + part.optional, r)
