@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -82,7 +83,7 @@ def test_a_folder_does_not_get_its_own_rows_again(
     ps.rewrite(path, lake / "b.parquet", sort_by="id")
 
 
-OWN_FILES = {
+OWN_FILES: dict[str, tuple[Any, str]] = {
     "glob of folders": ("lake/**/*.parquet", "lake/b.parquet"),
     "glob of folders, below": ("lake/**/*.parquet", "lake/k=1/b.parquet"),
     "glob of folders, several": ("lake/**/*.parquet", "lake/new/"),
