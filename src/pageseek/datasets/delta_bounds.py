@@ -12,7 +12,7 @@ import pyarrow as pa
 from pageseek.base.late_modules import compute as pc
 from pageseek.datasets.file_bounds import ColumnBounds, FileBounds, Path
 
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 MOST_DIGITS = 15  # of decimals: the log has them as JSON numbers, which may be doubles
 _CUT = np.timedelta64(999, "us")  # times are cut to milliseconds
 
@@ -69,7 +69,7 @@ def _flat_names(fields: list[Mapping[str, Any]], before: str = "") -> Counter[st
     """How many columns have a name, with dots between the fields of structs."""
     found: Counter[str] = Counter()
     for field in fields:
-        name = before + field.get("metadata", {}).get(_PHYSICAL_NAME, field["name"])
+        name = before + field.get("metadata", {}).get(PHYSICAL_NAME, field["name"])
         kind = field["type"]
         if isinstance(kind, Mapping) and kind["type"] == "struct":
             found += _flat_names(kind["fields"], f"{name}.")
@@ -86,7 +86,7 @@ def _physical(fields: list[Mapping[str, Any]], path: Path) -> Path | None:
         if field is None:
             return None
         told = field.get("metadata", {})
-        found.append(told.get(_PHYSICAL_NAME, name))
+        found.append(told.get(PHYSICAL_NAME, name))
         kind = field["type"]
         fields = kind["fields"] if isinstance(kind, Mapping) and kind["type"] == "struct" else []
     return tuple(found)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import CorruptFileError, FileChangedError, StoreError, UnsupportedError
 from pageseek.base.version import __version__
+from pageseek.datasets.delta_bounds import PHYSICAL_NAME
 from pageseek.datasets.delta_log import DeltaLog, canonical, is_absolute
 from pageseek.datasets.table_files import Table
 from pageseek.index.delta_statistics import stated
@@ -41,7 +42,7 @@ from pageseek.storage.table_folders import LOG
 from pageseek.storage.writing import writer
 
 WRITER = 7  # version of the protocol for writers
-ID, NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+ID = "delta.columnMapping.id"
 FIELD_ID = b"PARQUET:field_id"
 LOCKS = "aws_s3_locking_provider"  # an option of deltalake, and a variable of the environment
 
@@ -137,7 +138,9 @@ class DeltaRewrite(TableRewrite):
         for part in parts:
             fields = inside.get("fields", ()) if isinstance(inside, Mapping) else ()
             field = next((one for one in fields if one["name"] == part), None)
-            made.append(part if field is None else field.get("metadata", {}).get(NAME, part))
+            made.append(
+                part if field is None else field.get("metadata", {}).get(PHYSICAL_NAME, part)
+            )
             inside = None if field is None else field["type"]
         return ".".join(made)
 
@@ -291,7 +294,7 @@ def _stored_field(field: pa.Field, told: Mapping[str, Any], mapped: bool) -> pa.
         return pa.field(field.name, kind, bool(told["nullable"]), field.metadata)
     said = told["metadata"]
     metadata = {FIELD_ID: str(int(said[ID])).encode()}
-    return pa.field(str(said[NAME]), kind, bool(told["nullable"]), metadata)
+    return pa.field(str(said[PHYSICAL_NAME]), kind, bool(told["nullable"]), metadata)
 
 
 def _stored_type(kind: pa.DataType, told: Any, mapped: bool) -> pa.DataType:
