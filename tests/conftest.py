@@ -31,7 +31,10 @@ settings.load_profile("pageseek")
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of tests marked `covering`, those that the sample does not need are slow."""
+    """Of tests marked `covering`, those that the sample does not need are slow. Tests marked `timed` are tried again."""
+    for item in items:
+        if item.get_closest_marker("timed"):
+            item.add_marker(pytest.mark.flaky(reruns=2))
     groups: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("covering"):

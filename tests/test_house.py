@@ -54,6 +54,7 @@ def test_a_lookup_loads_what_it_needs(tmp_path: Path) -> None:
         assert len(rooms) <= 126, sorted(rooms)
 
 
+@pytest.mark.timed
 def test_a_lookup_costs_little_beyond_numpy_and_pyarrow(tmp_path: Path) -> None:
     """With compiled modules, as an installed package has them: the first run compiles."""
     path = str(tmp_path / "a.parquet")

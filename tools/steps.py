@@ -85,7 +85,9 @@ class _Log:
     def run(self, step: Step, alone: bool) -> bool:
         """Run a step; whether the next one of its lane makes sense."""
         path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", os.defpath)])
-        env = os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1"} | dict(step.env)
+        # the hundreds of processes of the tests share compiled modules, whatever the caller wants
+        shared = {"PATH": path, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+        env = os.environ | shared | dict(step.env)
         held: list[str] = []
         self._say(f"==> {self.title}: {step.name}\n")
         start = time.monotonic()

@@ -28,6 +28,7 @@ def test_results_come_in_the_order_of_the_coroutines() -> None:
     assert asyncio.run(together([])) == []
 
 
+@pytest.mark.timed
 def test_a_failure_cancels_the_others() -> None:
     ended: list[int] = []
 

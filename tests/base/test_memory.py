@@ -120,6 +120,7 @@ def test_a_limit_of_addresses_is_one_of_memory(path):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.timed
 def test_a_lookup_has_its_memory_at_hand(tmp_path):
     """Also where the allocator gave back to the system all that was free."""
     import ctypes

@@ -69,6 +69,7 @@ def test_results_come_in_order_on_so_many_cores(threads: int, ahead: int) -> Non
     pool.stop()
 
 
+@pytest.mark.timed
 def test_who_waits_holds_no_core() -> None:
     pool, waiting = WorkerPool(1, 8, 1 << 40), Watch()
 
@@ -99,6 +100,7 @@ def test_no_more_is_begun_than_the_budget_allows() -> None:
     assert sum(WorkerPool(4, 100, 10).in_order(Job(run, 1_000) for _ in range(5))) == 5
 
 
+@pytest.mark.timed
 def test_a_failure_comes_in_its_turn() -> None:
     pool = WorkerPool(4, 8, 1 << 40)
 
@@ -115,6 +117,7 @@ def test_a_failure_comes_in_its_turn() -> None:
     assert settled(lambda: idle(pool))
 
 
+@pytest.mark.timed
 def test_who_stops_early_stops_the_rest() -> None:
     pool, begun = WorkerPool(2, 4, 1 << 40), Watch()
     before = threading.active_count()
@@ -137,6 +140,7 @@ def test_who_stops_early_stops_the_rest() -> None:
         pool.each([lambda: 1, lambda: 2])
 
 
+@pytest.mark.timed
 def test_pieces_of_a_job_take_idle_cores_only() -> None:
     pool, inside = WorkerPool(3, 4, 1 << 40), Watch()
 
@@ -160,6 +164,7 @@ def test_pieces_of_a_job_take_idle_cores_only() -> None:
     assert idle(busy)
 
 
+@pytest.mark.timed
 def test_the_first_piece_that_fails_is_told() -> None:
     pool = WorkerPool(4, 4, 1 << 40)
 
@@ -187,6 +192,7 @@ def test_there_is_a_core() -> None:
     assert cores() >= 1
 
 
+@pytest.mark.timed
 def test_what_runs_when_the_rest_is_stopped_begins_no_further_piece() -> None:
     pool, pieces = WorkerPool(1, 2, 1 << 40), Watch()
 
@@ -227,6 +233,7 @@ def test_what_is_asked_for_is_not_ahead(budget: int, together: int, late: bool) 
     assert most[0] == together
 
 
+@pytest.mark.timed
 def test_jobs_that_wait_for_memory_end_with_their_scan() -> None:
     ended = []
 

@@ -331,6 +331,7 @@ def null_pages_between(n: int) -> Zones:
     )
 
 
+@pytest.mark.timed
 def test_many_pages_without_bounds_are_not_walked_for_every_literal() -> None:
     """The time grows with pages and literals, and not with their product."""
     n, count = 200_000, 2_000

@@ -417,6 +417,7 @@ def test_damaged_blocks_of_filters(
     assert told > 20
 
 
+@pytest.mark.timed
 def test_filters_prune_as_before_and_read_little(
     filtered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def claiming(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return made
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("rep", [0, 1])
 @pytest.mark.parametrize("indexed", [True, False])
 def test_a_page_of_more_values_than_its_chunk(claiming: Any, indexed: bool, rep: int) -> None:

@@ -83,6 +83,7 @@ def peak(program: str, *arguments: Any) -> int:
     return int(done.stdout.split()[-1])
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is reset as in Linux")
 @pytest.mark.parametrize("made", [null_pages, short_bounds, short_statistics])
 def test_bounds_take_the_memory_of_their_bytes(made: Any, tmp_path: Path) -> None:
@@ -161,6 +162,7 @@ def test_values_of_no_bytes_are_not_as_many_as_a_head_says() -> None:
     assert Distinct.of(memoryview(body(0, FIXED_LAYOUT, 0, b"")), 1).n == 0
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is reset as in Linux")
 def test_a_list_of_short_values_takes_the_memory_of_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "list").write_bytes(body(PAGES, STRINGS, 0, bytes(4 * (PAGES + 1))))

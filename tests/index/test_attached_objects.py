@@ -373,6 +373,7 @@ def test_an_answer_that_never_comes(server: ObjectServer, in_place: bool, others
     assert len(puts) == 2
 
 
+@pytest.mark.timed
 def test_a_slow_upload_is_no_silence(server: ObjectServer) -> None:
     """The response to a PUT comes after the whole body, which may take longer than `timeout`."""
     server.faults = lambda request: time.sleep(1.2) if request.method == "PUT" else None

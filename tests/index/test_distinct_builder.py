@@ -92,6 +92,7 @@ def test_too_many_are_given_up(tmp_path: Path, page: int) -> None:
         assert {name for name, of in found.items() if of.values is None} == given_up
 
 
+@pytest.mark.timed
 def test_many_small_pages_cost_little_more_than_their_number(tmp_path: Path) -> None:
     """Known values are not compared again for each page."""
     path = tmp_path / "x.parquet"

@@ -276,6 +276,7 @@ def test_a_file_is_not_asked_what_it_lies_in(server: ObjectServer) -> None:
         assert all(unquote(record.path).endswith(".parquet") for record in server.log.records())
 
 
+@pytest.mark.timed
 def test_a_folder_is_listed_once(server: ObjectServer) -> None:
     scan = ps.scan("s3://bucket/plain/", storage_options=s3_options(server))
     assert len(server.log) == 1

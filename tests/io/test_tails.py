@@ -307,6 +307,7 @@ def test_places_outside_of_the_room(tmp_path: Path, place: tuple[int, int]) -> N
         files.read_ends(names, 0, 1, bytes(16), bytes(10))
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="not on this system")
 def test_signals_are_looked_at_between_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -280,6 +280,7 @@ def test_one_of_many_files_changes(
         assert asks[ask](scan) == due
 
 
+@pytest.mark.timed
 def test_what_has_no_rows_is_confirmed_beside_what_has(
     server: ObjectServer, many: list[str]
 ) -> None:

@@ -135,6 +135,7 @@ def test_mixed_types_that_cannot_be_compared() -> None:
     assert ps.read_table(sink.getvalue(), filter=~ps.col("b").isin([False] * 100)).num_rows == 1
 
 
+@pytest.mark.timed
 def test_many_values_of_mixed_types_take_little_longer_than_of_one() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"x": np.arange(1_000)}), sink)

@@ -55,6 +55,7 @@ def test_a_view_of_memory_travels() -> None:
     pickle.dumps(ps.col("b") == memoryview(b"abc"))
 
 
+@pytest.mark.timed
 def test_many_conditions_take_linear_time() -> None:
     given = data()
 
@@ -70,6 +71,7 @@ def test_many_conditions_take_linear_time() -> None:
     assert many < 64 * few  # 16 times as many; quadratic, it were 256
 
 
+@pytest.mark.timed
 def test_many_prefixes_take_no_time_for_each_row() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"s": [f"k{i:06}" for i in range(100_000)]}), sink)

@@ -144,6 +144,7 @@ def test_stores(object_server: ObjectServer, way: Way, coroutines: list[bool]) -
     assert coroutines == [way in STRONG] * 3
 
 
+@pytest.mark.timed
 def test_fifty_lookups_at_a_time(object_server: ObjectServer, coroutines: list[bool]) -> None:
     pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
     object_server.put(PATH, content())
@@ -166,6 +167,7 @@ def test_fifty_lookups_at_a_time(object_server: ObjectServer, coroutines: list[b
     assert object_server.log.in_flight() > 10  # they wait side by side
 
 
+@pytest.mark.timed
 def test_the_loop_goes_on_meanwhile(object_server: ObjectServer) -> None:
     object_server.put(PATH, content())
     object_server.latency = 0.3
@@ -223,6 +225,7 @@ def test_an_error_half_way(path: str, no_leak: None) -> None:
     assert rows == 15 * ROWS // 5
 
 
+@pytest.mark.timed
 def test_no_request_goes_on_after_a_failure(object_server: ObjectServer) -> None:
     """Row groups are awaited side by side: when one fails, the others are not asked for."""
     pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
@@ -270,6 +273,7 @@ CALLS: list[Callable[[Any], Coroutine[Any, Any, Any]]] = [
 ]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("threads", [1, None])
 def test_a_cancelled_task_sends_no_more_requests(
@@ -298,6 +302,7 @@ def test_a_cancelled_task_sends_no_more_requests(
     assert settled(object_server) <= whole // 2
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_cancelled_task_reads_no_more_of_a_local_file(
@@ -329,6 +334,7 @@ def test_a_cancelled_task_reads_no_more_of_a_local_file(
     assert reads < 4 + 5
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("way", [STRONG[0], WEAK[0]])
 def test_a_program_ends_though_a_store_does_not_answer(
@@ -373,6 +379,7 @@ def test_a_task_that_has_not_begun_reads_nothing(path: str, monkeypatch: Any) ->
 # ---- loops that are left
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("how", ["aclosing", "break", "error", "loop ends"])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_loop_that_is_left_ends_the_reading(
@@ -446,6 +453,7 @@ def test_the_generator_of_a_loop_that_is_left_is_closed(
     assert closed.is_set()
 
 
+@pytest.mark.timed
 def test_a_remote_loop_that_is_left_sends_no_more_requests(
     object_server: ObjectServer, no_leak: None
 ) -> None:

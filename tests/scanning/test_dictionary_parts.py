@@ -278,6 +278,7 @@ def test_plain_strings_of_zstd(library: bool) -> None:
 # ---- what is counted ---------------------------------------------------------------------------
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("codec", "layout"), CASES)
 def test_counts_are_those_of_one_leaf_after_the_other(
     codec: str, layout: str, monkeypatch: pytest.MonkeyPatch

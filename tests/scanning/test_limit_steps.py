@@ -123,6 +123,7 @@ def test_steps_grow_until_the_limit_is_reached(file: File, log: Log) -> None:
     assert report["row_groups"]["pruned_by"] == {"column_index": 20, "limit": 79}
 
 
+@pytest.mark.timed
 def test_what_no_row_passes_has_few_more_waves_on_a_slow_store(
     file: File, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

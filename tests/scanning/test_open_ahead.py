@@ -69,6 +69,7 @@ def test_near_files_are_opened_as_they_are_asked_for(sources: list[Source]) -> N
     assert names(files) == DUE[2:]
 
 
+@pytest.mark.timed
 def test_distant_files_wait_together(sources: list[Source], far: InFlight) -> None:
     report, start = Report(), time.monotonic()
     assert names(opened(sources, report)) == DUE

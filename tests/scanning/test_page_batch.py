@@ -252,6 +252,7 @@ def number(value: int) -> bytes:
     return out + bytes([value])
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("index", [True, False])
 def test_no_room_is_made_for_values_that_a_row_group_cannot_have(index: bool) -> None:
     """The page of a field of a struct that claims 2^31 - 1 values, by one run of levels."""
@@ -377,6 +378,7 @@ def test_dictionaries_that_pages_ask_for_come_in_one_wave(monkeypatch: pytest.Mo
     assert waves == [1, 4]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("threads", [1, 4])
 def test_dictionaries_that_turn_out_to_be_needed_come_in_waves_of_a_size(
     threads: int, monkeypatch: pytest.MonkeyPatch

@@ -104,7 +104,9 @@ def test_rows_are_those_of_one_thread(path: str, condition: Any, threads: int, f
     assert sum(b.num_rows for part in parts for b in part.execute()) == alone.num_rows
 
 
+@pytest.mark.timed
 # of two conditions the order is learned from row groups that are done: side by side, these are others
+@pytest.mark.timed
 @pytest.mark.parametrize("condition", [c for c in CONDITIONS if not isinstance(c, And)], ids=str)
 def test_counts_are_those_of_one_thread(path: str, condition: Any) -> None:
     def counts(threads: int) -> dict[str, Any]:
@@ -118,6 +120,7 @@ def test_counts_are_those_of_one_thread(path: str, condition: Any) -> None:
     assert counts(4) == counts(1)
 
 
+@pytest.mark.timed
 def test_an_answer_that_nobody_waits_for_is_not_read(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

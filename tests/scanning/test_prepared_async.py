@@ -71,6 +71,7 @@ def test_rows_are_those_of_the_query(
     assert by_coroutines and all(by_coroutines)
 
 
+@pytest.mark.timed
 def test_many_wait_without_threads(object_server: ObjectServer, by_coroutines: list[bool]) -> None:
     object_server.put(PATH, content())
     query = query_of(object_server, STRONG[0], columns=["id", "text"])

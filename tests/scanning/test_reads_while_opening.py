@@ -150,6 +150,7 @@ def test_what_fails_once_is_asked_again(server: ObjectServer) -> None:
     assert len(failed) == FILES
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("etags", [True, False], ids=["etag", "modified"])
 def test_footers_longer_than_the_tail_do_not_wait_for_each_other(
     server: ObjectServer, monkeypatch: pytest.MonkeyPatch, etags: bool

@@ -101,6 +101,7 @@ ONE = ps.col("id") == ROW
 # ---- lookups
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lookup_where_bytes_are_dear(
     server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages]
@@ -122,6 +123,7 @@ def _ends(places: list[Place]) -> tuple[int, int]:
     return places[0][0], sum(places[-1]) - 1
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lookup_where_a_wait_is_dear(
     server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages]
@@ -151,6 +153,7 @@ def test_a_lookup_in_vain(server: ObjectServer, way: Way, known: Model) -> None:
     assert [one.status for one in asked.confirmations] == [304]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("low", "high"), [(7_000, 7_999), (9_400, 10_600), (4_999, 5_000), (1_000, 14_999)]
@@ -164,14 +167,10 @@ def test_a_range_takes_the_pages_that_hold_it_and_no_byte_more(
     first = pages["id"].first_row
     tested = [row for row in (low, high + 1) if row not in first]
     due = of_rows(pages["id"], *tested) + of_rows(pages["v"], *rows)
-    for _ in range(3):  # of two row groups one may be late, on a machine that is busy
-        ps.clear_cache()
-        found, asked = read(server, way, columns=["v"], filter=ps.col("id").between(low, high))
-        assert found == table().select(["v"]).slice(low, len(rows))
-        assert asked.places == merged(due)
-        if asked.depth == (3 if tested else 2):
-            return
-    pytest.fail(f"{asked.depth} requests one after another")
+    found, asked = read(server, way, columns=["v"], filter=ps.col("id").between(low, high))
+    assert found == table().select(["v"]).slice(low, len(rows))
+    assert asked.places == merged(due)
+    assert asked.depth == (3 if tested else 2)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -208,6 +207,7 @@ def bloomed(groups: int, **how: Any) -> tuple[bytes, pa.Table]:
     return file.getvalue(), made
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 def test_bloom_filters_are_one_wave_of_heads_and_blocks(
     server: ObjectServer, way: Way, known: Model, tmp_path: Path
@@ -220,27 +220,23 @@ def test_bloom_filters_are_one_wave_of_heads_and_blocks(
     server.put(PATH, data)
     row = 13_000
     asking = ps.col("key") == whole["key"][row].as_py()
-    for _ in range(3):  # of the filters one may be late, on a machine that is busy
-        ps.clear_cache()
-        server.log.reset()
-        report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
-        assert report["rows"]["out"] == 1
-        assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
-        asked = ObjectRequests(server, PATH)
-        end = sum(filters[-1])
-        probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= end]
-        # of each filter its head and one block, which may lie so that it comes with the head of the next
-        assert len(filters) <= len(probes) <= 2 * len(filters)
-        assert sum(length for _, length in probes) < sum(length for _, length in filters) / 8
-        assert all(any(at <= start < at + n for at, n in probes) for start, _ in filters)
-        # the pages of the one row group that is left: those of the key, and one of the payload
-        key = of_rows(chunks["key"], *range(12_000, 16_000))
-        assert asked.places == sorted(probes + merged(key) + of_rows(chunks["text"], row))
-        if asked.depth == 4:  # tail, filters, key, payload
-            return
-    pytest.fail(f"{asked.depth} requests one after another")
+    report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
+    assert report["rows"]["out"] == 1
+    assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
+    asked = ObjectRequests(server, PATH)
+    end = sum(filters[-1])
+    probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= end]
+    # of each filter its head and one block, which may lie so that it comes with the head of the next
+    assert len(filters) <= len(probes) <= 2 * len(filters)
+    assert sum(length for _, length in probes) < sum(length for _, length in filters) / 8
+    assert all(any(at <= start < at + n for at, n in probes) for start, _ in filters)
+    # the pages of the one row group that is left: those of the key, and one of the payload
+    key = of_rows(chunks["key"], *range(12_000, 16_000))
+    assert asked.places == sorted(probes + merged(key) + of_rows(chunks["text"], row))
+    assert asked.depth == 4  # tail, filters, key, payload
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 def test_attached_bloom_filters_are_one_wave_with_their_checksums(
     server: ObjectServer, way: Way, known: Model, tmp_path: Path
@@ -284,6 +280,7 @@ def filters_of(data: bytes) -> list[Place]:
     return [(group[1][0][3][14], group[1][0][3][15]) for group in footer[4]]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 def test_each_dictionary_that_is_asked_is_one_request_of_one_wave(
     server: ObjectServer, way: Way, known: Model
@@ -322,6 +319,7 @@ def test_each_dictionary_that_is_asked_is_one_request_of_one_wave(
 # ---- many files
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 def test_one_row_of_a_hundred_files(server: ObjectServer, way: Way, known: Model) -> None:
     """Of each file the tail; of the one that has the row its pages. Nothing twice, nothing of the others. Warm, the
@@ -398,6 +396,7 @@ def test_no_filter_takes_no_more_requests_than_pyarrow(
         assert len(asked.records) <= theirs
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 def test_row_groups_next_to_each_other_share_requests(
     server: ObjectServer, way: Way, known: Model
@@ -432,6 +431,7 @@ def of_columns(data: bytes, columns: list[str]) -> list[list[Place]]:
     return made
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("columns", [["c1"], ["c0", "c2"], ["c3", "c0"]], ids=str)
 def test_what_lies_between_the_chunks_of_some_columns_is_read_over_where_a_request_costs_more(
@@ -494,6 +494,7 @@ def test_tiny_row_groups_are_one_request(server: ObjectServer, way: Way, known: 
     assert len(asked.places) == (kept > of_columns(data, ["c1"])[0][0][0])
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("columns", [None, ["c1"]], ids=str)
 def test_a_plan_that_is_executed_elsewhere_shares_requests_as_well(

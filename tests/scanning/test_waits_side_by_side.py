@@ -51,6 +51,7 @@ def scan(server: ObjectServer, filter: Any) -> ps.Scan:
     return ps.scan(f"s3://{PATH}", storage_options=s3_options(server), filter=filter, threads=1)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("groups", [1, 8])
 def test_row_groups_share_the_wait_for_their_bloom_filters(
     server: ObjectServer, groups: int
@@ -66,6 +67,7 @@ def test_row_groups_share_the_wait_for_their_bloom_filters(
         assert server.log.waves(PATH) == 2  # the end, and the filters
 
 
+@pytest.mark.timed
 def test_pieces_of_one_row_group_wait_side_by_side(
     server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +88,7 @@ def test_pieces_of_one_row_group_wait_side_by_side(
     assert sum(length for _, length in asked.places) < made["key"].nbytes * 1.5
 
 
+@pytest.mark.timed
 def test_files_of_a_part_wait_side_by_side(server: ObjectServer) -> None:
     """Also on one thread: while one file is opened, the pages of others come. Each batch knows its file."""
     files = 24

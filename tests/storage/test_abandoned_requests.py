@@ -92,6 +92,7 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.timed
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(
@@ -136,6 +137,7 @@ def test_ctrl_c_ends_the_wait_and_the_process(server: ObjectServer, how: str, wh
     assert "Fatal" not in said and "panicked" not in said
 
 
+@pytest.mark.timed
 def test_many_processes_end_cleanly_while_bodies_flow(server: ObjectServer) -> None:
     code = (
         "import sys, itertools, pageseek as ps\n"
@@ -156,6 +158,7 @@ def test_many_processes_end_cleanly_while_bodies_flow(server: ObjectServer) -> N
 # ---- places
 
 
+@pytest.mark.timed
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupted_scan_holds_up_no_other(server: ObjectServer) -> None:
@@ -174,6 +177,7 @@ def test_an_interrupted_scan_holds_up_no_other(server: ObjectServer) -> None:
     assert time.monotonic() - begun < 5
 
 
+@pytest.mark.timed
 def test_a_closed_generator_ends_its_requests(server: ObjectServer) -> None:
     server.faults = _further_on(Fault("stall"))
     batches = ps.scan(server.url(LARGE), filter=ps.col("c0") >= 0, prune=()).to_batches()
@@ -193,6 +197,7 @@ def test_a_closed_generator_ends_its_requests(server: ObjectServer) -> None:
     assert time.monotonic() - begun < 5
 
 
+@pytest.mark.timed
 def test_a_body_that_nobody_wants_is_not_read_to_its_end(server: ObjectServer) -> None:
     size = 32 << 20
     server.put(LARGE, bytes(size))
@@ -232,6 +237,7 @@ def _busy() -> int:
     return requests._threads._given_up
 
 
+@pytest.mark.timed
 def test_places_of_requests_that_are_given_up_are_free_at_once() -> None:
     place, leave = Endpoint("given up", 2), threading.Event()
 
@@ -263,6 +269,7 @@ def test_places_of_requests_that_are_given_up_are_free_at_once() -> None:
     assert place.running == 0 and place.free == 2
 
 
+@pytest.mark.timed
 def test_those_that_are_given_up_are_not_many_times_as_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -310,6 +317,7 @@ def test_there_are_no_more_threads_than_requests_to_all(monkeypatch: pytest.Monk
     assert made._all <= 6
 
 
+@pytest.mark.timed
 def test_threads_without_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
     made = requests._Threads()
     monkeypatch.setattr(requests, "_threads", made)

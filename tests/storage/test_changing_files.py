@@ -163,6 +163,7 @@ def test_a_hundred_queries_of_an_object_that_is_replaced_all_the_time(
 # ---- times of local files
 
 
+@pytest.mark.timed
 def test_a_file_of_this_moment_is_read_in_the_next(
     tmp_path: Path, truth: Truth, monkeypatch: pytest.MonkeyPatch
 ) -> None:

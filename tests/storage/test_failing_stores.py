@@ -36,6 +36,7 @@ def test_a_slow_reader_holds_no_more_than_it_may() -> None:
         assert found["peak"] - found["before"] <= budget + SLACK, budget
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much memory there was")
 def test_ends_of_files_that_are_opened_ahead_are_bounded_by_their_bytes() -> None:
     files, size, kept = 48, 3 << 20, 4 << 20

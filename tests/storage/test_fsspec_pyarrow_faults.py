@@ -193,6 +193,7 @@ WHERE = [
 ]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("way", "rule"),
     [*((way, rule) for way in (of_fsspec, http_url, of_pyarrow, s3_url) for rule in WHERE), (gs_url, WHERE[0])],
@@ -230,6 +231,7 @@ except ps.StoreError:
 """
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", [http_url, s3_url, gs_url])
 def test_a_process_ends_though_a_store_is_silent(server: ObjectServer, way: Way) -> None:
     server.faults = Fault("hang")
@@ -273,6 +275,7 @@ class Slow(fsspec.AbstractFileSystem):  # type: ignore[misc, name-defined]
         return self.data[start:end]
 
 
+@pytest.mark.timed
 def test_what_was_given_up_is_not_joined_by_another_call() -> None:
     filesystem = Slow()
     try:
@@ -310,6 +313,7 @@ def test_a_call_is_waited_for_no_longer_than_is_right() -> None:
 # ---- what is there
 
 
+@pytest.mark.timed
 def test_what_a_path_is_is_asked_with_patience(server: ObjectServer) -> None:
     filesystem = of_pyarrow(server)["source"][0]
     for wanted in (PATH, "bucket/t"):
@@ -407,6 +411,7 @@ def test_hdfs_without_its_libraries(said: str, monkeypatch: pytest.MonkeyPatch) 
             ps.scan(f"{scheme}://{SECRET}@nn:9/x.parquet")
 
 
+@pytest.mark.timed
 def test_an_ftp_server_that_is_not_there(server: ObjectServer) -> None:
     with ObjectServer() as gone:
         port = gone.port

@@ -44,6 +44,7 @@ def test_answers_are_those_of_a_file_at_hand(bucket: Bucket, way: Any, condition
         assert ps.read_table(**way(bucket, KEY), filter=condition) == right
 
 
+@pytest.mark.timed
 def test_a_lookup_is_two_requests_and_then_one(bucket: Bucket) -> None:
     for n in (2, 1):
         scan = ps.scan(**bucket.over_obstore(KEY), filter=CONDITIONS[1])

@@ -78,6 +78,7 @@ def _took(server: ObjectServer, client: Client, count: int) -> list[float]:
     return [(one.end or 0) - one.start for one in server.log.records()]
 
 
+@pytest.mark.timed
 def test_latency_can_be_set_while_running(server: ObjectServer, client: Client) -> None:
     for latency in (0.05, 0.0, 0.1):
         server.latency = latency
@@ -87,6 +88,7 @@ def test_latency_can_be_set_while_running(server: ObjectServer, client: Client) 
     assert min(took) < 0.1 and max(took) - min(took) > 0.01
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("rate", [1e6, 50e6])
 def test_bandwidth_of_a_connection(server: ObjectServer, client: Client, rate: float) -> None:
     server.put(PATH, bytes(int(rate / 4)))
@@ -227,6 +229,7 @@ def test_chance_is_the_same_in_any_order() -> None:
 # The log
 
 
+@pytest.mark.timed
 def test_the_log(server: ObjectServer, client: Client) -> None:
     client("GET", f"{PATH}?x=1", Range="bytes=0-9")
     client("HEAD", PATH)
@@ -243,6 +246,7 @@ def test_the_log(server: ObjectServer, client: Client) -> None:
     assert [one.number for one in log.records()] == [1]
 
 
+@pytest.mark.timed
 def test_waves_are_what_cannot_overlap(server: ObjectServer) -> None:
     server.latency = 0.2
 
@@ -259,6 +263,7 @@ def test_waves_are_what_cannot_overlap(server: ObjectServer) -> None:
 # In a process of its own
 
 
+@pytest.mark.timed
 def test_a_process_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "file").write_bytes(DATA)

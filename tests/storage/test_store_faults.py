@@ -239,6 +239,7 @@ def test_a_plan_is_of_its_version(server: ObjectServer) -> None:
 # ---- stress
 
 
+@pytest.mark.timed
 def test_three_hundred_queries_of_a_store_in_distress(server: ObjectServer) -> None:
     server.faults = [
         Rule(status(503), method="GET", probability=0.05),
@@ -341,6 +342,7 @@ def test_texts_of_others_are_cleaned() -> None:
 # ---- threads, processes
 
 
+@pytest.mark.timed
 def test_requests_of_one_wave_are_in_flight_together_and_no_more_than_may_be() -> None:
     place = Endpoint("together", 5)
     calls = InFlight(0.02)
@@ -349,6 +351,7 @@ def test_requests_of_one_wave_are_in_flight_together_and_no_more_than_may_be() -
     assert calls.most == 5 and time.monotonic() - begun < 0.3
 
 
+@pytest.mark.timed
 def test_one_failure_ends_a_wave() -> None:
     place = Endpoint("failing", 2)
     stopped = threading.Event()

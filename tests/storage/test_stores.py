@@ -73,6 +73,7 @@ def test_answers_are_those_of_a_file_at_hand(
         assert found == expected(filter=condition, columns=columns)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", STRONG)
 @pytest.mark.parametrize("condition", [POINT, RANGE], ids=["point", "range"])
 def test_a_cold_lookup_is_two_requests_and_a_warm_one_is_one(
@@ -92,6 +93,7 @@ def test_a_cold_lookup_is_two_requests_and_a_warm_one_is_one(
     assert only.status == 206
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", STRONG)
 def test_a_plan_counts_what_the_server_counts(server: ObjectServer, way: Way) -> None:
     for _ in range(2):
@@ -103,6 +105,7 @@ def test_a_plan_counts_what_the_server_counts(server: ObjectServer, way: Way) ->
         assert "version" not in found or found["version"] != "weak"
 
 
+@pytest.mark.timed
 def test_what_a_weak_version_costs_is_counted_too(server: ObjectServer) -> None:
     found = ps.scan(**of_fsspec(server), filter=POINT).explain(analyze=True).to_dict()
     assert found["version"] == "weak"
@@ -282,6 +285,7 @@ def test_names_of_options_that_other_libraries_use(server: ObjectServer) -> None
     assert not any("authorization" in one.headers for one in server.log.records())
 
 
+@pytest.mark.timed
 def test_a_credential_provider_is_asked_again_when_what_it_gave_expires(
     server: ObjectServer,
 ) -> None:
@@ -406,6 +410,7 @@ def test_small_answers_that_come_in_one_burst_say_little_of_bandwidth() -> None:
     assert 9e7 < place.bandwidth < 1.6e8
 
 
+@pytest.mark.timed
 def test_an_endpoint_learns_how_far_and_how_fast() -> None:
     place = endpoints.Endpoint("z")
     for _ in range(60):
@@ -422,6 +427,7 @@ def test_an_endpoint_learns_how_far_and_how_fast() -> None:
     assert place.latency == endpoints.LEAST_LATENCY
 
 
+@pytest.mark.timed
 def test_files_of_one_server_share_what_is_measured(measured_server: ObjectServer) -> None:
     server = measured_server
     server.put(PATH, content())
