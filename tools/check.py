@@ -12,7 +12,9 @@ from steps import PYTHON, ROOT, Step, announce, run, script
 
 PYTEST = [PYTHON, "-m", "pytest", "-q"]
 FAST = "not spark and not cluster and not slow"
-WORKERS = ["-n", str(min(os.cpu_count() or 1, 4))]
+CORES = min(os.cpu_count() or 1, 4)
+WORKERS = ["-n", str(CORES)]
+WAITING = ["-n", str(CORES + 1)]  # tests that wait for servers, disks and processes leave a core idle
 # Stages with one process run beside others. Those that use all cores run alone, and so does the benchmark, which measures.
 ROUNDS = [
     [["lint"], ["build", "oldest"]],
@@ -37,8 +39,8 @@ def stages() -> dict[str, Step]:
         "(spark or cluster) and not slow",
         "tests/spark",
     ]
-    # each worker begins with a half of the files, so that few of the files that tests share are made twice
-    unit = [*PYTEST, *WORKERS, "--dist", "worksteal", "-m", FAST]
+    # each worker begins with a part of the files, so that few of the files that tests share are made twice
+    unit = [*PYTEST, *WAITING, "--dist", "worksteal", "-m", FAST]
     steps = [
         Step(
             "lint",
