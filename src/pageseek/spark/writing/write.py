@@ -378,7 +378,9 @@ def _rows(
     names = [f"{_PARTITION}{i}" for i in range(len(partitions))]
     for field in (df.schema[name] for name in partitions):
         typed = field.dataType.typeName()
-        if typed in ("struct", "array", "map", "variant") or (typed == "binary" and not target.has_binary_folders):
+        if typed in ("struct", "array", "map", "variant") or (
+            typed == "binary" and not target.has_binary_folders
+        ):
             kind = field.dataType.simpleString()
             text = f" of {target.name}: cast it to string" if kind == "binary" else ""
             raise UnsupportedError(
