@@ -20,9 +20,10 @@ from pageseek.storage.local import LocalStore
 from support.object_server.server import ObjectServer
 from support.remote_files import PATH, content
 from support.store_log import Log
-from support.tiers import covering, examples
+from support.tiers import chosen_values, covering, examples
 
 ROOT = Path(__file__).resolve().parent.parent
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # for random tests that do not say themselves how many examples they try
 settings.register_profile("pageseek", max_examples=examples(100), deadline=None)
@@ -41,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for group in groups.values():
         (strength,) = next(group[0].iter_markers("covering")).args
-        sample = covering([item.callspec.indices for item in group], strength)
+        sample = covering([chosen_values(item.callspec) for item in group], strength)
         for number, item in enumerate(group):
             if number not in sample:
                 item.add_marker(pytest.mark.slow)
@@ -93,6 +94,10 @@ def spark_ready() -> None:
     # Otherwise workers run python3 from PATH, and bind to the address of the host name.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Nearly all code of Spark runs a few times here: to compile it well takes half of the time of the processors.
+    given = os.environ.get("JDK_JAVA_OPTIONS", "")
+    if QUICK_JAVA not in given:
+        os.environ["JDK_JAVA_OPTIONS"] = f"{QUICK_JAVA} {given}".rstrip()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from support.pages import HOWS, KINDS, RLE, Kind, sampled_cases
-from support.tiers import covering, examples, in_part
+from support.tiers import chosen_values, covering, examples, in_part
 
 
 @pytest.mark.parametrize("strength", [1, 2, 3])
@@ -24,6 +24,20 @@ def test_a_sample_has_every_value_or_every_pair(strength: int) -> None:
         assert {tuple(cases[place][name] for name in names) for place in chosen} == wanted
     assert len(chosen) <= (5, 14, len(cases))[strength - 1]
     assert chosen == covering(cases, strength)
+
+
+def test_a_sample_takes_each_value_about_equally_often() -> None:
+    cases = [{"a": a, "b": b} for a, b in itertools.product(range(8), range(2))]
+    assert Counter(cases[place]["b"] for place in covering(cases, 1)) == {0: 4, 1: 4}
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize(("a", "more"), [(0, ""), (1, "x"), (2, "x")])
+@pytest.mark.parametrize("b", range(2))
+def test_values_of_a_combination_have_names_that_others_share(
+    request: pytest.FixtureRequest, a: int, more: str, b: int
+) -> None:
+    assert chosen_values(request.node.callspec) == {"0": str(b), "1": f"{a}-{more}"}
 
 
 def test_the_parts_of_the_pages_are_all_pages() -> None:

@@ -73,6 +73,7 @@ def compared(spark: Any, directory: str) -> dict[str, Any]:
     found["streamed"] = streamed(spark, folder)
     found["refused"] = refused(spark, folder)
     found["odd"] = odd(spark, directory)
+    found["alike"] = alike(spark, directory)
     found["many"] = many(spark, directory)
     return json.loads(json.dumps(found))
 
@@ -186,6 +187,20 @@ def odd(spark: Any, directory: str) -> list[Any]:
     said = "'m': values of the type interval year to month are not read here" in told
     whole = read(spark, made).where("m = interval '1-3' year to month").count()
     return [sorted(map(list, found)), none.columns, kept.columns, kept.count(), said, whole]
+
+
+def alike(spark: Any, directory: str) -> list[Any]:
+    """What is read of columns and fields whose names differ in case alone."""
+    made = f"{directory}/_alike"
+    os.makedirs(made)
+    pq.write_table(
+        pa.table({"X": [2], "x": [3], "a": [{"X": 4, "x": 5, "y": 6}]}), f"{made}/0.parquet"
+    )
+    frames = [load(spark, made), load(spark, made).where("a.y = 6").selectExpr("a.y")]
+    frames += [
+        spark.read.format("pageseek").schema(s).load(made) for s in ("x long", "a struct<x: long>")
+    ]
+    return [list(map(str, frame.collect()[0])) for frame in frames]
 
 
 def error_of(spark: Any, path: str) -> bool:

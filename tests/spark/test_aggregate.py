@@ -80,6 +80,7 @@ def rows(frame: Any) -> list[str]:
     return sorted(map(str, frame.collect()))
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "condition", ["k >= 0", "k between 900 and 9100 and g < 'group 5'", "k < 0"]
 )

@@ -39,6 +39,7 @@ def rows(frame: Any) -> list[str]:
     return sorted(map(str, frame.collect()))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("options", WAYS, ids=["driver", "tasks"])
 @pytest.mark.parametrize(
     ("condition", "columns"),

@@ -121,6 +121,7 @@ AGGREGATES = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("columns", AGGREGATES)
 @pytest.mark.parametrize("by", ["", "c, small"])
 def test_aggregates_are_sparks(spark: Any, folder: str, columns: str, by: str):

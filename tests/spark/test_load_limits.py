@@ -50,6 +50,7 @@ def test_a_subquery_filters_what_sparks_reader_reads(
         assert rows(found) == rows(own), condition
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize("kind", ["inner", "left_semi", "left_anti", "left", "full"])
 def test_a_join_with_no_key_at_all(spark: Any, path: str, conf: Any, adaptive: str, kind: str):

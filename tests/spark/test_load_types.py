@@ -60,6 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.parametrize("columns", ["f", "st.b", "st.a, st.c", "l.x", "l.z, st.b", "st, l"])
 def test_few_files_give_the_types_of_all(

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import load, read
+from pageseek.spark import load, read, register
 from pageseek.spark.columns.plan_schema import empty_frame
 
 pytestmark = pytest.mark.spark
@@ -32,6 +32,23 @@ def test_names_that_differ_in_case_alone_are_ambiguous(
         read(spark, path, ["id"])
     conf("spark.sql.caseSensitive", "true")
     assert read(spark, path, ["ID"], "id = 1 and s.A = 2").collect() == [(2,)]
+
+
+def test_a_schema_may_name_one_of_two_columns_that_differ_in_case_alone(
+    spark: Any, tmp_path: Path
+) -> None:
+    register(spark)
+    path = str(tmp_path / "both.parquet")
+    pq.write_table(pa.table({"id": [1], "X": [2], "x": [3], "a": [{"X": 4, "x": 5, "y": 6}]}), path)
+    for schema, wanted in (
+        ("id long, x long", (1, 3)),
+        ("X long, ID long", (2, 1)),
+        ("x long, X long", (3, 2)),
+        ("a struct<y: long, X: long>", ((6, 4),)),
+        ("a struct<x: long, X: long>, x long", ((5, 4), 3)),
+    ):
+        frame = spark.read.format("pageseek").schema(schema).load(path)
+        assert frame.collect() == [wanted], schema
 
 
 def test_names_that_java_takes_for_one(spark: Any, tmp_path: Path) -> None:

@@ -228,6 +228,29 @@ def test_a_schema_names_the_columns_of_a_lakes_table(spark: Any, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("known")
+def test_fields_of_a_lakes_table_are_found_in_any_case(spark: Any, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    path, rows_of = str(tmp_path), [{"Aa": 1, "b": {"C": 5}}, {"Aa": 2, "b": {"C": 6}}]
+    deltalake.write_deltalake(path, pa.table({"id": [1, 2], "s": rows_of, "l": [[{"Aa": 1}], []]}))
+    for frame in (
+        load(spark, path),
+        load(spark, path, local=False, native=False),
+        read(spark, path),
+        spark.read.format("pageseek").load(path),
+    ):
+        for condition in ("S.aA = 2", "s.B.c = 6", "size(L.AA) = 0"):
+            found = frame.where(condition).selectExpr("ID", "S.AA", "s.B.C")
+            assert found.collect() == [(2, 2, 6)], condition
+    for condition in ("S.AA = 1", ps.col("S", "aa") == 1, ps.col("s.b.c") == 5):
+        assert read(spark, path, ["iD", "S.aa"], condition).collect() == [(1, (1,))]
+    assert aggregate(spark, path, [("S.aa", "max")]).collect() == [(2,)]
+    with pytest.raises(
+        Exception, match=r"schema=: a table has its own; table=False reads the bare"
+    ):
+        spark.read.format("pageseek").schema("id long, S struct<AA: long>").load(path)
+
+
+@pytest.mark.usefixtures("known")
 def test_two_columns_of_a_file_for_one_of_the_schema_are_an_error(
     spark: Any, tmp_path: Path
 ) -> None:

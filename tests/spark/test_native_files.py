@@ -55,6 +55,7 @@ def sums(frame: Any) -> list[int]:
     return sorted(row.c for row in frame.selectExpr("a + b as c").collect())
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("change", [rewrite, replace_unseen, Path.unlink])
 @pytest.mark.parametrize("function", [load, read])
 @pytest.mark.parametrize("before", ["collect", "explain"])

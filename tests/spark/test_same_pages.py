@@ -71,6 +71,7 @@ def scan(folder: str, condition: Any, columns: Sequence[str]) -> ps.Scan:
     return ps.scan(folder, nan="spark", threads=1).filter(condition).select(*columns)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.parametrize(
     ("condition", "columns"),

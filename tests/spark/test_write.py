@@ -136,6 +136,23 @@ def test_folders_of_partitions_are_named_as_spark_names_them(spark: Any, tmp_pat
     assert rows(ours) == rows(own)
 
 
+def test_binary_values_that_are_text_name_folders(spark: Any, tmp_path: Path):
+    values = [b"a", b"b/c=\xc3\xa9", b"x y", None, b"1"]  # Spark fails with an empty one
+    frame = spark.createDataFrame(list(enumerate(values)), "id int, b binary")
+    write(frame.where("id < 3"), tmp_path / "ours", partition_by="b")
+    write(frame.where("id >= 3"), tmp_path / "ours", partition_by="b", mode="append")
+    frame.write.partitionBy("b").parquet(str(tmp_path / "own"))
+    named = [{path.parent.name for path in data(tmp_path / one)} for one in ("ours", "own")]
+    assert named[0] == named[1]
+    ours, own = (spark.read.parquet(str(tmp_path / name)) for name in ("ours", "own"))
+    assert ours.schema == own.schema
+    assert rows(ours) == rows(own)
+    odd = spark.createDataFrame([(1, b"x"), (2, b"\xff")], "id int, b binary")
+    with pytest.raises(UnsupportedError, match=r"column 'b' has the value b'\\xff'.*not UTF-8"):
+        write(odd, tmp_path / "odd", partition_by="b")
+    assert os.listdir(tmp_path / "odd") == []
+
+
 def test_modes(spark: Any, tmp_path: Path):
     folder = tmp_path / "made"
 

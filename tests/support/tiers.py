@@ -7,9 +7,11 @@ tests marked `slow`, so that none is lost.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
+from typing import Any
 
 import pytest
 
@@ -33,19 +35,32 @@ def in_part(part: str, number: int, of: int, offset: int = 0) -> bool:
     return ((number - offset) % of == 0) == (part == "sample")
 
 
-def covering(cases: Sequence[Mapping[str, int]], strength: int) -> set[int]:
+def covering(cases: Sequence[Mapping[str, object]], strength: int) -> set[int]:
     """The places of cases that together have every value of each parameter (strength 1), or every pair of values of two (2).
 
-    Each step takes the first case that adds the most, so that every process finds the same ones.
+    Each step takes the first case that adds the most, of values that were taken the least: every process finds the same ones.
     """
+    taken: Counter[tuple[str, object]] = Counter()
     parts = [set(combinations(sorted(case.items()), min(strength, len(case)))) for case in cases]
     missing = set().union(*parts)
     chosen: set[int] = set()
     while missing:
-        best = max(range(len(parts)), key=lambda place: (len(parts[place] & missing), -place))
+        gains = [len(part & missing) for part in parts]
+        most = max(gains)
+        places = [place for place, gain in enumerate(gains) if gain == most]
+        best = min(places, key=lambda place: sum(taken[one] for one in cases[place].items()))
         chosen.add(best)
+        taken.update(cases[best].items())
         missing -= parts[best]
     return chosen
+
+
+def chosen_values(callspec: Any) -> dict[str, str]:
+    """What pytest has chosen for one test: of each `parametrize`, and each fixture with parameters, the name of its value.
+
+    The numbers in `callspec.indices` will not do: pytest gives each combination of a test a number of its own there.
+    """
+    return {str(place): name for place, name in enumerate(callspec._idlist)}
 
 
 @contextmanager

@@ -137,6 +137,10 @@ class Columns:
         """A name of `columns` as the files spell it: a top-level column, or a dotted path."""
         return ".".join(self.resolved((name,)))
 
+    def of_schema(self, name: str) -> str:
+        """A name of a given schema as the files spell it: as `output`, but a column of just this name comes first."""
+        return name if name in self._shown(self._first) else self.output(name)
+
     def is_column(self, name: str) -> bool:
         """Whether a name as the files spell it is that of a top-level column, dots included."""
         return name in self._first or name in self._everything.names

@@ -51,7 +51,7 @@ def narrowed(
     binding = Binding(spark, made)
     names = None if columns is None else [binding.columns.output(name) for name in columns]
     if schema is not None:
-        names = [binding.columns.output(field.name) for field in schema]
+        names = [binding.columns.of_schema(field.name) for field in schema]
         made = binding.scan
         types, as_text = _types(spark, made, schema, names)
         if types is not None:

@@ -42,7 +42,7 @@ _UTC = "UTC", "Etc/UTC", "GMT", "Z", "+00:00"
 class DeltaTarget(Target):
     """A table of Delta Lake."""
 
-    states, wants_a_file = True, False
+    states, wants_a_file, has_binary_folders = True, False, False
 
     def __init__(self, table: Any, storage_options: Mapping[str, Any] | None) -> None:
         """UnsupportedError: the table has features that are not known here."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class IcebergTarget(Target):
     """A table of Iceberg, with its catalog. The columns of partitions are in its files."""
 
-    keeps, wants_a_file = True, False
+    keeps, wants_a_file, has_binary_folders = True, False, False
     _errors: tuple[type[Exception], ...] = (Exception,)  # of pyiceberg, its catalogs and stores
 
     def __init__(self, table: Any, storage_options: Mapping[str, Any] | None) -> None:

@@ -31,10 +31,12 @@ class Target:
         Whether a commit wants statistics of the files.
     wants_a_file : bool
         Whether a write without rows makes a file.
+    has_binary_folders : bool
+        Whether a column of binary, whose values are text, may be one of partitions.
     """
 
     keeps = states = False
-    wants_a_file = True
+    wants_a_file = has_binary_folders = True
 
     def __init__(self, folder: OutputFolder, name: str) -> None:
         self.folder, self.name = folder, name

@@ -114,7 +114,7 @@ def write(
         Divide rows among files by ranges of these columns, by a shuffle, so that a file holds neighbours. `partition_by` goes
         before them.
     partition_by : str or sequence of str
-        Columns that become folders, as Spark names them.
+        Columns that become folders, as Spark names them. Those of binary name them by text in UTF-8.
     files : int, optional
         How many tasks write: by as many ranges of `cluster_by`, by default as many as the session's shuffles make. Without
         `cluster_by` rows are dealt to them evenly, by a shuffle; by default the DataFrame's own partitions write.
@@ -377,9 +377,12 @@ def _rows(
         df = df.repartition(files)
     names = [f"{_PARTITION}{i}" for i in range(len(partitions))]
     for field in (df.schema[name] for name in partitions):
-        if field.dataType.typeName() in ("struct", "array", "map", "variant", "binary"):
+        typed = field.dataType.typeName()
+        if typed in ("struct", "array", "map", "variant") or (
+            typed == "binary" and not target.has_binary_folders
+        ):
             kind = field.dataType.simpleString()
-            text = " unless it is text: cast it to string" if kind == "binary" else ""
+            text = f" of {target.name}: cast it to string" if kind == "binary" else ""
             raise UnsupportedError(
                 f"partition_by: column {field.name!r} is {kind}, which names no folder{text}"
             )
