@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pageseek.base.limits import DEFAULT
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.confirmed import confirmed_now
 from pageseek.format.file_metadata import FileMetadata

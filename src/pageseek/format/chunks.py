@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from pageseek.base.errors import (
     UnsupportedError,
     from_core,
 )
+from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, physical_name, shown_record
 

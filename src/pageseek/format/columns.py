@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
-from pageseek.base.records import dataclass
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.suggest import Offer
 from pageseek.format.codecs import decompressor
 from pageseek.format.file_metadata import FileMetadata

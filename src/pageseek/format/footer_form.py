@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, InvalidIndexError
+from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 
 KIND, VERSION = "footer", 1

@@ -9,7 +9,7 @@ import binascii
 import struct
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from pageseek.base.errors import (
     PredicateError,
     UnsupportedError,
 )
-from pageseek.base.records import dataclass
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.suggest import Offer
 from pageseek.format.types import (
     ABSENT,

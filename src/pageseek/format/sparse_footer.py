@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, CorruptFileError, InvalidIndexError, from_core
 from pageseek.base.log import not_trusted
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.footer_form import (
     ENTRY_BYTES,

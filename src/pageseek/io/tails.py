@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pageseek._core.lists import cut
+from pageseek.base.records import NamedTuple
 from pageseek.storage import Known, Version
 from pageseek.storage.local import Names, Seen, read_ends, seen_now, version_of
 

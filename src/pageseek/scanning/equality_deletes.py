@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from operator import contains
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from pageseek._core import rows
 from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PredicateError
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import EqualityDeletes, KeyField
 from pageseek.datasets.field_ids import has_ids, id_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from pageseek._core.points import AVAILABLE, Batch, PointReader
 from pageseek.base import log
 from pageseek.base.batches import table_of
 from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import CODECS

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pageseek._core import rows
 from pageseek._core.points import MAX_TESTS
 from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.format.columns import Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
