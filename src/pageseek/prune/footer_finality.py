@@ -18,7 +18,7 @@ from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.dictionary import HEADER_BYTES, DictionaryPruner
-from pageseek.prune.pruner_stage import DOUBT
+from pageseek.prune.protocol import DOUBT
 from pageseek.prune.registry import (
     COLUMN_INDEX,
     LOG,

@@ -23,6 +23,8 @@ from pageseek.predicate.masks import compared
 
 __all__ = ["Catalog", "Price", "Proof", "PruneContext", "Pruner", "passing"]
 
+DOUBT = 8  # a pruner has to be able to save so many times the bytes that it reads: it may prove nothing
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
