@@ -46,7 +46,7 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _MOST_MONTHS = 10**15  # beyond every timestamp, and few enough that numpy counts their days
 
 MAX_EXPONENT = 10_000  # of decimal literals
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-?)(?:[0-9a-fA-F]{4}\1){3}[0-9a-fA-F]{12}")
+_UUID = r"[0-9a-fA-F]{8}(-?)(?:[0-9a-fA-F]{4}\1){3}[0-9a-fA-F]{12}"
 _INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
     kind.id
     for kind in (
@@ -97,7 +97,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
 
 def uuid_of(text: str) -> uuid.UUID:
     """The UUID of a text of 32 hexadecimal digits, with or without its four hyphens. ValueError: it is none."""
-    if not _UUID.fullmatch(text):
+    if not re.fullmatch(_UUID, text):
         raise ValueError(f"{text!r} is no UUID, such as '550e8400-e29b-41d4-a716-446655440000'")
     return uuid.UUID(text)
 
