@@ -31,7 +31,9 @@ else:
             own = [name for name, kind in cls.__annotations__.items() if "ClassVar" not in kind]
             given = {name: value for name, value in vars(cls).items() if name not in _OF_INSTANCES}
             values = {name: given.pop(name) for name in own if name in given}
-            inherited = {slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())}
+            inherited = {
+                slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())
+            }
 
             def methods(made):
                 return _methods(made, _fields(made, values), frozen)
@@ -64,9 +66,7 @@ else:
             if "__annotations__" not in members:
                 raise TypeError(f"{name}: without fields, or without postponed annotations")
             names = tuple(members["__annotations__"])
-            members["_field_defaults"] = {
-                name: members[name] for name in names if name in members
-            }
+            members["_field_defaults"] = {name: members[name] for name in names if name in members}
             members |= {
                 field: _tuplegetter(place, f"Alias for field number {place}")
                 for place, field in enumerate(names)
@@ -117,9 +117,7 @@ def _standard(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(
         type(cls)(cls.__name__, cls.__bases__, written | values)
     )
-    return {
-        name: getattr(made, name) for name in ("__dataclass_fields__", "__dataclass_params__")
-    }
+    return {name: getattr(made, name) for name in ("__dataclass_fields__", "__dataclass_params__")}
 
 
 def _fields(made: type, values: dict[str, Any]) -> list[dataclasses.Field[object]]:
@@ -137,9 +135,7 @@ def _fields(made: type, values: dict[str, Any]) -> list[dataclasses.Field[object
     return list(fields.values())
 
 
-def _methods(
-    made: type, fields: list[dataclasses.Field[object]], frozen: bool
-) -> dict[str, Any]:
+def _methods(made: type, fields: list[dataclasses.Field[object]], frozen: bool) -> dict[str, Any]:
     """What the fields of a dataclass decide."""
     return {
         "__match_args__": tuple(field.name for field in fields if field.init),
@@ -259,9 +255,7 @@ def _replace(self: Any, /, **changes: Any) -> Any:
 
 
 def _shown(self: Any) -> str:
-    values = ", ".join(
-        f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True)
-    )
+    values = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
     return f"{type(self).__name__}({values})"
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, FLOAT_KINDS, LeafType, Options, SchemaElement

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek.base.errors import CoreError, CorruptFileError, PageseekError, from_core
+from pageseek.base.late_modules import npt
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
 from pageseek.format.chunks import (

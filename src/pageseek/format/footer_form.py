@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import struct
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, InvalidIndexError
+from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 
@@ -28,7 +29,7 @@ ENTRY_BYTES = 8
 _ABSENT = core.ABSENT
 NO_STRUCTS = b"\x0c"  # an empty list of structs, in Thrift's compact protocol
 _ENTRY = rb'\{"kind":"footer","version":1,"offset":(\d{1,18}),"length":(\d{1,18})\}'
-Entries = npt.NDArray[np.uint32]
+Entries: TypeAlias = "npt.NDArray[np.uint32]"
 
 
 class FooterEnd(NamedTuple):

@@ -12,7 +12,6 @@ from dataclasses import field
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.base.errors import (
@@ -22,6 +21,7 @@ from pageseek.base.errors import (
     PredicateError,
     UnsupportedError,
 )
+from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.suggest import Offer
 from pageseek.format.types import (

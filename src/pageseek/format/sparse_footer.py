@@ -9,11 +9,11 @@ import mmap
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, CorruptFileError, InvalidIndexError, from_core
+from pageseek.base.late_modules import npt
 from pageseek.base.log import not_trusted
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report

@@ -59,7 +59,9 @@ def _literal(value: Any) -> str:
         if re.fullmatch(_DAY, text):
             return f"date '{text}'"
         text = text if text.count(":") != 1 else f"{text}:00"
-        return f"timestamp '{text.replace('T', ' ')}'" if re.fullmatch(_STAMP, text) else repr(value)
+        return (
+            f"timestamp '{text.replace('T', ' ')}'" if re.fullmatch(_STAMP, text) else repr(value)
+        )
     elif isinstance(value, np.generic):
         value = value.item()
     if value is None:

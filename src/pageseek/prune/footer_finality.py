@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import rows
+from pageseek.base.late_modules import npt
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf

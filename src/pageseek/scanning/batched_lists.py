@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek.base import log
+from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.embedded import FIGURES, InvalidIndexError, figures
