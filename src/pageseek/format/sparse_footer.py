@@ -5,7 +5,6 @@ A `footer` index says where they are (docs/format.md). What is read has to be wh
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
 
 import numpy as np
@@ -82,6 +81,8 @@ class SparseFooter:
 
     def __init__(self, store: Store, head: FooterEnd, entries: int, max_bytes: int) -> None:
         """`entries`: where in the file the entries of the index begin. `max_bytes`: that the metadata may take."""
+        import mmap  # late: for large footers
+
         self._store, self._head, self._entries, self._max_bytes = store, head, entries, max_bytes
         self._start = store.size - 8 - head.footer_bytes
         self.data = memoryview(mmap.mmap(-1, head.footer_bytes))

@@ -312,7 +312,7 @@ class PointPlan:
         if size > MOST_BYTES or tested > MOST_TESTED:
             return False
         return tested <= FEW_TESTED or not any(
-            [self._may_pay(pruner, found, tests, leaves) for pruner in self._tests.pruners]
+            self._may_pay(pruner, found, tests, leaves) for pruner in self._tests.pruners
         )
 
     def _may_pay(

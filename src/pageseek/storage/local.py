@@ -19,7 +19,6 @@ import numpy as np
 from pageseek._core import files
 from pageseek._core.memory import Block
 from pageseek.base.errors import FileChangedError
-from pageseek.base.in_parts import in_parts
 from pageseek.base.late_modules import hashlib, npt
 from pageseek.storage.store import Buffer, Version
 
@@ -261,6 +260,8 @@ def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
     """`files.FIELDS` of n files in a row, which threads divide. `work`: takes the first file of a part, and the first
     behind it.
     """
+    from pageseek.base.in_parts import in_parts  # late: for many files
+
     made = in_parts(work, n, threads, SHARED)
     return np.frombuffer(b"".join(made), np.int64).reshape(-1, len(files.FIELDS))
 
