@@ -7,7 +7,6 @@ without a page index, answers large enough for several threads, and pages that h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -236,9 +235,7 @@ class PointPlan:
     @cached_property
     def _leaves(self) -> PointLeaves | None:
         """The leaves that are read; None where the core cannot make a column of them by itself."""
-        bound_request = BoundRequest.of(
-            self.file, replace(self._request, filter=None), self._source
-        )
+        bound_request = BoundRequest.of(self.file, self._request, self._source, filtered=False)
         columns, schema = bound_request.columns, self._schema
         if schema is None:
             schema = bound_request.schema
