@@ -1,4 +1,4 @@
-"""The package's quick dataclasses equal those of the standard library: both make the same classes, which are compared."""
+"""The package's quick dataclasses and named tuples equal those of the standard library: both make the same classes, which are compared."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pageseek.base import records
@@ -190,4 +193,134 @@ print(*{
 """
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     slow = set(run.stdout.split())
-    assert slow <= {"pageseek.datasets.file_cache.CacheInfo"}
+    assert not slow
+
+
+def tuples(base: Any) -> tuple[Any, Any]:
+    class Pair(base):  # type: ignore[misc]
+        """Two values."""
+
+        first: int
+        second: list[int] | None = None
+        third: str = "three"
+
+        @property
+        def double(self) -> int:
+            return int(2 * self.first)
+
+    plain = base("Plain", [("one", int), ("two", int)])
+    Pair.__qualname__ = Pair.__name__
+    return Pair, plain
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda cls: cls(1, 2),
+        lambda cls: cls(1),
+        lambda cls: cls(),
+        lambda cls: cls(1, 2, 3, 4),
+        lambda cls: cls(1, nonsense=2),
+        lambda cls: cls(**dict.fromkeys(cls._fields, 5)),
+        lambda cls: cls._make([1, 2, 3][: len(cls._fields)]),
+        lambda cls: cls._make([1]),
+        lambda cls: cls(1, 2)._replace(**{cls._fields[0]: 7}),
+        lambda cls: cls(1, 2)._replace(nonsense=7),
+        lambda cls: cls(1, 2)._asdict(),
+        lambda cls: (cls._fields, cls._field_defaults, cls.__match_args__),
+        lambda cls: (cls.__mro__[1:], type(cls), cls.__slots__, hasattr(cls(1, 2), "__dict__")),
+        lambda cls: [getattr(cls(1, 2), name) for name in cls._fields],
+        lambda cls: getattr(cls, cls._fields[1]).__doc__,
+        lambda cls: str(inspect.signature(cls)).count(","),
+        lambda cls: list(inspect.signature(cls.__new__).parameters)[1:],
+        lambda cls: copy.copy(cls(1, [2])),
+        lambda cls: copy.deepcopy(cls(1, [2])),
+        lambda cls: cls(1, 2) == (1, 2, "three"),
+        lambda cls: hash(cls(1, 2)) == hash(tuple(cls(1, 2))),
+        lambda cls: cls(3, 2).double,
+        lambda cls: setattr(cls(1, 2), cls._fields[0], 2),
+        lambda cls: list(cls.__annotations__),
+        lambda cls: (cls.__module__, cls.__doc__ if cls.__doc__ == "Two values." else None),
+    ],
+)
+def test_named_tuples_do_the_same(how: Callable[[Any], Any]) -> None:
+    for place in (0, 1):
+        found = []
+        for base in (NamedTuple, records.NamedTuple):
+            try:
+                found.append(repr(how(tuples(base)[place])))
+            except Exception as error:
+                found.append(type(error).__name__)
+        assert found[0] == found[1]
+
+
+class Sub(records.NamedTuple):
+    """One that travels."""
+
+    name: str
+    parts: tuple[Any, ...] = ()
+
+
+class SubSub(Sub):
+    """One whose constructor calls that of its base."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> SubSub:
+        return super().__new__(cls, name.upper())
+
+
+Made = records.NamedTuple("Made", [("one", int)])
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_named_tuples_travel(protocol: int) -> None:
+    for sent in (Sub("a", (Sub("b"),)), Made(1)):
+        found = pickle.loads(pickle.dumps(sent, protocol))
+        assert (type(found), found) == (type(sent), sent)
+    assert SubSub("a") == ("A", ())
+
+
+def test_a_class_without_fields_is_no_named_tuple() -> None:
+    with pytest.raises(TypeError, match="Nothing: without fields"):
+
+        class Nothing(records.NamedTuple):
+            pass
+
+
+def test_classes_know_their_fields_before_and_after_the_first_instance() -> None:
+    for first in (dataclasses.fields, lambda cls: cls(1), lambda cls: cls.__match_args__):
+
+        @records.dataclass(frozen=True)
+        class Base:
+            one: int
+            two: list[int] = field(default_factory=list)
+
+        @records.dataclass(frozen=True)
+        class Derived(Base):
+            three: int = 3
+
+        first(Derived)
+        assert dataclasses.is_dataclass(Derived)
+        assert [f.name for f in dataclasses.fields(Derived)] == ["one", "two", "three"]
+        assert Derived(1) == Derived(1, [], 3) != Derived(1, [], 4)
+        assert (Base.__match_args__, Derived.__match_args__) == (
+            ("one", "two"), ("one", "two", "three"),
+        )  # fmt: skip
+
+
+def test_what_a_plain_lookup_imports(tmp_path: Path) -> None:
+    """Modules that take long to import, and those of a scan, are not imported for a row of a small file."""
+    path = str(tmp_path / "one.parquet")
+    n = range(30_000)
+    pq.write_table(
+        pa.table({"id": n, "text": [f"text {i}" for i in n]}), path, write_page_index=True
+    )
+    code = f"""
+import sys, pageseek as ps
+assert ps.read_table({path!r}, filter=ps.col("id") == 5).num_rows == 1
+print(*sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    slow = {"numpy.typing", "fractions", "mmap", "pyarrow.compute", "pyarrow.fs", "pyarrow.parquet", "pageseek.scanning.planner"}  # fmt: skip
+    assert not slow & set(run.stdout.split())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from pageseek.advice.layout import ChunkPages, Group
 from pageseek.advice.matches import Matches, Places
 from pageseek.advice.questions import EQUAL, RANGE, Condition
 from pageseek.advice.reading import Cost, chunk_bytes, index_cost, read_group
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format import bitmap_form, lookup_form
 from pageseek.format.embedded import PAYLOAD_HEAD_BYTES

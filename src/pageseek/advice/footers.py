@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from pageseek.advice.layout import Layout, spread
 from pageseek.advice.present import Present
 from pageseek.advice.results import Recommendation
 from pageseek.base.errors import PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report, format_size
 from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import declared_pages

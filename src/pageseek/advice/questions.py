@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.records import NamedTuple
 from pageseek.predicate.expression import (
     And,
     AnyElement,

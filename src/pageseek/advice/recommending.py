@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from pageseek.advice.commands import Target, command_of, python_of, title_of
 from pageseek.advice.estimates import ATTACHED, CLUSTER, PAGE_ROWS, SORT, Change
 from pageseek.advice.reading import Cost
 from pageseek.advice.results import Recommendation
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import format_size
 
 HALF = 0.5

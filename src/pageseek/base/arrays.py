@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from pageseek.base.late_modules import npt
 
 
 def of_numpy(values: npt.NDArray[Any]) -> pa.Array:

@@ -7,8 +7,9 @@ function is called with an option that it does not have.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
+from pageseek.base.records import NamedTuple
 from pageseek.base.suggest import nearest
 
 

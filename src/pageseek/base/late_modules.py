@@ -12,7 +12,17 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["above", "compute", "fs", "handed_on", "hashlib", "is_instance", "json"]
+__all__ = [
+    "above",
+    "compute",
+    "fractions",
+    "fs",
+    "handed_on",
+    "hashlib",
+    "is_instance",
+    "json",
+    "npt",
+]
 
 # Methods of objects whose work is done by rooms above: the only place where a room names one above it.
 ABOVE = {
@@ -44,15 +54,19 @@ class _LateModule(ModuleType):
 
 
 if TYPE_CHECKING:
+    import fractions
     import hashlib
     import json
 
+    import numpy.typing as npt
     from pyarrow import compute, fs
 else:
     compute = _LateModule("pyarrow.compute")
+    fractions = _LateModule("fractions")
     fs = _LateModule("pyarrow.fs")
     hashlib = _LateModule("hashlib")
     json = _LateModule("json")
+    npt = _LateModule("numpy.typing")
 
 
 def above(method: str) -> Any:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report, format_size
 
 BAR_DELAY = 0.5  # seconds before a bar appears

@@ -1,21 +1,25 @@
-"""Dataclasses with slots that are made quickly, since most of them are made when pageseek is imported.
+"""Dataclasses with slots and named tuples that are made quickly, since most of them are made when pageseek is imported.
 
-The standard library compiles up to seven functions for each frozen class, which takes the better part of a millisecond.
-Here only `__init__` is compiled, when the first instance is made: few of the classes have one in a first lookup. All other
-methods are closures that do the same.
+The standard library compiles up to seven functions for each frozen dataclass, and one for each named tuple and each of its
+annotations: a tenth to a whole millisecond a class. Here a class is made with its slots alone. What its fields decide (`__init__`,
+`__eq__`, `__dataclass_fields__` ...) is made when one of these is first used: few of the classes have an instance in a first lookup.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import sys
+from collections import _tuplegetter  # type: ignore[attr-defined]
+from collections.abc import Callable
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["NamedTuple", "dataclass"]
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
+    from typing import NamedTuple
 else:
 
     def dataclass(*, frozen=False, slots=True, eq=True, repr=True, unsafe_hash=False):
@@ -24,27 +28,121 @@ else:
             raise TypeError("without slots: take dataclasses.dataclass")
 
         def make(cls):
-            given = set(vars(cls))
-            if not cls.__doc__:  # else its signature would be put together for it
-                cls.__doc__ = cls.__name__
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-            fields = dataclasses.fields(made)
-            methods = {"__init__": _LateInit(made, fields, frozen)}
+            own = [name for name, kind in cls.__annotations__.items() if "ClassVar" not in kind]
+            given = {name: value for name, value in vars(cls).items() if name not in _OF_INSTANCES}
+            values = {name: given.pop(name) for name in own if name in given}
+            inherited = {
+                slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())
+            }
+
+            def methods(made):
+                return _methods(made, _fields(made, values), frozen)
+
+            late = ["__init__", "__match_args__"]
+            members = {"__slots__": tuple(name for name in own if name not in inherited)}
+            members["__replace__"] = dataclasses.replace
             if repr:
-                methods["__repr__"] = _repr
+                members["__repr__"] = _repr
             if eq:
-                methods |= _comparing([field.name for field in fields if field.compare])
-                if not (frozen or unsafe_hash):
-                    methods["__hash__"] = None
+                late += ["__eq__", "__hash__"]
             if frozen:
-                methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
-                methods |= _travelling(made, [field.name for field in fields])
-            for name, method in methods.items():
-                if name not in given:
-                    setattr(made, name, method)
-            return made
+                members |= {"__setattr__": _refuse, "__delattr__": _refuse}
+                late += ["__getstate__", "__setstate__"]
+            members |= {name: _Late(methods) for name in late}
+            for name in ("__dataclass_fields__", "__dataclass_params__"):
+                members[name] = _Late(lambda _: _standard(cls, values))
+            if eq and not (frozen or unsafe_hash):
+                members["__hash__"] = None
+            members |= given
+            members["__doc__"] = cls.__doc__ or cls.__name__
+            return type(cls)(cls.__name__, cls.__bases__, members)
 
         return make
+
+    class _NamedTuples(type):
+        """The metaclass of `NamedTuple` alone: the classes that it makes are plain ones below `tuple`."""
+
+        def __new__(cls, name, bases, members):
+            if "__annotations__" not in members:
+                raise TypeError(f"{name}: without fields, or without postponed annotations")
+            names = tuple(members["__annotations__"])
+            members["_field_defaults"] = {name: members[name] for name in names if name in members}
+            members |= {
+                field: _tuplegetter(place, f"Alias for field number {place}")
+                for place, field in enumerate(names)
+            }
+            members |= {"__slots__": (), "_fields": names, "__match_args__": names}
+            members["__new__"] = _Late(_with_new)
+            return type(name, (tuple,), _OF_TUPLES | members)
+
+        def __call__(cls, name, fields):
+            """The class, as the call of `typing.NamedTuple` makes it, in the module of the caller."""
+            module = sys._getframe(1).f_globals["__name__"]
+            return _NamedTuples(name, (), {"__annotations__": dict(fields), "__module__": module})
+
+    NamedTuple = type.__new__(_NamedTuples, "NamedTuple", (), {})
+    NamedTuple.__doc__ = "As `typing.NamedTuple`."
+
+
+_OF_INSTANCES = ("__dict__", "__weakref__")  # what a class without slots adds
+
+
+class _Late:
+    """Takes the place of an attribute of a class until that is looked up.
+
+    `complete` gives this attribute and others of the class, which take their places from then on.
+    """
+
+    def __init__(self, complete: Callable[[type], dict[str, Any]]) -> None:
+        self._complete = complete
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: object, owner: type) -> object:
+        members = self._complete(self._owner)
+        for name, member in members.items():
+            if isinstance(vars(self._owner).get(name), _Late):  # else the class has its own
+                type.__setattr__(self._owner, name, member)
+        found = members[self._name]
+        return found.__get__(instance, owner) if hasattr(found, "__get__") else found
+
+
+def _standard(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+    """What the functions of the standard library know a dataclass by. `cls`: the class as it was written.
+
+    `values`: what its fields were set to.
+    """
+    written = {"__annotations__": cls.__annotations__, "__module__": cls.__module__, "__doc__": "-"}
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(
+        type(cls)(cls.__name__, cls.__bases__, written | values)
+    )
+    return {name: getattr(made, name) for name in ("__dataclass_fields__", "__dataclass_params__")}
+
+
+def _fields(made: type, values: dict[str, Any]) -> list[dataclasses.Field[object]]:
+    """The fields of a dataclass, those of its bases first."""
+    fields: dict[str, dataclasses.Field[object]] = {}
+    for base in reversed(made.__mro__[1:]):
+        fields |= getattr(base, "__dataclass_fields__", {})
+    for name, kind in made.__annotations__.items():
+        if "ClassVar" not in kind:
+            value = values.get(name, dataclasses.MISSING)
+            if not isinstance(value, dataclasses.Field):
+                value = dataclasses.field(default=value)
+            value.name, value.type = name, kind
+            fields[name] = value
+    return list(fields.values())
+
+
+def _methods(made: type, fields: list[dataclasses.Field[object]], frozen: bool) -> dict[str, Any]:
+    """What the fields of a dataclass decide."""
+    return {
+        "__match_args__": tuple(field.name for field in fields if field.init),
+        "__init__": _init(made, fields, frozen),
+        **_comparing([field.name for field in fields if field.compare]),
+        **_travelling(made, [field.name for field in fields]),
+    }
 
 
 @recursive_repr()
@@ -89,23 +187,7 @@ def _travelling(made: type, names: list[str]) -> dict[str, object]:
     return {"__getstate__": state, "__setstate__": restore}
 
 
-class _LateInit:
-    """Takes the place of `__init__` in a class until that is looked up."""
-
-    def __init__(
-        self, made: type, fields: tuple[dataclasses.Field[object], ...], frozen: bool
-    ) -> None:
-        self._given = made, fields, frozen
-
-    def __get__(self, instance: object, owner: type) -> object:
-        made = self._given[0]
-        init: Any = _init(*self._given)
-        if made.__dict__.get("__init__") is self:
-            type.__setattr__(made, "__init__", init)
-        return init.__get__(instance, owner)
-
-
-def _init(made: type, fields: tuple[dataclasses.Field[object], ...], frozen: bool) -> object:
+def _init(made: type, fields: list[dataclasses.Field[object]], frozen: bool) -> object:
     """The function that sets the slots. In a frozen class it uses their descriptors, since `__setattr__` refuses."""
     missing = object()
     known: dict[str, object] = {"_missing": missing}
@@ -141,3 +223,55 @@ def _init(made: type, fields: tuple[dataclasses.Field[object], ...], frozen: boo
     init.__qualname__ = f"{made.__qualname__}.__init__"  # type: ignore[attr-defined]
     init.__annotations__ = {field.name: field.type for field in fields if field.init}
     return init
+
+
+def _with_new(made: Any) -> dict[str, Any]:
+    """The `__new__` of a named tuple."""
+    names = made._fields
+    known = {f"_default_{name}": value for name, value in made._field_defaults.items()}
+    taken = ["_class"] + [
+        f"{name}=_default_{name}" if f"_default_{name}" in known else name for name in names
+    ]
+    known |= {"_tuple_new": tuple.__new__, "__name__": f"namedtuple_{made.__name__}"}
+    values = "".join(f"{name}, " for name in names)
+    new = eval(f"lambda {', '.join(taken)}: _tuple_new(_class, ({values}))", known)
+    new.__name__, new.__qualname__ = "__new__", f"{made.__qualname__}.__new__"
+    new.__annotations__ = made.__annotations__
+    return {"__new__": staticmethod(new)}
+
+
+def _make(cls: Any, values: Any) -> Any:
+    made = tuple.__new__(cls, values)
+    if len(made) != len(cls._fields):
+        raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+    return made
+
+
+def _replace(self: Any, /, **changes: Any) -> Any:
+    made = self._make(map(changes.pop, self._fields, self))
+    if changes:
+        raise ValueError(f"Got unexpected field names: {list(changes)!r}")
+    return made
+
+
+def _shown(self: Any) -> str:
+    values = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+    return f"{type(self).__name__}({values})"
+
+
+def _as_dict(self: Any) -> dict[str, Any]:
+    return dict(zip(self._fields, self, strict=True))
+
+
+def _values(self: Any) -> tuple[Any, ...]:
+    return tuple(self)
+
+
+_OF_TUPLES = {
+    "__getnewargs__": _values,
+    "__replace__": _replace,
+    "__repr__": _shown,
+    "_asdict": _as_dict,
+    "_make": classmethod(_make),
+    "_replace": _replace,
+}

@@ -12,8 +12,9 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
+from pageseek.base.records import NamedTuple
 from pageseek.base.text_table import table as plain_table
 
 LEAST = 12  # characters that a column is narrowed to, at least

@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from pageseek.base.report import Report
 from pageseek.storage import RetryPolicy, Source, Version
 from pageseek.storage.files import Files
-from pageseek.storage.listed_versions import is_same, listed_versions
 
 
 class Confirmed:
@@ -22,6 +21,8 @@ class Confirmed:
 
     def add_listed(self, known: Iterable[tuple[Source, Version]], report: Report) -> None:
         """Add those of the known versions that listings tell, where the files of a store are many."""
+        from pageseek.storage.listed_versions import is_same, listed_versions  # late: for stores
+
         asked: dict[tuple[Files, RetryPolicy], list[tuple[Source, Version]]] = {}
         for source, version in known:
             if source.filesystem is not None and source.key not in self.versions:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from pageseek.base.records import dataclass
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.storage import Source
 
 

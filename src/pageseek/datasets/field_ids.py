@@ -5,11 +5,11 @@ their names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.spelling import respelled
 from pageseek.datasets.table_fields import TableField

@@ -6,14 +6,15 @@ They are to the files of a table what the statistics of a footer are to the row 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, FLOAT_KINDS, LeafType, Options, SchemaElement
 from pageseek.predicate.constant_column import constant_leaf_type

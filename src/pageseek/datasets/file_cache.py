@@ -9,13 +9,13 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pageseek.base.limits import DEFAULT
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.report import Report
 from pageseek.datasets.confirmed import confirmed_now
 from pageseek.format.file_metadata import FileMetadata
@@ -84,7 +84,7 @@ class _Kept(NamedTuple):
     source: Source | None
 
 
-_lasting = re.compile(r"[a-z0-9]+://")  # the beginning of keys that mean the same in every process
+_LASTING = r"[a-z0-9]+://"  # the beginning of keys that mean the same in every process
 
 
 class FileCache:
@@ -355,7 +355,7 @@ class FileCache:
         """Keep ends that another process has read. Each is used once the store has confirmed its version."""
         with self._lock:
             for key, known in ends.items():
-                if key not in self._files and _lasting.match(key):
+                if key not in self._files and re.match(_LASTING, key):
                     self._keep(key, _Kept(known, None))
             self._shrink()
 

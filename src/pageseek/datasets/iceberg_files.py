@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.datasets.deletes import (
     Deletes,
     DeletionVector,

@@ -17,10 +17,11 @@ import zlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.datasets.delta_log import chosen_log, names_here, whole_file
 from pageseek.datasets.delta_tables import delta_table
 from pageseek.datasets.delta_times import version_at

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pyarrow as pa
+
+from pageseek.base.records import NamedTuple
 
 
 class TableField(NamedTuple):

@@ -11,12 +11,12 @@ from __future__ import annotations
 import io
 import json
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
-from pageseek.base.records import dataclass
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.predicate import expression as ex
 from pageseek.predicate.operators import MIRRORED
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import rows
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError
+from pageseek.base.late_modules import npt
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.value_list import Distinct
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import metadata as core
 from pageseek.base.errors import (
@@ -20,6 +19,8 @@ from pageseek.base.errors import (
     UnsupportedError,
     from_core,
 )
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, physical_name, shown_record
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
-from pageseek.base.records import dataclass
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.suggest import Offer
 from pageseek.format.codecs import decompressor
 from pageseek.format.file_metadata import FileMetadata
@@ -53,19 +52,20 @@ PRESENCE = LeafType((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
 def output(
     file: FileMetadata, names: tuple[str, ...] | None, options: Options
 ) -> tuple[tuple[Column, ...], pa.Schema]:
-    """The columns of these names (None: all), and their Arrow schema; kept for the next scan."""
-    key = names, options
-    found = file.outputs.get(key)
+    """The columns of these names (None: all), and their Arrow schema; kept for the next scan, also of files with the same columns."""
+    outputs, metadata = file.schema_tree.outputs, file.schema_metadata
+    key = names, options, tuple(metadata.items())
+    found = outputs.get(key)
     if found is None:
         columns, fields = [], []
         for index, paths in _wanted(file, names, options):
             column, field = _column(file, index, paths, options)
             columns.append(column)
             fields.append(field)
-        found = tuple(columns), pa.schema(fields, metadata=file.schema_metadata or None)
-        if len(file.outputs) >= 16:
-            file.outputs.clear()
-        file.outputs[key] = found
+        found = tuple(columns), pa.schema(fields, metadata=metadata or None)
+        if len(outputs) >= 16:
+            outputs.clear()
+        outputs[key] = found
     return found
 
 

@@ -9,12 +9,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import InvalidIndexError as InvalidIndexError
-from pageseek.base.late_modules import json
+from pageseek.base.late_modules import json, npt
 from pageseek.base.records import dataclass
 from pageseek.format.chunks import Chunk
 from pageseek.format.file_footer import FooterFile

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import bloom as core
 from pageseek._core.bloom import xxh64
+from pageseek.base.late_modules import npt
 from pageseek.format.embedded import InvalidIndexError
 
 KIND, VERSION = "file_bloom", 1

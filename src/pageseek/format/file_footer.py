@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek.base.errors import CoreError, CorruptFileError, PageseekError, from_core
+from pageseek.base.late_modules import npt
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
 from pageseek.format.chunks import (
@@ -123,11 +123,10 @@ class FooterFile:
         self._reads = Report()  # of parts of a large footer, until a scan counts them
         self._parsed = 0  # bytes of indexes and tables that were parsed since
         self._nodes: dict[tuple[int, Options], Node] = {}
-        self.outputs: dict[Any, Any] = {}  # of columns.output
         self.of_pairs: dict[bytes, Any] = {}  # what was made of key-value pairs
         self._keep_end()
         stored = self.key_value_metadata.get(b"ARROW:schema")
-        self.schema_tree = Schema(elements, self.num_leaves, self._footer, stored, self.name)
+        self.schema_tree = Schema.shared(elements, self.num_leaves, self._footer, stored, self.name)
 
     @lazy
     def columns_key(self) -> tuple[bytes, bytes, bytes | None]:

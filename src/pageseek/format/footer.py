@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pageseek.base.errors import CorruptFileError, LimitError, UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format import sparse_footer
 from pageseek.format.footer_form import find_entry

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, InvalidIndexError
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 
 KIND, VERSION = "footer", 1
@@ -27,8 +28,8 @@ SUM_BYTES = 8
 ENTRY_BYTES = 8
 _ABSENT = core.ABSENT
 NO_STRUCTS = b"\x0c"  # an empty list of structs, in Thrift's compact protocol
-_entry = re.compile(rb'\{"kind":"footer","version":1,"offset":(\d{1,18}),"length":(\d{1,18})\}')
-Entries = npt.NDArray[np.uint32]
+_ENTRY = rb'\{"kind":"footer","version":1,"offset":(\d{1,18}),"length":(\d{1,18})\}'
+Entries: TypeAlias = "npt.NDArray[np.uint32]"
 
 
 class FooterEnd(NamedTuple):
@@ -142,7 +143,7 @@ def find_entry(tail: memoryview) -> tuple[int, int] | None:
     """(offset, length) of the body in the file, by the last bytes of the file; None without one."""
     text = bytes(tail)
     at = text.rfind(b'{"kind":"footer"')
-    found = None if at < 0 else _entry.match(text, at)
+    found = None if at < 0 else re.match(_ENTRY, text[at:])
     return None if found is None else (int(found[1]), int(found[2]))
 
 

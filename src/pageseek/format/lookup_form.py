@@ -10,9 +10,9 @@ import struct
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core.bloom import xxh64
+from pageseek.base.late_modules import npt
 from pageseek.base.records import dataclass
 from pageseek.format.embedded import InvalidIndexError
 

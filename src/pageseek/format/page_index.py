@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek._core import rows, search
+from pageseek.base.late_modules import npt
 from pageseek.format.bounds import Bounds, trusted_order
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType

@@ -9,10 +9,10 @@ import binascii
 import struct
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
+from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.base.errors import (
@@ -22,7 +22,8 @@ from pageseek.base.errors import (
     PredicateError,
     UnsupportedError,
 )
-from pageseek.base.records import dataclass
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.suggest import Offer
 from pageseek.format.types import (
     ABSENT,
@@ -65,6 +66,10 @@ class lazy(Generic[_T]):  # noqa: N801
         return made
 
 
+MOST_SHARED = 1 << 16  # bytes of elements: comparing those of wider files takes as long as it saves
+_open_schemas: WeakValueDictionary[tuple[bytes, bytes, bytes | None], Schema] = (
+    WeakValueDictionary()
+)
 _ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
 
 
@@ -154,8 +159,26 @@ class Schema:
         self._leaf_types: dict[tuple[int, Options], LeafType] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those used so far
         self._found: dict[str, list[int]] = {}  # and the positions of names
+        self.outputs: dict[Any, Any] = {}  # of columns.output
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
         self._all_flat = num_leaves == self._n
+
+    @classmethod
+    def shared(
+        cls,
+        elements: bytes,
+        num_leaves: int,
+        footer: memoryview,
+        stored: bytes | None,
+        source: str,
+    ) -> Schema:
+        """The schema of a file, which shares fields and leaves with an open file that has the same columns."""
+        made = cls(elements, num_leaves, footer, stored, source)
+        if len(elements) > MOST_SHARED:
+            return made
+        key = elements, bytes(footer[: made.names_end]), stored
+        known = _open_schemas.setdefault(key, made)
+        return made if known is made else known.of(source)
 
     @property
     def elements(self) -> bytes:

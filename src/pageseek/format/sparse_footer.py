@@ -5,17 +5,16 @@ A `footer` index says where they are (docs/format.md). What is read has to be wh
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, CorruptFileError, InvalidIndexError, from_core
+from pageseek.base.late_modules import npt
 from pageseek.base.log import not_trusted
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.footer_form import (
     ENTRY_BYTES,
@@ -82,6 +81,8 @@ class SparseFooter:
 
     def __init__(self, store: Store, head: FooterEnd, entries: int, max_bytes: int) -> None:
         """`entries`: where in the file the entries of the index begin. `max_bytes`: that the metadata may take."""
+        import mmap  # late: for large footers
+
         self._store, self._head, self._entries, self._max_bytes = store, head, entries, max_bytes
         self._start = store.size - 8 - head.footer_bytes
         self.data = memoryview(mmap.mmap(-1, head.footer_bytes))

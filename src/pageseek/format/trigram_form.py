@@ -9,10 +9,10 @@ import struct
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import rows
 from pageseek._core.bloom import xxh64
+from pageseek.base.late_modules import npt
 from pageseek.format.bitmap_form import set_bytes, set_of
 from pageseek.format.embedded import InvalidIndexError
 

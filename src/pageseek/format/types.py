@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from pageseek.base.errors import CORRUPT, LIMIT, CoreError, LimitError
 from pageseek.base.late_modules import json
 from pageseek.base.limits import DEFAULT
-from pageseek.base.records import dataclass
+from pageseek.base.records import NamedTuple, dataclass
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PHYSICAL_NAMES = (

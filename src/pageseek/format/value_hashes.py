@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core.bloom import hashes, pieces
+from pageseek.base.late_modules import npt
 from pageseek.format.types import BYTE_ARRAY, K_LARGE_BYTES
 
 DIGITS = 38  # of a decimal of 16 bytes

@@ -6,15 +6,15 @@ The form is that of docs/format.md.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import convert
 from pageseek._core.lists import Lists
 from pageseek.base.errors import CoreError
+from pageseek.base.late_modules import npt
 from pageseek.base.records import dataclass
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.types import K_FIXED, LeafType, to_arrow
@@ -23,7 +23,7 @@ KIND, VERSION = "distinct", 1
 FIXED_LAYOUT, STRINGS = 0, 1  # layouts of the values
 COMPLETE, NULLS, NANS = 1, 2, 4  # flags of a row group
 _HEAD = struct.Struct("<IIBBHI")  # row groups, values, layout, whether per row group, 0, width
-_Bits = npt.NDArray[np.uint8]
+_Bits: TypeAlias = "npt.NDArray[np.uint8]"
 
 
 @dataclass(frozen=True, slots=True)

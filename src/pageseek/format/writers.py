@@ -10,11 +10,12 @@ from pageseek.base.records import dataclass
 
 __all__ = ["Writer", "writer_of"]
 
-_NAMED = re.compile(r"(.*?)\s+version\s*([^(]*)", re.DOTALL)
-_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})([^+]*)")
-_ARROW = re.compile(r"parquet-cpp(?:-arrow)? version (\d{1,9})\.")
-_MR = re.compile(r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})")
-_CLOUDERA = re.compile(r"-cdh(\d{1,9})\.(\d{1,9})(\.|$)")
+# patterns are compiled when they are first used
+_NAMED = r"(?s)(.*?)\s+version\s*([^(]*)"
+_VERSION = r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})([^+]*)"
+_ARROW = r"parquet-cpp(?:-arrow)? version (\d{1,9})\."
+_MR = r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})"
+_CLOUDERA = r"-cdh(\d{1,9})\.(\d{1,9})(\.|$)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Writer:
     def of(cls, created_by: str | None) -> Self:
         """Take `NAME version X.Y.Z...` apart."""
         text = created_by or ""
-        arrow, mr = _ARROW.match(text), _MR.match(text)
+        arrow, mr = re.match(_ARROW, text), re.match(_MR, text)
         version = None if arrow is None else int(arrow[1])
         habits = (
             version,
@@ -47,10 +48,10 @@ class Writer:
             "impala" in text.lower(),
             text.startswith("parquet-cpp version "),
         )
-        named = _NAMED.match(text)
+        named = re.match(_NAMED, text)
         if named is None:
             return cls("", None, "", *habits)
-        made = _VERSION.match(named[2].strip())
+        made = re.match(_VERSION, named[2].strip())
         if made is None:
             return cls(named[1], None, "", *habits)
         numbers = int(made[1]), int(made[2]), int(made[3])
@@ -66,7 +67,7 @@ class Writer:
         """Bounds of byte strings may be those of other values, because memory was reused (PARQUET-251)."""
         if self.name != "parquet-mr" or not self._before(1, 8, 0):
             return False
-        cloudera = _CLOUDERA.match(self.build)  # its builds have the fix earlier
+        cloudera = re.match(_CLOUDERA, self.build)  # its builds have the fix earlier
         fixed = cloudera is not None and (int(cloudera[1]), int(cloudera[2])) >= (5, 5)
         return not (self.version == (1, 5, 0) and fixed)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import format_size
 from pageseek.format.bitmap_form import (
     I64,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.arrays import booleans
+from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 from pageseek.format.value_list import COMPLETE, NANS, NULLS, Distinct
 from pageseek.index.bloom_builder import is_half

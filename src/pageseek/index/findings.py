@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pageseek.base.late_modules import above
+from pageseek.base.records import NamedTuple
 
 
 class Finding(NamedTuple):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.embedded import (
     BLOOM,

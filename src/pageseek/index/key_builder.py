@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pageseek.base.records import NamedTuple
 from pageseek.format.lookup_form import U64
 from pageseek.format.value_hashes import hashes_of_key
 from pageseek.index.lookup_builder import LookupBuilder, known_hashes

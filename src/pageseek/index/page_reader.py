@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
 from pageseek._core.status import PageMismatch
 from pageseek.base.errors import CoreError, CorruptFileError, UnsupportedError, from_core
 from pageseek.base.limits import DEFAULT
+from pageseek.base.records import NamedTuple
 from pageseek.format.chunks import page_header
 from pageseek.format.codecs import decompressor
 from pageseek.format.columns import PRESENCE, part_of

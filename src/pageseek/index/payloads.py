@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import format_size
 from pageseek.format.embedded import (
     KEY_LOOKUP,

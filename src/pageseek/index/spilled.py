@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from pageseek.base.records import NamedTuple
 
 HELD = 48 << 20  # bytes of entries that are held in memory
 

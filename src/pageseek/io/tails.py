@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core.lists import cut
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.storage import Known, Version
 from pageseek.storage.local import Names, Seen, read_ends, seen_now, version_of
 
@@ -24,7 +25,7 @@ USUAL = 0.9  # the share of footers that the next read has whole
 FOOT = 8  # bytes behind a footer: its length, and the magic number
 MAGIC = int.from_bytes(b"PAR1", "little")
 AT, LENGTH, FOOTER = 0, 1, 2  # columns of spans: place in the room, bytes read, bytes of the footer
-Int64s = npt.NDArray[np.int64]
+Int64s: TypeAlias = "npt.NDArray[np.int64]"
 _NOTHING_SEEN, _NOTHING_READ = np.zeros((2, 0, 3), np.int64)
 _NO_FEET = np.zeros((0, 2), "<u4")
 

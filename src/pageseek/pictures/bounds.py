@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.base.errors import CorruptFileError
+from pageseek.base.records import NamedTuple
 from pageseek.format.parquet_file import LeafColumn, ParquetFile
 from pageseek.pictures import figures
 from pageseek.pictures.scale import Scale, ticks

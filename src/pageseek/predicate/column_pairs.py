@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.base.arrays import booleans
 from pageseek.base.errors import PredicateError
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import npt
 from pageseek.format.types import (
     BYTES_KINDS,
     K_BOOL,

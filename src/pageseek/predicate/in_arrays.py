@@ -10,14 +10,15 @@ import operator
 from collections.abc import Iterable
 from functools import partial
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.format.types import (
     BYTES_KINDS,
     FLOAT_KINDS,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.records import NamedTuple
 
 ANY, ONE = "%", "_"  # of any length; one character
 MAX_PATTERN = 10_000  # bytes and wildcards of a pattern that needs a regular expression

@@ -12,15 +12,15 @@ import math
 import re
 import uuid
 from decimal import Decimal
-from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import fractions, is_instance
 from pageseek.format.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
@@ -46,7 +46,7 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _MOST_MONTHS = 10**15  # beyond every timestamp, and few enough that numpy counts their days
 
 MAX_EXPONENT = 10_000  # of decimal literals
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-?)(?:[0-9a-fA-F]{4}\1){3}[0-9a-fA-F]{12}")
+_UUID = r"[0-9a-fA-F]{8}(-?)(?:[0-9a-fA-F]{4}\1){3}[0-9a-fA-F]{12}"
 _INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
     kind.id
     for kind in (
@@ -60,7 +60,7 @@ _NULLABLE_TIMES = (
     dt.datetime,
 )  # among them NaT, which differs from itself
 
-Exact = Fraction | int | float | bytes | bool
+Exact: TypeAlias = "fractions.Fraction | int | float | bytes | bool"
 
 
 class Number(Decimal):
@@ -97,7 +97,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
 
 def uuid_of(text: str) -> uuid.UUID:
     """The UUID of a text of 32 hexadecimal digits, with or without its four hyphens. ValueError: it is none."""
-    if not _UUID.fullmatch(text):
+    if not re.fullmatch(_UUID, text):
         raise ValueError(f"{text!r} is no UUID, such as '550e8400-e29b-41d4-a716-446655440000'")
     return uuid.UUID(text)
 
@@ -163,7 +163,7 @@ def _convert(value: Any, leaf_type: LeafType) -> Exact | None:
     return _number(value, made.scale if t.is_decimal(made) else 0)
 
 
-def _number(value: Any, scale: int) -> Fraction | int | float | None:
+def _number(value: Any, scale: int) -> fractions.Fraction | int | float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -174,87 +174,88 @@ def _number(value: Any, scale: int) -> Fraction | int | float | None:
             return None  # a signalling NaN, or a number that would take all memory
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return float(value)
-    if isinstance(value, (float, Decimal, Fraction)):
-        return Fraction(value) * Fraction(10**scale)
+    if isinstance(value, (float, Decimal)) or is_instance(value, fractions, "Fraction"):
+        return fractions.Fraction(value) * fractions.Fraction(10**scale)
     return None
 
 
 # -- times in seconds, exactly --------------------------------------------------------------------
 
 
-def _since_epoch(value: Any) -> tuple[Fraction, bool] | None:
+def _since_epoch(value: Any) -> tuple[fractions.Fraction, bool] | None:
     """The seconds from 1970 to a date or timestamp, and whether it has a time zone; None for other values."""
     if isinstance(value, pa.Date32Scalar):
-        return Fraction(value.value * _DAY), False
+        return fractions.Fraction(value.value * _DAY), False
     if isinstance(value, pa.Date64Scalar):
-        return Fraction(value.value, 1000), False
+        return fractions.Fraction(value.value, 1000), False
     if isinstance(value, pa.TimestampScalar):
         return _ticks(value), value.type.tz is not None
     if isinstance(value, dt.datetime):
         seconds = _days(value) * _DAY + _of_clock(value)
         away = value.utcoffset()  # by hand: a time in UTC may lie beyond the years of Python
         if away is not None:
-            seconds -= Fraction(away // _MICROSECOND, 10**6)
+            seconds -= fractions.Fraction(away // _MICROSECOND, 10**6)
         return seconds, value.tzinfo is not None
     if isinstance(value, dt.date):
-        return Fraction(_days(value) * _DAY), False
+        return fractions.Fraction(_days(value) * _DAY), False
     found = _of_numpy(value) if isinstance(value, np.datetime64) else None
     return None if found is None else (found, False)
 
 
-def _since_midnight(value: Any) -> Fraction | None:
+def _since_midnight(value: Any) -> fractions.Fraction | None:
     if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
         return _ticks(value)
     return _of_clock(value) if isinstance(value, dt.time) and value.tzinfo is None else None
 
 
-def _length(value: Any) -> Fraction | None:
+def _length(value: Any) -> fractions.Fraction | None:
     if isinstance(value, pa.DurationScalar):
         return _ticks(value)
     if isinstance(value, dt.timedelta):
-        return Fraction(value // _MICROSECOND, 10**6)
+        return fractions.Fraction(value // _MICROSECOND, 10**6)
     return _of_numpy(value) if isinstance(value, np.timedelta64) else None
 
 
-def _ticks(value: Any) -> Fraction:
-    return Fraction(value.value, PER_SECOND[value.type.unit])
+def _ticks(value: Any) -> fractions.Fraction:
+    return fractions.Fraction(value.value, PER_SECOND[value.type.unit])
 
 
 def _days(value: dt.date) -> int:
     return value.toordinal() - _EPOCH
 
 
-def _of_clock(value: dt.datetime | dt.time) -> Fraction:
+def _of_clock(value: dt.datetime | dt.time) -> fractions.Fraction:
     nanoseconds = value.microsecond * 1000 + int(getattr(value, "nanosecond", 0))  # of pandas
-    return (value.hour * 60 + value.minute) * 60 + value.second + Fraction(nanoseconds, 10**9)
+    return (
+        (value.hour * 60 + value.minute) * 60
+        + value.second
+        + fractions.Fraction(nanoseconds, 10**9)
+    )
 
 
-_UNITS = {  # of numpy, in seconds; months and years have none
-    "W": Fraction(604800),
-    "D": Fraction(86400),
-    "h": Fraction(3600),
-    "m": Fraction(60),
-    **{
-        unit: Fraction(1, 1000**i)
-        for i, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))
-    },
+_UNITS = {  # of numpy, as numerator and denominator of seconds; months and years have none
+    "W": (604800, 1),
+    "D": (86400, 1),
+    "h": (3600, 1),
+    "m": (60, 1),
+    **{unit: (1, 1000**i) for i, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))},
 }
 
 
-def _of_numpy(value: np.datetime64 | np.timedelta64) -> Fraction | None:
+def _of_numpy(value: np.datetime64 | np.timedelta64) -> fractions.Fraction | None:
     """The seconds of a time of numpy, whose own conversions wrap around and drop what is finer than their unit."""
     unit, step = np.datetime_data(value.dtype)
     if np.isnat(value):
         return None
     ticks = int(value.astype(np.int64)) * step
     if unit in _UNITS:
-        return ticks * _UNITS[unit]
+        return ticks * fractions.Fraction(*_UNITS[unit])
     if unit not in ("Y", "M") or isinstance(value, np.timedelta64):
         return None
     months = ticks * 12 if unit == "Y" else ticks
     months = min(max(months, -_MOST_MONTHS), _MOST_MONTHS)
     days = np.datetime64(months, "M").astype("datetime64[D]").astype(np.int64)
-    return Fraction(int(days) * _DAY)
+    return fractions.Fraction(int(days) * _DAY)
 
 
 def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
@@ -353,15 +354,15 @@ def _beyond(op: str, above: bool) -> str:
     )
 
 
-def _fit_float(op: str, value: Fraction | int, kind: int) -> tuple[str, float]:
+def _fit_float(op: str, value: fractions.Fraction | int, kind: int) -> tuple[str, float]:
     """`x op value` over floats of the column's width; a value between two floats moves to a neighbour."""
     nearest = _round_float(value, kind)
     if math.isinf(nearest):
         below = nearest < 0
-    elif Fraction(nearest) == value:
+    elif fractions.Fraction(nearest) == value:
         return op, nearest
     else:
-        below = Fraction(nearest) < value
+        below = fractions.Fraction(nearest) < value
     if op in ("=", "!="):
         return ("never" if op == "=" else "always"), 0.0
     if below:  # nearest < value, and no float lies between
@@ -369,7 +370,7 @@ def _fit_float(op: str, value: Fraction | int, kind: int) -> tuple[str, float]:
     return "<" if op in ("<", "<=") else ">=", nearest
 
 
-def _round_float(value: Fraction | int, kind: int) -> float:
+def _round_float(value: fractions.Fraction | int, kind: int) -> float:
     try:
         made = value.numerator / value.denominator
     except OverflowError:

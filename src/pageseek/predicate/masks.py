@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek._core.gather import gather
+from pageseek.base.late_modules import npt
 from pageseek.format.nesting import Decoded
 from pageseek.format.schema import Leaf
 from pageseek.format.types import K_BOOL, K_FIXED, K_VIEWS, LeafType, to_arrow
 from pageseek.predicate.bound import BoundLeaf
 
 SHORT_VIEW = 12  # bytes of the longest string that lies in its view
-Bitmap: TypeAlias = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
+Bitmap: TypeAlias = "npt.NDArray[np.uint8]"  # least significant bit first, tail bits zero
 
 
 def compared(test: BoundLeaf, leaf_type: LeafType, array: pa.Array) -> tuple[Bitmap, int, int]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pageseek._core import rows
+from pageseek.base.records import NamedTuple
 
 
 class Comparison(NamedTuple):

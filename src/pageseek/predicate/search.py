@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.late_modules import npt
 from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, LeafType
 from pageseek.predicate.constant_column import constant_leaf_type
 from pageseek.predicate.in_literals import pack_literals

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
+from pageseek.base.records import NamedTuple
 from pageseek.predicate.literal import MAX_EXPONENT
 from pageseek.predicate.operators import SYMBOLS
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 
 RESERVED = frozenset(("and", "or", "not", "in", "between", "like", "is", "null", "true", "false"))
-_WORD = re.compile(r"[^\W\d]\w*")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
+_WORD = r"[^\W\d]\w*"
+_DAY = r"\d{4}-\d\d-\d\d"
+_STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?"
 
 
 def bare(value: Any) -> Any:
@@ -36,7 +36,7 @@ def show_column(path: Sequence[str]) -> str:
     """A column as our SQL writes it: quoted where its name is no plain word, or where parts of a path are given."""
     if len(path) == 1:
         words = path[0].split(".")
-        if all(_WORD.fullmatch(word) for word in words) and words[0].lower() not in RESERVED:
+        if all(re.fullmatch(_WORD, word) for word in words) and words[0].lower() not in RESERVED:
             return path[0]
     return ".".join('"' + part.replace('"', '""') + '"' for part in path)
 
@@ -56,10 +56,12 @@ def _literal(value: Any) -> str:
             return f"{value.type}({value.value})"
     elif isinstance(value, np.datetime64) and not np.isnat(value):
         text = str(value)
-        if _DAY.fullmatch(text):
+        if re.fullmatch(_DAY, text):
             return f"date '{text}'"
         text = text if text.count(":") != 1 else f"{text}:00"
-        return f"timestamp '{text.replace('T', ' ')}'" if _STAMP.fullmatch(text) else repr(value)
+        return (
+            f"timestamp '{text.replace('T', ' ')}'" if re.fullmatch(_STAMP, text) else repr(value)
+        )
     elif isinstance(value, np.generic):
         value = value.item()
     if value is None:

@@ -5,8 +5,7 @@ A module is imported when a file has the key of its kind in the footer, or when 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from pageseek.base.records import NamedTuple
 from pageseek.format.embedded import DATAFUSION_KEY, KEY
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pageseek._core import rows
 from pageseek.base.errors import PrunerError
@@ -14,8 +14,10 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, BoundPattern
-from pageseek.prune.embedded_pruner import EmbeddedPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
+
+if TYPE_CHECKING:
+    from pageseek.prune.embedded_pruner import EmbeddedPruner
 
 T = TypeVar("T")
 PRICE, PRUNE = ("price", "cost"), ("prune", "judge")  # names of the methods, the former ones last
@@ -169,6 +171,10 @@ def pruner_of(kind: Any) -> Pruner:
     """The pruner of a kind: it reads the kind's embedded indexes, or asks an object that reads by itself."""
     embedded = None
     if callable(getattr(kind, "build", None)) and not callable(getattr(kind, "price", None)):
+        from pageseek.prune.embedded_pruner import (
+            EmbeddedPruner,  # late: few files have such an index
+        )
+
         title = getattr(kind, "title", f"index of kind {kind.name!r}")
         load = getattr(kind, "load", None)
         embedded = EmbeddedPruner(kind.name, getattr(kind, "version", 1), title, load)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import rows
+from pageseek.base.late_modules import npt
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.dictionary import HEADER_BYTES, DictionaryPruner
-from pageseek.prune.pruner_stage import DOUBT
+from pageseek.prune.protocol import DOUBT
 from pageseek.prune.registry import (
     COLUMN_INDEX,
     LOG,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import npt
 from pageseek.format.schema import Schema
 from pageseek.format.value_hashes import can_hash, hashed_form, hashes_of, hashes_of_key
 from pageseek.predicate.bound import BoundLeaf

@@ -6,10 +6,10 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.base.late_modules import npt
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
@@ -22,6 +22,10 @@ from pageseek.predicate.expression import Expression
 from pageseek.predicate.masks import compared
 
 __all__ = ["Catalog", "Price", "Proof", "PruneContext", "Pruner", "passing"]
+
+DOUBT = (
+    8  # a pruner has to be able to save so many times the bytes that it reads: it may prove nothing
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,9 @@ from pageseek.io.coalesce import PARALLEL
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
-from pageseek.prune.protocol import Price, PruneContext, Pruner
+from pageseek.prune.protocol import DOUBT, Price, PruneContext, Pruner
 from pageseek.prune.sampling import probed, summed
 
-DOUBT = (
-    8  # a pruner has to be able to save so many times the bytes that it reads: it may prove nothing
-)
 DECODED = 500e6  # bytes of pages that a core decodes in a second, about
 FILE_SECONDS = 20e-6  # the least time that reading a file takes beside its bytes
 

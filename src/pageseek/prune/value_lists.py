@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import convert, rows
 from pageseek._core.lists import Lists
 from pageseek.base.arrays import of_numpy
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.types import FLOAT_KINDS, K_FIXED, LeafType, to_arrow
 from pageseek.predicate.bound import BoundLeaf

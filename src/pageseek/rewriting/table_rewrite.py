@@ -6,11 +6,12 @@ import posixpath
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pageseek.base.records import NamedTuple
 from pageseek.datasets.table_files import Table
 from pageseek.storage import Source
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.records import NamedTuple
 from pageseek.datasets.dataset_schema import top_of
 from pageseek.datasets.evolution import SchemaMapping
 from pageseek.format.columns import Names, output

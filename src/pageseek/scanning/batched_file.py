@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from pageseek.base.records import NamedTuple
 from pageseek.io.tails import TailBatch
 from pageseek.scanning.homogeneous_files import HomogeneousFiles
 from pageseek.storage import Known, Version

@@ -6,12 +6,13 @@ alone, is opened by itself, and its pruner says what is wrong.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek.base import log
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.embedded import FIGURES, InvalidIndexError, figures
 from pageseek.io.tails import TailBatch

@@ -14,6 +14,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Kept
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound
+from pageseek.predicate.expression import Expression
 from pageseek.scanning.condition_order import Learned
 from pageseek.scanning.leaf_use import LeafUse
 from pageseek.scanning.request import Request
@@ -80,17 +81,20 @@ class BoundRequest:
         request: Request,
         source: Source | None = None,
         strict: Collection[Path] = (),
+        filtered: bool = True,
     ) -> BoundRequest:
-        """`source`: the file with the columns of its folders. Paths in `strict` must be in the file."""
+        """`source`: the file with the columns of its folders. Paths in `strict` must be in the file. `filtered`: else the filter is
+        left out.
+        """
+        condition = request.filter if filtered else None
         if request.dataset_schema is not None:
-            return cls._of_many(
-                file, request, request.dataset_schema, source or file.source, strict
-            )
+            many = request.dataset_schema
+            return cls._of_many(file, request, condition, many, source or file.source, strict)
         file.schema_tree.check(request.options)
         columns, schema = output(file, request.columns, request.options)
 
         find = Names(file, request.options)
-        bound = bind(request.filter, find, request.nan) if request.filter is not None else None
+        bound = bind(condition, find, request.nan) if condition is not None else None
         return cls(request, columns, request.numbered(schema, file.name), bound)
 
     @classmethod
@@ -98,6 +102,7 @@ class BoundRequest:
         cls,
         file: FileMetadata,
         request: Request,
+        condition: Expression | None,
         dataset_schema: DatasetSchema,
         source: Source,
         strict: Collection[Path],
@@ -109,9 +114,7 @@ class BoundRequest:
         mapping.check_dictionaries()
         columns, schema = mapping.output(request.columns)
         try:
-            bound = (
-                bind(request.filter, mapping, request.nan) if request.filter is not None else None
-            )
+            bound = bind(condition, mapping, request.nan) if condition is not None else None
         except (
             PredicateError
         ) as error:  # the error names the file: other files may have another type

@@ -11,11 +11,11 @@ from bisect import bisect_right
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import bloom as core
 from pageseek._core import lists
 from pageseek.base.errors import CoreError
+from pageseek.base.late_modules import npt
 from pageseek.format.checksums import (
     MAX_PIECE_BYTES,
     PIECE_BYTES,

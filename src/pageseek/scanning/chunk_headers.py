@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pageseek._core import rows
 from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
 from pageseek.base.errors import CoreError
+from pageseek.base.records import NamedTuple
 from pageseek.scanning.segments import PageBytes
 
 

@@ -12,11 +12,11 @@ from contextlib import closing
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import rows
 from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PageseekError
+from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import DeletionVector
 from pageseek.storage import Source

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.late_modules import npt
 from pageseek.format.embedded import (
     KEY,
     PAYLOAD_HEAD_BYTES,

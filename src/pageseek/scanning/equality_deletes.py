@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from operator import contains
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PredicateError
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import EqualityDeletes, KeyField
 from pageseek.datasets.field_ids import has_ids, id_of

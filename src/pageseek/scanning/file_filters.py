@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import lists
+from pageseek.base.late_modules import npt
 from pageseek.format import file_bloom_form as form
 from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, EntryForm, InvalidIndexError
 from pageseek.predicate.bound import BoundLeaf

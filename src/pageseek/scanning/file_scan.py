@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.chunks import declared_pages
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata

@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Iterator
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek.base import log
 from pageseek.base.errors import PageseekError
+from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata

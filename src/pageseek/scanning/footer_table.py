@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import lists, rows
 from pageseek._core import metadata as core
 from pageseek.base.errors import placed
 from pageseek.base.in_parts import in_parts
+from pageseek.base.late_modules import npt
 from pageseek.format.bounds import Bounds
 from pageseek.format.chunks import Sound, sound_chunks
 from pageseek.format.embedded import DATAFUSION_KEY, KEY

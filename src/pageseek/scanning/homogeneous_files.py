@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import rows
+from pageseek.base.late_modules import npt
 from pageseek.base.report import ChunkReport, LeafReport, Report
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options

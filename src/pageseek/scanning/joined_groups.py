@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow as pa
 from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata

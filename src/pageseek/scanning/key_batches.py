@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
 from pageseek.base.errors import PredicateError
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_D128, K_FIXED, LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import NAN_RULES

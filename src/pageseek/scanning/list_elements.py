@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
+from pageseek.base.late_modules import npt
 from pageseek.format.nesting import Decoded
 
-Bitmap: TypeAlias = npt.NDArray[np.uint8]
-Flags: TypeAlias = npt.NDArray[np.bool_]
+Bitmap: TypeAlias = "npt.NDArray[np.uint8]"
+Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 def _flags(bits: Any, n: int) -> Flags:

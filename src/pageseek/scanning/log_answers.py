@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.predicate.bind import bind
 from pageseek.prune.registry import LOG

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 from pageseek._core import rows
-from pageseek.base.records import dataclass
+from pageseek.base.records import NamedTuple, dataclass
 from pageseek.storage import Source, Version
 
 

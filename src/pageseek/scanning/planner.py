@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from pageseek.base.late_modules import npt
+from pageseek.base.records import NamedTuple
 from pageseek.prune.registry import LOG
 from pageseek.scanning.accounting import DELETED, LIMIT, PARTITION, TAKE, account, last_proof
 from pageseek.scanning.catalog_answers import CatalogAnswers

@@ -7,9 +7,8 @@ without a page index, answers large enough for several threads, and pages that h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from pageseek._core.points import AVAILABLE, Batch, PointReader
 from pageseek.base import log
 from pageseek.base.batches import table_of
 from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import CODECS
@@ -26,7 +26,9 @@ from pageseek.format.columns import Column
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import K_VIEWS, LeafType, Options
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.in_literals import Literals
+from pageseek.prune.protocol import DOUBT, Price, PruneContext, Pruner
 from pageseek.prune.registry import COLUMN_INDEX, REGISTRY, STATISTICS
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.output_size import likely_rows
@@ -233,9 +235,7 @@ class PointPlan:
     @cached_property
     def _leaves(self) -> PointLeaves | None:
         """The leaves that are read; None where the core cannot make a column of them by itself."""
-        bound_request = BoundRequest.of(
-            self.file, replace(self._request, filter=None), self._source
-        )
+        bound_request = BoundRequest.of(self.file, self._request, self._source, filtered=False)
         columns, schema = bound_request.columns, self._schema
         if schema is None:
             schema = bound_request.schema
@@ -268,7 +268,7 @@ class PointPlan:
         if found is None:
             return None
         leaves = self._leaves
-        if leaves is None or not self._is_small(found, leaves):
+        if leaves is None or not self._is_small(found, tests, leaves):
             return None
         asked: list[tuple[int, int, bool, int, Literals]] = [
             (place, test.op, test.negate, test.nan, test.literals)
@@ -294,16 +294,47 @@ class PointPlan:
         store.check()
         return leaves.table(made)
 
-    def _is_small(self, found: Sequence[tuple[int, rows.RowRanges]], leaves: PointLeaves) -> bool:
+    def _is_small(
+        self,
+        found: Sequence[tuple[int, rows.RowRanges]],
+        tests: Sequence[BoundLeaf],
+        leaves: PointLeaves,
+    ) -> bool:
         """Whether the rows in question are few enough for one thread and no other index."""
         size = tested = 0.0
         for number, ranges in found:
             sizes = leaves.sizes(number)
             size += ranges.num_rows * sizes.read
             tested += ranges.num_rows * sizes.tested
-        return size <= MOST_BYTES and tested <= (
-            FEW_TESTED if self._tests.may_prune else MOST_TESTED
+        if size > MOST_BYTES or tested > MOST_TESTED:
+            return False
+        return tested <= FEW_TESTED or not any(
+            self._may_pay(pruner, found, tests, leaves) for pruner in self._tests.pruners
         )
+
+    def _may_pay(
+        self,
+        pruner: Pruner,
+        found: Sequence[tuple[int, rows.RowRanges]],
+        tests: Sequence[BoundLeaf],
+        leaves: PointLeaves,
+    ) -> bool:
+        """Whether a pruner reads so much less than the rows in question that it may be worth it."""
+        if pruner.whole:
+            return True
+        for number, ranges in found:
+            at_stake = ranges.num_rows * leaves.sizes(number).read / QUICK  # at most
+            context = PruneContext(self.file, number, ranges, self._request.options, Report())
+            for test in tests:
+                try:
+                    price = pruner.price(context, test)
+                except (CoreError, PageseekError):  # raised again, with the place, where it prunes
+                    return True
+                if isinstance(price, Price):
+                    price = price.size if price.pays else None
+                if price is not None and DOUBT * price < at_stake:
+                    return True
+        return False
 
 
 def _is_flat(column: Column) -> bool:

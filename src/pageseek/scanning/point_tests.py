@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pageseek._core import rows
 from pageseek._core.points import MAX_TESTS
 from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.format.columns import Names
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
@@ -48,18 +49,18 @@ class PointTests:
     ----------
     tests : list of Test
         All of the filter, which joins them by AND.
-    may_prune : bool
-        Whether another index, such as a Bloom filter, might rule out row groups.
+    pruners : list of Pruner
+        Those whose index the file has for a tested column, such as a Bloom filter: they might rule out row groups.
     """
 
-    __slots__ = ("_file", "_known", "_nan", "_request", "_zones", "may_prune", "tests")
+    __slots__ = ("_file", "_known", "_nan", "_request", "_zones", "pruners", "tests")
 
     def __init__(self, file: FileMetadata, request: Request, tests: list[Test]) -> None:
         self._file, self._request, self.tests = file, request, tests
         self._nan = NAN_RULES[request.nan]
         self._zones = [file.group_zones(test.leaf, request.options) for test in tests]
         self._known: dict[int, list[Bounds]] = {}  # bounds of pages for each test, by row group
-        self.may_prune = bool(applicable(file, request.prune, [test.leaf for test in tests]))
+        self.pruners = applicable(file, request.prune, [test.leaf for test in tests])
 
     @classmethod
     def of(cls, file: FileMetadata, request: Request) -> PointTests | None:

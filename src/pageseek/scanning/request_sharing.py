@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from pageseek.base.errors import PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.schema import Leaf
 from pageseek.io.coalesce import PARALLEL, SENDING

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pageseek._core import rows
+from pageseek.base.records import NamedTuple
 
 SEGMENT_BYTES = 1 << 20  # of fetched pages that are worth a thread of their own
 PageBytes: TypeAlias = tuple[memoryview, int, int]  # a page, its first row, its rows

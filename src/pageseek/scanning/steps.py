@@ -7,11 +7,12 @@ into the generator, or throws the error into it. A generator does no IO, starts 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pageseek._core.codecs import CodecSettings
 from pageseek._core.decode import LeafDecoder
 from pageseek.base.limits import DEFAULT, Limits
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.codecs import decompressor, prefix_of
 from pageseek.format.file_metadata import FileMetadata

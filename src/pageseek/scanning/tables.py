@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from pageseek._core.page_tasks import PARALLEL
 from pageseek.base.errors import PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.base.workers import Job
 from pageseek.scanning.accounting import last_proof

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.records import NamedTuple
 from pageseek.scanning.aggregate_columns import parse
 from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import quoted

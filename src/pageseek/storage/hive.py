@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
+
+from pageseek.base.records import NamedTuple
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 # a name and a value: the text in the name of the folder, or a scalar of Arrow once the types are known

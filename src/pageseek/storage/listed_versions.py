@@ -6,9 +6,9 @@ import posixpath
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from pageseek.base import log
+from pageseek.base.records import NamedTuple
 from pageseek.storage.files import Files, Place
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Version

@@ -12,15 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import files
 from pageseek._core.memory import Block
 from pageseek.base.errors import FileChangedError
-from pageseek.base.in_parts import in_parts
-from pageseek.base.late_modules import hashlib
+from pageseek.base.late_modules import hashlib, npt
 from pageseek.storage.store import Buffer, Version
 
 LARGE = (
@@ -52,7 +51,7 @@ TICK = int(1e9 * (0.016 if os.name == "nt" else _tick()))  # nanoseconds
 SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DELETE
 
 Seen = tuple[int, int, int]  # what tells a version of a file from another: inode, size, time in ns
-Int64s = npt.NDArray[np.int64]
+Int64s: TypeAlias = "npt.NDArray[np.int64]"
 SHARED = 128  # files that are worth a thread
 NOTHING = 0, -1, 0, 0  # files.FIELDS of a file that cannot be read
 _seeking = threading.Lock()
@@ -261,6 +260,8 @@ def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
     """`files.FIELDS` of n files in a row, which threads divide. `work`: takes the first file of a part, and the first
     behind it.
     """
+    from pageseek.base.in_parts import in_parts  # late: for many files
+
     made = in_parts(work, n, threads, SHARED)
     return np.frombuffer(b"".join(made), np.int64).reshape(-1, len(files.FIELDS))
 

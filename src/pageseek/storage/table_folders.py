@@ -20,8 +20,8 @@ ENDS = (".metadata.json", ".metadata.json.gz")
 NAMES = (LOG, METADATA)
 REMEDY = "table=False reads the bare files"
 MAX_FOLDERS = 64  # local files whose folders are looked at for tables
-_in_log = re.compile(rf"(?:(.*?)/)?{LOG}/")
-_in_metadata = re.compile(rf"(?:(.*)/)?{METADATA}/[^/]+\.metadata\.json(?:\.gz)?")
+_IN_LOG = rf"(?:(.*?)/)?{LOG}/"
+_IN_METADATA = rf"(?:(.*)/)?{METADATA}/[^/]+\.metadata\.json(?:\.gz)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ class ListedTables:
         for path, below in pairs:
             kind, inside = DELTA, None
             if LOG in below and _is_logged(below.rpartition("/")[2]):
-                inside = _in_log.match(below)
+                inside = re.match(_IN_LOG, below)
             if inside is None and below.endswith(ENDS):
-                kind, inside = ICEBERG, _in_metadata.fullmatch(below)
+                kind, inside = ICEBERG, re.fullmatch(_IN_METADATA, below)
             if inside is not None:
                 folder = inside[1] or ""
                 full = (path[: len(path) - len(below)] + folder).rstrip("/")

@@ -13,13 +13,14 @@ import datetime as dt
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.datasets.dataset_schema import tested_paths
 from pageseek.datasets.legacy_calendar import legacy_values, zone_of
 from pageseek.format.file_metadata import FileMetadata

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pageseek.base.records import NamedTuple
 from pageseek.spark.columns.types import on_leaves
 
 Numbers = npt.NDArray[np.int64]

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.records import NamedTuple
 from pageseek.spark.lookups.lookup_keys import spelled_values
 
 _FAILED = (pa.ArrowException, OverflowError, TypeError, ValueError)

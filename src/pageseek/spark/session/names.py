@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from pageseek.base.errors import PageseekError, PredicateError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.evolution import SchemaMapping
 from pageseek.datasets.file_cache import cache

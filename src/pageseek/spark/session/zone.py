@@ -9,8 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zoneinfo
-from typing import NamedTuple
 
+from pageseek.base.records import NamedTuple
 from pageseek.spark.session.settings import Settings
 
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")

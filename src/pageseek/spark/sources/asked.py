@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from pageseek.base.records import NamedTuple
 from pageseek.scanning.scan import Scan
 from pageseek.spark.columns.narrowing import narrowed_column
 from pageseek.spark.columns.plan_schema import schema_of

@@ -6,11 +6,12 @@ A task gives one row for each group of its rows; Spark aggregates these rows aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import PageseekError
+from pageseek.base.records import NamedTuple
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.scanning.scan import Scan
 from pageseek.scanning.scan_plan import ScanPlan

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.index.bloom_builder import RATE, check_rate

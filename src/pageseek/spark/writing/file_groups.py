@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.legacy_calendar import legacy_values
 from pageseek.datasets.sources import files_of

@@ -12,13 +12,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek.api import scan
 from pageseek.base.errors import FileChangedError, PageseekError, StoreError
 from pageseek.base.memory import machine_bytes
+from pageseek.base.records import NamedTuple
 from pageseek.rewriting.layout import Layout
 from pageseek.rewriting.request import LEAST_MEMORY
 from pageseek.rewriting.rewrite import MEMORY_PART, rewrite_files

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from pageseek.base.arrays import first_leaves
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import NamedTuple
 from pageseek.index import attach
 from pageseek.index.delta_statistics import stated
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
