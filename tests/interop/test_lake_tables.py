@@ -423,6 +423,31 @@ def test_iceberg_snapshots_by_options(iceberg: Any) -> None:
         ps.scan(iceberg.scan(), snapshot=history[0])
 
 
+def test_iceberg_branches_have_the_columns_of_the_table(iceberg: Any) -> None:
+    """A tag and a snapshot have those of the snapshot."""
+    from pyiceberg.types import LongType
+
+    first, last = (iceberg.history()[at].snapshot_id for at in (0, -1))
+    before = ps.scan(iceberg, snapshot=last).schema
+    with iceberg.manage_snapshots() as change:
+        change.create_tag(first, "tag").create_branch(first, "branch")
+    with iceberg.update_schema() as change:
+        change.add_column("newest", LongType())
+        change.rename_column("number", "renamed")
+    assert {"newest", "renamed"} <= set(ps.scan(iceberg).schema.names)
+    for source in (iceberg, iceberg.metadata.location):
+        now = ps.scan(source).schema
+        for branch in ("branch", "main"):
+            assert ps.scan(source, snapshot=branch).schema.equals(now)
+        (row,) = ps.read_table(source, snapshot="branch").to_pylist()
+        assert row["newest"] is None
+        assert ps.scan(source, snapshot="branch", filter="renamed is null").count_rows() <= 1
+        old = ps.scan(source, snapshot=first).schema
+        assert not {"newest", "renamed"} & set(old.names)
+        assert ps.scan(source, snapshot="tag").schema.equals(old)
+        assert ps.scan(source, snapshot=last).schema.equals(before)
+
+
 def test_iceberg_scans(iceberg: Any) -> None:
     first = iceberg.history()[0].snapshot_id
     scan = iceberg.scan(snapshot_id=first, selected_fields=("id", "k"))

@@ -20,7 +20,8 @@ import pyarrow as pa
 from pageseek.base.errors import CorruptFileError, FileChangedError, StoreError, UnsupportedError
 from pageseek.base.version import __version__
 from pageseek.datasets.delta_bounds import PHYSICAL_NAME
-from pageseek.datasets.delta_log import DeltaLog, canonical, is_absolute
+from pageseek.datasets.delta_log import DeltaLog
+from pageseek.datasets.delta_paths import is_absolute
 from pageseek.datasets.table_files import Table
 from pageseek.index.delta_statistics import stated
 from pageseek.index.delta_target import FEATURES
@@ -212,7 +213,8 @@ class DeltaRewrite(TableRewrite):
             raise FileChangedError(
                 f"{self.name}: its log has no version {seen} any more; {BEGUN_ANEW}"
             )
-        ours = {_key(one["path"]) for one in self._old}
+        spelling = log.spelling.of
+        ours = {spelling(one["path"]) for one in self._old}
         for version in range(seen + 1, newest + 1):
             if version not in commits:
                 raise FileChangedError(
@@ -220,7 +222,7 @@ class DeltaRewrite(TableRewrite):
                 )
             for action in log.actions(commits[version]):
                 for kind in ("add", "remove"):
-                    if action.get(kind) and _key(action[kind]["path"]) in ours:
+                    if action.get(kind) and spelling(action[kind]["path"]) in ours:
                         raise FileChangedError(
                             f"{self.name}: version {version} has changed {action[kind]['path']}, or taken it out of the table, "
                             f"meanwhile; {BEGUN_ANEW}"
@@ -280,11 +282,6 @@ class _understood:  # noqa: N801 - a context manager
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, (AttributeError, KeyError, TypeError, ValueError)):
             raise CorruptFileError(f"{self._name}: its log makes no sense: {error!r}") from error
-
-
-def _key(path: str) -> str:
-    """One spelling of a path in the log."""
-    return canonical(path) if is_absolute(path) else unquote(path)
 
 
 def _stored_field(field: pa.Field, told: Mapping[str, Any], mapped: bool) -> pa.Field:
