@@ -169,9 +169,9 @@ def _condition(parts: Sequence[Expression], schema: pa.Schema) -> Condition:
     tested = _tested(parts[0])
     if tested is None:
         like = parts[0] if isinstance(parts[0], Like) else None
-        texts = () if like is None else _long(compile_pattern(like.pattern, like.escape).parts)
-        text_path = _name(like.column, schema) if like is not None and texts else ""
-        return Condition(expression, columns, "", OTHER, texts=texts, text_path=text_path)
+        found = () if like is None else _long(compile_pattern(like.pattern, like.escape).parts)
+        text_path = _name(like.column, schema) if like is not None and found else ""
+        return Condition(expression, columns, "", OTHER, texts=found, text_path=text_path)
     path = _name(tested, schema)
     for part in parts:
         values = _values(part)
