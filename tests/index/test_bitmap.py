@@ -18,6 +18,7 @@ from pageseek.format import bitmap_form
 from pageseek.format.embedded import InvalidIndexError, directory
 from pageseek.format.value_list import Distinct
 from pageseek.index import bitmap_builder
+from pageseek.index.kinds import bitmap as bitmap_kind
 from support.opened import open_metadata
 
 N, GROUP = 20_000, 6_000
@@ -128,6 +129,40 @@ def test_pages_of_two_bitmaps_and_a_range_and_counts_without_a_page(tmp_path: Pa
     both = ps.scan(path, columns=[], filter=(ps.col("a") == 5) & (ps.col("b") == 7))
     assert both.count_rows() == ((a == 5) & (b == 7)).sum()
     assert both.explain(analyze=True).to_dict()["pages"]["read"] == 0
+
+
+def test_counts_of_one_test_read_the_directory_alone(
+    paths: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    i8, row = ps.col("i8"), ps.col("row")
+    conditions: list[tuple[Any, bool]] = [
+        (i8 == 2, True), (i8 != 2, True), (i8 > 0, True), (i8.isin([-4, 3]), True), (~i8.isin([1, 2]), True),
+        (i8.between(0, 3), True), (ps.col("s").is_null(), True), ((i8 > 0) & (row >= 0), False), ((i8 == 1) | (row < 3), False),
+    ]  # fmt: skip
+    plain, read = bitmap_kind.read_whole, 0
+
+    def counted(body: Any, places: Any) -> Any:
+        nonlocal read
+        read += 1
+        return plain(body, places)
+
+    monkeypatch.setattr(bitmap_kind, "read_whole", counted)
+    for condition, alone in conditions:
+        wanted = ps.scan(paths[0], filter=condition, prune=False).count_rows()
+        for limit in (wanted + 1, 5):
+            ps.clear_cache()
+            read = 0
+            scan = ps.scan(paths[1], filter=condition, prune=["bitmap"]).limit(limit)
+            assert scan.count_rows() == min(wanted, limit), repr(condition)
+            assert (read == 0) == alone, repr(condition)
+        assert ps.scan(paths[1], filter=condition).to_table().num_rows == wanted
+    # rows are taken by their numbers
+    ps.clear_cache()
+    for numbers in ([5, 6, 7, 19_999], []):
+        wanted = ps.scan(paths[0], filter=i8 > 0, prune=False).take(numbers).count_rows()
+        assert (
+            ps.scan(paths[1], filter=i8 > 0, prune=["bitmap"]).take(numbers).count_rows() == wanted
+        )
 
 
 def test_mutated_indexes_change_no_answer(

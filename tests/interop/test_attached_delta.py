@@ -248,3 +248,96 @@ def test_rows_that_others_delete_meanwhile_by_a_vector(
         )
     assert opened(root).version() == 2
     assert ps.scan(root).count_rows() == N - 2
+
+
+@pytest.fixture
+def deleting(root: str) -> tuple[str, dict[str, Any]]:
+    """A table of which a file has a deletion vector, and the action that added it."""
+    log = Path(root, "_delta_log")
+    names = ["deletionVectors", "timestampNtz"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": names, "writerFeatures": names}  # fmt: skip
+    actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    added = next(one["add"] for one in actions if "add" in one)
+    found = [{"protocol": protocol}, *with_vector(added, [0, 5])]
+    (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, found)))
+    return root, found[-1]["add"]
+
+
+def with_vector(added: dict[str, Any], rows: list[int]) -> list[dict[str, Any]]:
+    bits = bitmap(rows)
+    vector = {"storageType": "i", "pathOrInlineDv": encoded(bits), "sizeInBytes": len(bits), "cardinality": len(rows)}  # fmt: skip
+    removed = {"path": added["path"], "deletionTimestamp": 1, "dataChange": True}
+    if "deletionVector" in added:
+        removed["deletionVector"] = added["deletionVector"]
+    return [{"remove": removed}, {"add": added | {"deletionVector": vector}}]
+
+
+def test_a_deletion_vector_goes_with_the_file(deleting: tuple[str, dict[str, Any]]) -> None:
+    root, added = deleting
+    wanted = ps.read_table(root).sort_by("id")
+    assert len(wanted) == N - 2
+    table = opened(root)
+    path = os.path.join(root, unquote(added["path"]))
+    made = ps.index.attach(path, lookup=["id"], table=table)
+    assert made.path != path
+    for source in (root, table, opened(root)):
+        assert ps.read_table(source).sort_by("id").equals(wanted)
+    assert table.version() == opened(root).version() == 2
+    gone = set(ROWS["id"].to_pylist()) - set(wanted["id"].to_pylist())
+    assert ps.scan(root, filter=ps.col("id").isin(list(gone))).count_rows() == 0
+    log = Path(root, "_delta_log", f"{2:020}.json").read_text().splitlines()
+    _, remove, add = (json.loads(line) for line in log)
+    assert remove["remove"]["deletionVector"] == add["add"]["deletionVector"] == added["deletionVector"]  # fmt: skip
+    assert os.path.basename(unquote(add["add"]["path"])) == os.path.basename(made.path)
+    assert add["add"]["stats"] == added["stats"] and not add["add"]["dataChange"]
+    assert add["add"]["size"] == os.path.getsize(made.path) == made.bytes_after
+    found = ps.scan(root, filter="id = -1", prune=["lookup"]).explain().to_dict()
+    assert found["rows"]["pruned_by"].get("lookup", 0) > 0
+    assert len(ps.read_table(root, version=1)) == N - 2 and len(ps.read_table(root, version=0)) == N
+    back = ps.index.detach(made.path, table=opened(root))
+    assert Path(back.path).read_bytes() == Path(path).read_bytes()
+    assert ps.read_table(root).sort_by("id").equals(wanted)
+
+
+@pytest.mark.parametrize("change", ["append", "vector", "remove", "protocol"])
+@pytest.mark.parametrize("late", [False, True])
+def test_commits_meanwhile_to_a_file_with_a_vector(
+    deleting: tuple[str, dict[str, Any]], change: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, added = deleting
+    log = Path(root, "_delta_log", f"{2:020}.json")
+    table, before = opened(root), set(Path(root).rglob("*.parquet"))
+    removed = with_vector(added, [0])[0]
+    names = ["deletionVectors", "timestampNtz", "rowTracking", "domainMetadata"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": names[:2], "writerFeatures": names}  # fmt: skip
+    actions = {
+        "append": [{"commitInfo": {}}], "vector": with_vector(added, [0, 5, 7]), "remove": [removed], "protocol": [{"protocol": protocol}],
+    }[change]  # fmt: skip
+
+    def others() -> None:
+        if not log.exists():
+            log.write_text("\n".join(map(json.dumps, actions)))
+
+    real = room.commit_body
+
+    def body(*given: Any) -> bytes:
+        others()
+        return real(*given)
+
+    if late:
+        monkeypatch.setattr(room, "commit_body", body)
+    path = os.path.join(root, unquote(added["path"]))
+
+    def attach() -> Any:
+        return ps.index.attach(path, bloom=["text"], table=table, progress=lambda _: None if late else others())  # fmt: skip
+
+    if change in ("append", "vector"):
+        assert attach().added
+        assert opened(root).version() == 3
+        assert ps.scan(root).count_rows() == N - (3 if change == "vector" else 2)
+        return
+    kind, why = (ps.FileChangedError, "taken") if change == "remove" else (ps.UnsupportedError, "rowTracking")  # fmt: skip
+    with pytest.raises(kind, match=why):
+        attach()
+    assert opened(root).version() == 2
+    assert set(Path(root).rglob("*.parquet")) == before

@@ -141,3 +141,100 @@ def test_an_error_of_deltalake_has_its_version(tmp_path: Path) -> None:
     log.write_text(log.read_text().partition("\n")[0])
     with pytest.raises(ps.UnsupportedError, match=rf"deltalake {version('deltalake')} cannot tell"):
         ps.read_table(table)
+
+
+# the file, how it is added, and how it is removed; {0} is the folder of the table, {1} a symbolic link to it
+SPELLINGS = [
+    ("a.parquet", "a.parquet", "{0}/a.parquet"),
+    ("a.parquet", "a.parquet", "file://{0}/a.parquet"),
+    ("a.parquet", "{0}/a.parquet", "a.parquet"),
+    ("a.parquet", "file:{0}/a.parquet", "./a.parquet"),
+    ("a.parquet", "a.parquet", "{1}/a.parquet"),
+    ("b/a.parquet", "b/a.parquet", "b//./a.parquet"),
+    ("a b.parquet", "a b.parquet", "a%20b.parquet"),
+    ("a b.parquet", "a%20b.parquet", "file://{0}/a b.parquet"),
+    ("aA.parquet", "a%41.parquet", "aA.parquet"),
+    ("k=1/a.parquet", "k=1/a.parquet", "k%3D1/a.parquet"),
+]
+
+
+@pytest.mark.parametrize(("name", "added", "removed"), SPELLINGS)
+def test_a_file_of_the_folder_is_removed_by_any_spelling(
+    tmp_path: Path, name: str, added: str, removed: str
+) -> None:
+    """deltalake compares paths as they are spelt, and brings such rows back."""
+    root, link = tmp_path / "t", tmp_path / "link"
+    link.symlink_to(root)
+    written(root / name, 0)
+    written(root / "%2E b" / "other.parquet", 1)
+    there, gone = (one.format(root, link) for one in (added, removed))
+    commits = [[add(there), add("%252E%20b/other.parquet")], [remove(gone)]]
+    table = table_of(root, commits)
+    opened = deltalake.DeltaTable(table)
+    for source in (table, opened, opened, str(link)):
+        assert ps.read_table(source)["a"].to_pylist() == [1]
+        assert ps.scan(source, filter="a = 0").count_rows() == 0
+    assert sorted(ps.read_table(table, version=1)["a"].to_pylist()) == [0, 1]
+    # added again by either spelling, it is one file
+    for i, again in enumerate((there, gone)):
+        log = tmp_path / "t" / "_delta_log" / f"{3 + i:020}.json"
+        log.write_text(json.dumps(add(again)))
+        opened.update_incremental()
+        for source in (table, opened):
+            assert sorted(ps.read_table(source)["a"].to_pylist()) == [0, 1]
+
+
+def checkpoint(table: str, version: int, adds: list[str], removes: list[str]) -> None:
+    """A checkpoint in place of the log before it."""
+    log = Path(table) / "_delta_log"
+    commits = [log / f"{i:020}.json" for i in range(version + 1)]
+    first = [json.loads(line) for line in commits[0].read_text().splitlines()]
+    told = {name: action[name] for action in first for name in action}
+    rows: list[dict[str, Any]] = [{"protocol": told["protocol"]}, {"metaData": told["metaData"]}]
+    rows += [add(path) for path in adds]
+    rows += [remove(path) for path in removes]
+    text = pa.string()
+    adding = pa.struct({"path": text, "partitionValues": pa.map_(text, text), "size": pa.int64(), "modificationTime": pa.int64(), "dataChange": pa.bool_()})  # fmt: skip
+    removing = pa.struct({"path": text, "deletionTimestamp": pa.int64(), "dataChange": pa.bool_()})
+    versions = pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()})
+    options = pa.struct({"provider": text, "options": pa.map_(text, text)})
+    columns = pa.struct({"id": text, "format": options, "partitionColumns": pa.list_(text), "configuration": pa.map_(text, text), "schemaString": text, "createdTime": pa.int64()})  # fmt: skip
+    kinds = {"protocol": versions, "metaData": columns, "add": adding, "remove": removing}
+    for one in rows:
+        for action in one.values():
+            for name in ("partitionValues", "configuration"):
+                if name in action:
+                    action[name] = list(action[name].items())
+            if "format" in action:
+                action["format"] = {"provider": "parquet", "options": []}
+    made = {name: pa.array([one.get(name) for one in rows], kind) for name, kind in kinds.items()}
+    pq.write_table(pa.table(made), log / f"{version:020}.checkpoint.parquet")
+    (log / "_last_checkpoint").write_text(json.dumps({"version": version, "size": len(rows)}))
+    for one in commits:
+        one.unlink()
+
+
+def test_a_checkpoint_that_has_a_file_and_its_removal(tmp_path: Path) -> None:
+    """Nobody knows which of the two came later; a commit after it says."""
+    root = tmp_path / "t"
+    written(root / "a.parquet", 0)
+    written(root / "b.parquet", 1)
+    table = table_of(root, [[add("a.parquet"), add("b.parquet")]])
+    checkpoint(table, 1, ["a.parquet", "b.parquet"], [f"file://{root}/a.parquet", "c.parquet"])
+    for source in (table, deltalake.DeltaTable(table)):
+        with pytest.raises(ps.CorruptFileError, match=r"adds 'a.parquet' and removes 'file:///.*, which are one file"):  # fmt: skip
+            ps.read_table(source)
+    log = root / "_delta_log" / f"{2:020}.json"
+    log.write_text(json.dumps(remove("a.parquet")))
+    assert ps.read_table(table)["a"].to_pylist() == [1]
+    log.write_text(json.dumps(add("a.parquet")))
+    assert sorted(ps.read_table(table)["a"].to_pylist()) == [0, 1]
+
+
+def test_a_checkpoint_that_has_a_file_twice(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    written(root / "a.parquet", 0)
+    table = table_of(root, [[add("a.parquet")]])
+    checkpoint(table, 1, ["a.parquet", f"{root}/a.parquet"], [])
+    with pytest.raises(ps.CorruptFileError, match=r"adds .*a.parquet' and .*, which are one file"):
+        ps.read_table(table)

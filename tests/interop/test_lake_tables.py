@@ -423,6 +423,31 @@ def test_iceberg_snapshots_by_options(iceberg: Any) -> None:
         ps.scan(iceberg.scan(), snapshot=history[0])
 
 
+def test_iceberg_branches_have_the_columns_of_the_table(iceberg: Any) -> None:
+    """A tag and a snapshot have those of the snapshot."""
+    from pyiceberg.types import LongType
+
+    first, last = (iceberg.history()[at].snapshot_id for at in (0, -1))
+    before = ps.scan(iceberg, snapshot=last).schema
+    with iceberg.manage_snapshots() as change:
+        change.create_tag(first, "tag").create_branch(first, "branch")
+    with iceberg.update_schema() as change:
+        change.add_column("newest", LongType())
+        change.rename_column("number", "renamed")
+    assert {"newest", "renamed"} <= set(ps.scan(iceberg).schema.names)
+    for source in (iceberg, iceberg.metadata.location):
+        now = ps.scan(source).schema
+        for branch in ("branch", "main"):
+            assert ps.scan(source, snapshot=branch).schema.equals(now)
+        (row,) = ps.read_table(source, snapshot="branch").to_pylist()
+        assert row["newest"] is None
+        assert ps.scan(source, snapshot="branch", filter="renamed is null").count_rows() <= 1
+        old = ps.scan(source, snapshot=first).schema
+        assert not {"newest", "renamed"} & set(old.names)
+        assert ps.scan(source, snapshot="tag").schema.equals(old)
+        assert ps.scan(source, snapshot=last).schema.equals(before)
+
+
 def test_iceberg_scans(iceberg: Any) -> None:
     first = iceberg.history()[0].snapshot_id
     scan = iceberg.scan(snapshot_id=first, selected_fields=("id", "k"))
@@ -616,9 +641,24 @@ def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
             assert found["id"].to_pylist() == ids, condition
     assert ps.scan(opened, filter=ps.col("s.w").isin([])).count_rows() == 0
     assert ps.scan(opened, filter=~ps.col("s.w").isin([])).count_rows() == 2
-    with pytest.raises(ps.UnsupportedError, match="has a default, which no such condition takes"):
-        ps.read_table(opened, filter=ps.col("l.w").any() == "w51")
-    v, number, c60 = ps.col("s.v"), ps.col("id"), ps.col("c60")
+    number = ps.col("id")
+    of_list, of_map = ps.col("l.w").any(), ps.col("m.value.w").any()
+    elements: list[tuple[Any, list[int]]] = [
+        (of_list == "w51", [1]), (of_list == "x", []), (of_list.isin(["a", "w51"]), [1]), (of_list > "w", [1]), (of_list.like("%51"), [1]),
+        (of_list.is_null(), [1]), (of_list.is_not_null(), [1]), (~(of_list == "x"), [2]), (~(of_list == "w51"), [2]),
+        ((of_list == "w51") & (number == 1), [1]), ((of_list == "x") | (number == 2), [2]), (ps.col("l.element.w").any() == "w51", [1]),
+        (of_map == "w52", [1]), (of_map == "w51", []), (~(of_map == "w51"), [1, 2]), (~(of_map == "w52"), [2]),
+        (of_map.between("w", "x"), [1]), (ps.col("l.u").any() == 1, [1]),
+    ]  # fmt: skip
+    with_fields = tmp_path / "with_fields.parquet"  # no default is needed here
+    pq.write_table(ps.read_table(opened), with_fields)
+    for of, ids in elements:
+        assert ps.read_table(with_fields, filter=of)["id"].to_pylist() == ids, of
+        for prune in (True, False):
+            found = ps.read_table(opened, columns=["id"], filter=of, prune=prune)
+            assert found["id"].to_pylist() == ids, of
+        assert ps.scan(opened, filter=of).count_rows() == len(ids), of
+    v, c60 = ps.col("s.v"), ps.col("c60")
     pairs: list[tuple[Any, list[int]]] = [
         (v == number, [1]), (v != number, []), (~(v == number), []), (~(v != number), [1]), (number >= v, [1]),
         (~(number < v), [1]), (v == ps.col("s.u"), [1]), (v == v, [1]), (~(v < ps.col("s.u")), [1]), (v == c60, []),

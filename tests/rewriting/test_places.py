@@ -109,6 +109,39 @@ def test_new_files_are_compared_with_what_the_source_would_list(
 
 
 @pytest.mark.parametrize(
+    "source", ["lake", "lake/**/*.parquet", "file://{}/lake", "lake/*/*/*/*.parquet"]
+)
+@pytest.mark.parametrize(
+    "output", ["out/b.parquet", "out/deep/b.parquet", "out/", "far/b.parquet", "out/named.parquet"]
+)
+def test_links_inside_of_the_source_lead_to_the_new_file(
+    tmp_path: Path, source: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("lake/k=1", "out/deep", "far", "elsewhere"):
+        (tmp_path / folder).mkdir(parents=True)
+    pq.write_table(TABLE, "lake/a.parquet")
+    link = tmp_path / "lake" / "k=1" / "link"
+    if output == "out/named.parquet":  # the link of a file that is not there yet
+        link.with_suffix(".parquet").symlink_to(tmp_path / output)
+    else:
+        link.symlink_to(tmp_path / "out")
+    (tmp_path / "out" / "on").symlink_to(tmp_path / "far")
+    (tmp_path / "far" / "back").symlink_to(tmp_path / "lake")  # a circle
+    if "/*/*/*/" in source:
+        pq.write_table(TABLE, "lake/k=1/a.parquet")
+        os.makedirs("lake/k=1/l=2/m=3")
+        os.rename("lake/k=1/a.parquet", "lake/k=1/l=2/m=3/a.parquet")
+        os.remove("lake/a.parquet")
+        if output not in ("out/deep/b.parquet", "far/b.parquet"):
+            pytest.skip("the glob does not name it")
+    with pytest.raises(ValueError, match="would then have all rows twice"):
+        ps.rewrite(source.format(tmp_path), output, sort_by="id")
+    assert [one.name for one in tmp_path.rglob("*.parquet") if one.is_file()] == ["a.parquet"]
+    ps.rewrite(source.format(tmp_path), "elsewhere/b.parquet", sort_by="id")
+
+
+@pytest.mark.parametrize(
     ("source", "output"),
     [
         ("lake", "lake/_tmp.parquet"),

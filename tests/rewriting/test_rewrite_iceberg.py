@@ -289,6 +289,27 @@ def test_a_commit_that_deletes_rows_is_not_lost(catalog: SqlCatalog, tmp_path: P
     assert ps.rewrite(now, in_place=True, sort_by="id").rows == rows == ps.scan(now).count_rows()
 
 
+@pytest.mark.parametrize("name", ["_look", "send"])
+@pytest.mark.parametrize("kind", [DataFileContent.POSITION_DELETES, DataFileContent.EQUALITY_DELETES])  # fmt: skip
+@pytest.mark.parametrize("partition", ["x y/%=ü", "b"])
+def test_deletes_in_other_partitions_are_no_conflict(catalog: SqlCatalog, tmp_path: Path, name: str, kind: DataFileContent, partition: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    table = catalog.create_table("n.p", schema=ROWS.schema)
+    with table.update_spec() as spec:
+        spec.add_field("k", IdentityTransform(), "k")
+    table.append(ROWS)
+    other = catalog.load_table("n.p")
+    of = next(e.data_file for e in entries(other) if e.data_file.partition[0] == partition)
+    in_between(monkeypatch, lambda: deleted(other, of, tmp_path / "d.parquet", kind), name)
+    if partition == "b":
+        with pytest.raises(ps.FileChangedError, match="rows were deleted meanwhile"):
+            ps.rewrite(table, in_place=True, sort_by="id", where="k = 'b'")
+    else:
+        assert ps.rewrite(table, in_place=True, sort_by="id", where="k = 'b'").replaced == 1
+    now = catalog.load_table("n.p")
+    assert ps.scan(now).count_rows() == N - 1
+    assert ps.scan(now, filter=f"k = '{partition}'").count_rows() == ROWS["k"].to_pylist().count(partition) - 1  # fmt: skip
+
+
 def test_a_file_that_was_taken_out_and_put_in_again(catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """Deletes of before do not concern it any more: its rows are back."""
     table = made_in(catalog)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pageseek.advice.candidates import changes_for
 from pageseek.advice.commands import Target, command_of, python_of, title_of
-from pageseek.advice.estimates import ATTACHED, Change, Estimator
+from pageseek.advice.estimates import ATTACHED, TRIGRAM, Change, Estimator
 from pageseek.advice.footers import findings
 from pageseek.advice.layout import layout_of
 from pageseek.advice.matches import Matches
@@ -19,6 +19,7 @@ from pageseek.advice.sampling import Sample, masks_of, sample_of
 from pageseek.api import scan
 from pageseek.base.arguments import whole
 from pageseek.base.report import Report
+from pageseek.format.sparse_footer import PART
 from pageseek.scanning.scan import Scan
 from pageseek.storage import Sources
 
@@ -75,11 +76,11 @@ def advise(
     report = Report()
     present = present_in(lazy.sources, report)
     target = Target.of(source, lazy)
-    found, size = findings(lazy.sources, present, target, report)
+    found, opening, size = findings(lazy.sources, present, target, report)
     name = lazy.sources[0].name if target.is_one else ", ".join(target.names) or "the source"
     made = Advice(name, present.num_files, present.num_rows, size)
     if queries is None:
-        made.recommended = found
+        made.recommended = found + opening
         return made
     tried: list[Tried] = []
     prices: dict[Change, int] = {}
@@ -94,7 +95,15 @@ def advise(
             prices.setdefault(change, one.price(change) if change.kind in ATTACHED else size)
         made.queries.append(one.advice(tried[-1], prices, target, analyze))
     made.recommended = recommended(tried, prices, target)
+    if any(_has_few_columns(one, len(lazy.schema)) for one in asked):
+        made.recommended += opening
     return made
+
+
+def _has_few_columns(question: Question, total: int) -> bool:
+    """Whether a query needs so few columns that only parts of a large footer are read."""
+    few = question.columns is not None
+    return few and PART * len({*question.needed, *(question.columns or ())}) <= total
 
 
 class _Query:
@@ -123,6 +132,8 @@ class _Query:
 
     def price(self, change: Change) -> int:
         """About the bytes that an attached index adds."""
+        if change.kind == TRIGRAM and (found := self._estimator.search(change.columns[0])):
+            return found[1].size
         matches = self._estimator.matches
         facts = [
             f

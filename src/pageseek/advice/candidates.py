@@ -12,12 +12,16 @@ from pageseek.advice.estimates import (
     BLOOM,
     CLUSTER,
     DISTINCT,
+    FILE_BLOOM,
+    GROUP_ROWS,
     KEY,
     LOOKUP,
     PAGE_INDEX,
     PAGE_ROWS,
     SMALL_PAGE,
     SORT,
+    TRIGRAM,
+    USUAL_GROUP,
     Change,
     Estimator,
 )
@@ -30,6 +34,8 @@ MANY = 1_000  # different values of a column that a Bloom filter or a lookup ind
 MOST_KEY_COLUMNS, MOST_KEYS = 4, 256  # columns of one key, and keys of one query
 RARER = 4  # times fewer rows with all of the values than with the rarest of them
 MOST_LISTED = 10_000  # different values of a list
+SMALL = 8  # times fewer rows than a usual row group has
+FILES = 8  # from which on a filter for each whole file is tried
 
 
 def changes_for(estimator: Estimator, present: Present) -> list[Change]:
@@ -44,6 +50,8 @@ def changes_for(estimator: Estimator, present: Present) -> list[Change]:
     ordered: list[str] = []
     for i, condition in enumerate(matches.conditions):
         facts = matches.facts[i]
+        if condition.texts and not present.has(TRIGRAM, condition.text_path):
+            made.append(Change(TRIGRAM, (condition.text_path,)))
         if not condition.path or not any(group.conditions[i] for group in matches.layout.groups):
             continue  # of several columns, of a list, or of the names of folders
         made += _indexes(condition, facts, present.distinct(facts, matches.layout), present)
@@ -56,7 +64,15 @@ def changes_for(estimator: Estimator, present: Present) -> list[Change]:
         made.append(Change(CLUSTER, tuple(ranges[:2])))
     if _has_large_pages(estimator):
         made.append(Change(PAGE_ROWS, ()))
+    if _has_small_groups(estimator, present):
+        made.append(Change(GROUP_ROWS, ()))
     return made
+
+
+def _has_small_groups(estimator: Estimator, present: Present) -> bool:
+    """Whether several row groups that planning left are much smaller than usual ones."""
+    groups = max(present.num_groups, 1)
+    return len(estimator.layout.groups) > 1 and SMALL * present.num_rows < groups * USUAL_GROUP
 
 
 def _indexes(
@@ -75,6 +91,8 @@ def _indexes(
         made.append(Change(BITMAP, (column,)))
     if condition.kind == EQUAL and many and hashed:
         made += [Change(LOOKUP, (column,)), Change(BLOOM, (column,))]
+    if condition.kind == EQUAL and many and hashed and present.num_files >= FILES:
+        made.append(Change(FILE_BLOOM, (column,)))
     if condition.kind == EQUAL and facts is not None and distinct <= MOST_LISTED:
         made.append(Change(DISTINCT, (column,)))
     return [one for one in made if not present.has(one.kind, column)]

@@ -11,12 +11,15 @@ from typing import Any
 from pageseek.advice.estimates import (
     ATTACHED,
     CLUSTER,
+    FOOTER,
+    GROUP_ROWS,
     KEY,
     LOOKUP,
     PAGE_INDEX,
     PAGE_ROWS,
     SMALL_PAGE,
     SORT,
+    USUAL_GROUP,
     Change,
 )
 from pageseek.scanning.scan import Scan
@@ -88,7 +91,10 @@ def command_of(change: Change, target: Target) -> str:
         if change.kind == KEY:
             option = f" --{LOOKUP} {shlex.quote('(' + ','.join(change.columns) + ')')}"
         else:
-            option = "" if change.kind == PAGE_INDEX else f" --{change.kind} {columns}"
+            name = change.kind.replace("_", "-")
+            option = "" if change.kind == PAGE_INDEX else f" --{name} {columns}"
+            if change.kind == FOOTER:
+                option = f" --{FOOTER}"
         return f"pageseek index attach {target.shell}{option} --in-place"
     word = {SORT: "sorted", CLUSTER: "clustered"}.get(change.kind, "rewritten")
     option = _rewrite_options(change)
@@ -101,7 +107,11 @@ def _rewrite_options(change: Change) -> str:
         return f"--sort-by {columns}"
     if change.kind == CLUSTER:
         return f"--cluster-by {columns}"
-    return f"--page-rows {SMALL_PAGE}"
+    return (
+        f"--page-rows {SMALL_PAGE}"
+        if change.kind == PAGE_ROWS
+        else f"--row-group-rows {USUAL_GROUP}"
+    )
 
 
 def python_of(change: Change, target: Target) -> str:
@@ -115,7 +125,9 @@ def python_of(change: Change, target: Target) -> str:
         return f"ps.index.attach_all({target.python}{indexes})"
     word = {SORT: "sorted", CLUSTER: "clustered"}.get(change.kind, "rewritten")
     given = (
-        f"{change.kind}={list(change.columns)!r}" if change.columns else f"page_rows={SMALL_PAGE}"
+        f"{change.kind}={list(change.columns)!r}"
+        if change.columns
+        else f"{change.kind}={SMALL_PAGE if change.kind == PAGE_ROWS else USUAL_GROUP}"
     )
     return f"ps.rewrite({target.python}, {target.output(word)!r}, {given})"
 
@@ -135,6 +147,8 @@ def _indexes(change: Change) -> str:
     """The arguments of `attach` beside the source."""
     if change.kind == KEY:
         return f", {LOOKUP}={[tuple(change.columns)]!r}"
+    if change.kind == FOOTER:
+        return f", {FOOTER}=True"
     return "" if change.kind == PAGE_INDEX else f", {change.kind}={list(change.columns)!r}"
 
 
@@ -161,4 +175,8 @@ def title_of(change: Change) -> str:
         KEY: f"lookup index of {columns} together",
         "bitmap": f"bitmap index of {columns}",
         "distinct": f"list of values of {columns}",
+        GROUP_ROWS: f"row groups of {USUAL_GROUP:,} rows",
+        FOOTER: "places of the chunks in the footer",
+        "trigram": f"trigram index of {columns}",
+        "file_bloom": f"Bloom filters of whole files for {columns}",
     }[change.kind]

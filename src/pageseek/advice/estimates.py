@@ -9,20 +9,25 @@ from dataclasses import replace
 import numpy as np
 
 from pageseek._core import rows
+from pageseek.advice.larger_groups import joined, joined_groups, shifted
 from pageseek.advice.layout import ChunkPages, Group
 from pageseek.advice.matches import Matches, Places
 from pageseek.advice.questions import EQUAL, RANGE, Condition
 from pageseek.advice.reading import Cost, chunk_bytes, index_cost, read_group
+from pageseek.advice.text_search import FIRST_BYTES, TextSearch, text_search
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
-from pageseek.format import bitmap_form, lookup_form
+from pageseek.format import bitmap_form, file_bloom_form, lookup_form, trigram_form
 from pageseek.format.embedded import PAYLOAD_HEAD_BYTES
 
 PAGE_INDEX, BLOOM, LOOKUP, BITMAP, DISTINCT = "page_index", "bloom", "lookup", "bitmap", "distinct"
+TRIGRAM, FILE_BLOOM = "trigram", "file_bloom"
+FOOTER = "footer"  # where each chunk stands in a large footer
 KEY = "key_lookup"  # a lookup index of several columns together
-SORT, CLUSTER, PAGE_ROWS = "sort_by", "cluster_by", "page_rows"
-ATTACHED = (PAGE_INDEX, BLOOM, LOOKUP, KEY, BITMAP, DISTINCT)
+SORT, CLUSTER, PAGE_ROWS, GROUP_ROWS = "sort_by", "cluster_by", "page_rows", "row_group_rows"
+ATTACHED = (PAGE_INDEX, BLOOM, LOOKUP, KEY, BITMAP, DISTINCT, TRIGRAM, FILE_BLOOM, FOOTER)
 SMALL_PAGE = 1_000  # rows of small pages
+USUAL_GROUP = 1_000_000  # rows of a row group that is rewritten
 DOUBT = 8  # an index is asked if it may save so many times its bytes (`prune.pruner_stage`)
 FILTER_READ = 100  # bytes of a Bloom filter that a value takes, with its header
 BLOOM_RATE = 0.01
@@ -44,6 +49,7 @@ class Estimator:
         self.matches, self.layout = matches, matches.layout
         self._total, self._report = max(total_rows, 1), report
         self._every = tuple(range(len(matches.conditions)))
+        self._searches: dict[int, TextSearch] = {}
 
     @property
     def num_rows(self) -> float:
@@ -65,6 +71,8 @@ class Estimator:
     def after(self, changes: Sequence[Change]) -> Cost:
         """The cost of files with these changes."""
         kinds = {one.kind for one in changes}
+        if GROUP_ROWS in kinds:
+            return self._regrouped()
         if kinds & {SORT, CLUSTER}:
             return self._rewritten(next(one for one in changes if one.kind in (SORT, CLUSTER)))
         groups = [self._indexed(group) for group in self.layout.groups]
@@ -74,10 +82,22 @@ class Estimator:
         groups = [replace(g, ranges=left) for g, left in zip(groups, ranges, strict=True)]
         cost = Cost()
         spared = Cost()
-        for change in changes:
-            if change.kind in ATTACHED and change.kind != PAGE_INDEX:
+        # whole files are ruled out first
+        for change in sorted(changes, key=lambda one: one.kind != FILE_BLOOM):
+            if change.kind == TRIGRAM:
+                groups = self._searched(groups, change, cost)
+            elif change.kind == FILE_BLOOM:
+                groups = self._by_files(groups, change, cost, spared)
+            elif change.kind in ATTACHED and change.kind != PAGE_INDEX:
                 groups = self._pruned(groups, change, cost, spared)
-        cost.add(index_cost(groups, self._kept(groups), self.layout.gap))
+        kept = self._kept(groups)
+        if FILE_BLOOM in kinds:  # of the files that it rules out nothing more is read
+            files = {one.file for one in groups if one.ranges}
+            opened = [n for n, one in enumerate(groups) if one.file in files]
+        else:
+            opened = list(range(len(groups)))
+        of_opened = [groups[n] for n in opened], [kept[n] for n in opened]
+        cost.add(index_cost(*of_opened, self.layout.gap))
         cost.add(self._read(groups))
         cost.add(spared)
         return cost.scaled(self.layout.share)
@@ -183,6 +203,81 @@ class Estimator:
                 cost.index += 100 + self._seen(i) * (16 * len(made) + 16)
                 cost.requests += 1
         return made
+
+    def search(self, column: str) -> tuple[int, TextSearch] | None:
+        """The number of the condition on the texts of a column, and what a trigram index does for it; None where there is none."""
+        for i, one in enumerate(self.matches.conditions):
+            if one.texts and one.text_path == column:
+                if i not in self._searches:
+                    files = max(len(self.layout.files) / max(self.layout.share, 1e-12), 1)
+                    self._searches[i] = text_search(self.matches, i, self._total, round(files))
+                return i, self._searches[i]
+        return None
+
+    def _searched(self, groups: Sequence[Group], change: Change, cost: Cost) -> list[Group]:
+        """The rows that a trigram index leaves."""
+        found = self.search(change.columns[0])
+        if found is None:
+            return list(groups)
+        _, index = found
+        read = FIRST_BYTES + index.parts * trigram_form.PART_BYTES
+        files = {one.file for one in groups if one.ranges}
+        of_file = {
+            n: sum(
+                chunk_bytes(one) * one.ranges.num_rows / max(one.num_rows, 1)
+                for one in groups
+                if one.file == n
+            )
+            for n in files
+        }
+        asked = {n for n, size in of_file.items() if DOUBT * index.parts * trigram_form.PART_BYTES < size}  # fmt: skip
+        cost.index += read * len(asked)
+        cost.requests += (1 + index.parts) * len(asked)
+        return [
+            replace(one, ranges=one.ranges & here) if one.file in asked else one
+            for one, here in zip(groups, index.places, strict=True)
+        ]
+
+    def _by_files(
+        self, groups: Sequence[Group], change: Change, cost: Cost, spared: Cost
+    ) -> list[Group]:
+        """The row groups of files that a Bloom filter of each leaves. Of a small one the whole may be read, with the footer."""
+        made = list(groups)
+        for i, condition in enumerate(self.matches.conditions):
+            if condition.path not in change.columns or condition.kind != EQUAL:
+                continue
+            places = self.matches.places([i])
+            kept = {one.file for one, here in zip(made, places, strict=True) if one.ranges & here}
+            k = max(len(condition.values), 1)
+            wrong = min(BLOOM_RATE * k, 1.0)
+            asked = len({one.file for one in made if one.ranges})
+            cost.index += asked * k * file_bloom_form.SECTOR_BYTES
+            cost.requests += asked
+            for number, group in enumerate(made):
+                if group.ranges and group.file not in kept:
+                    spared.add(self._read_one(group, number), wrong)
+                    made[number] = replace(group, ranges=rows.RowRanges.empty())
+        return made
+
+    def _regrouped(self) -> Cost:
+        """The cost of the rows in large row groups, of several files where these are small."""
+        layout, cost, made = self.layout, Cost(), list[tuple[Group, list[int]]]()
+        groups = [self._indexed(group) for group in layout.groups]
+        ranges = self._left_by_bounds(groups)
+        for some in joined_groups(groups, USUAL_GROUP):
+            made.append((joined([replace(groups[n], ranges=ranges[n]) for n in some]), some))
+        sizes = [group.num_rows for group in groups]
+        kept = []
+        for group, some in made:
+
+            def places(which: tuple[int, ...], some: list[int] = some) -> rows.RowRanges:
+                found = self.matches.places(which)
+                return shifted([found[n] for n in some], [sizes[n] for n in some])
+
+            cost.add(read_group(group, places, layout.far, layout.gap, layout.wait, min(len(made), 16)))  # fmt: skip
+            kept.append(bool(group.ranges & places(self._every)))
+        cost.add(index_cost([group for group, _ in made], kept, layout.gap))
+        return cost.scaled(layout.share)
 
     def _read_one(self, group: Group, number: int) -> Cost:
         layout = self.layout

@@ -8,8 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pageseek.advice.commands import Target, command_of, python_of
-from pageseek.advice.estimates import BLOOM, LOOKUP, PAGE_INDEX, SORT, Change
+from pageseek.advice.commands import Target, command_of, python_of, title_of
+from pageseek.advice.estimates import (
+    BLOOM,
+    FOOTER,
+    LOOKUP,
+    PAGE_INDEX,
+    SORT,
+    USUAL_GROUP,
+    Change,
+)
 from pageseek.advice.layout import Layout, spread
 from pageseek.advice.present import Present
 from pageseek.advice.results import Recommendation
@@ -19,8 +27,10 @@ from pageseek.base.report import Report, format_size
 from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import declared_pages
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.footer_form import body_bytes, end_bytes
 from pageseek.format.page_headers import likely_pages
 from pageseek.format.schema import Leaf
+from pageseek.format.sparse_footer import TAIL_SHARE, is_large
 from pageseek.format.types import BYTE_ARRAY
 from pageseek.storage import Source
 
@@ -30,9 +40,11 @@ TINY_GROUP, TINY_ROWS = 1 << 20, 20_000  # bytes and rows of a row group that ar
 LARGE_PAGE = 200_000  # rows of a page: one row costs all of them
 SMALL_FILE, MANY_FILES = 8 << 20, 16
 LEAST = 1 << 20  # bytes of a file whose codec matters
-USUAL_GROUP = 1_000_000  # rows of a row group that is rewritten
 MOST_LOOKED_AT = 16
 NEARLY = 0.8  # of the row groups begin above the one before, where a column is nearly sorted
+END_BYTES = 8  # of a file, behind the footer
+SCHEMA_BYTES = 12  # of a leaf in a footer, beside its name
+SPARSE_REQUESTS = 4  # by which parts of a footer are read
 SHOWN = 6  # columns that are named
 
 
@@ -47,8 +59,8 @@ class Facts(NamedTuple):
 
 def findings(
     sources: Sequence[Source], present: Present, target: Target, report: Report
-) -> tuple[list[Recommendation], int]:
-    """What would help any query, the most important first, and the bytes of all files."""
+) -> tuple[list[Recommendation], list[Recommendation], int]:
+    """What would help any query, the most important first; what would make opening the files cheaper; and the bytes of all files."""
     chosen = spread(len(sources), MOST_LOOKED_AT)
     files = [cache.open(sources[i], report) for i in chosen]
     size = sum(file.store.size for file in files) * len(sources) // max(len(files), 1)
@@ -56,7 +68,8 @@ def findings(
     looks: tuple[Callable[[Facts], Iterator[Recommendation]], ...] = (
         _page_indexes, _statistics, _pages, _row_groups, _nearly_sorted, _filters, _codecs, _small_files,
     )  # fmt: skip
-    return [one for look in looks for one in look(facts)], size
+    made = [one for look in looks for one in look(facts)]
+    return made, list(_wide(facts)), size
 
 
 def _attached(change: Change, facts: Facts, title: str, why: str) -> Recommendation:
@@ -222,6 +235,42 @@ def _small_files(facts: Facts) -> Iterator[Recommendation]:
     if n >= MANY_FILES and facts.bytes / n < SMALL_FILE:
         why = f"{n:,} files have {format_size(facts.bytes // n)} each: a query opens every one that may have a row"
         yield _rewritten(facts, "fewer files", why, f"--row-group-rows {USUAL_GROUP}", f"row_group_rows={USUAL_GROUP:_}")  # fmt: skip
+
+
+def _wide(facts: Facts) -> Iterator[Recommendation]:
+    """Footers of which a query needs a small part."""
+    if facts.present.has(FOOTER, ""):
+        return
+    large = [file for file in facts.files if is_large(file.store, _footer_bytes(file))]
+    if not large:
+        return
+    scale = facts.present.num_files / len(facts.files)
+    before = sum(map(_footer_bytes, large)) / len(large)
+    after = sum(map(_footer_part, large)) / len(large)
+    if after > before / 2:
+        return
+    change = Change(FOOTER, ())
+    adds = sum(body_bytes(len(file.leaves), file.num_row_groups) for file in large) * scale
+    yield Recommendation(
+        title_of(change),
+        f"a footer has {format_size(round(before))}, all of which is read to open a file, by 1 request or 2; for a query of one column "
+        f"about {format_size(round(after))} are read then, by {SPARSE_REQUESTS} requests",
+        command_of(change, facts.target),
+        python_of(change, facts.target),
+        int(adds + facts.present.page_index_bytes),  # `attach` adds page indexes as well
+    )
+
+
+def _footer_bytes(file: FileMetadata) -> int:
+    return int(file.store.size) - END_BYTES - file.footer_start
+
+
+def _footer_part(file: FileMetadata) -> int:
+    """About the bytes of a footer that a query of one column reads: the schema, the properties, and its chunks."""
+    size, n = _footer_bytes(file), max(len(file.leaves), 1)
+    pairs = sum(len(key) + len(value or b"") for key, value in file.key_value_metadata.items())
+    schema = sum(len(leaf.name) + SCHEMA_BYTES for leaf in file.leaves)
+    return pairs + schema + end_bytes(file.num_row_groups) + size // TAIL_SHARE + size // n
 
 
 def _named(names: Sequence[str]) -> str:

@@ -12,6 +12,8 @@ from pageseek.advice.estimates import (
     BLOOM,
     BLOOM_RATE,
     DISTINCT,
+    FILE_BLOOM,
+    FOOTER,
     KEY,
     LOOKUP,
     PAGE_INDEX,
@@ -20,7 +22,7 @@ from pageseek.advice.estimates import (
 from pageseek.advice.layout import Layout, likely_index_bytes, spread
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.format import lookup_form
+from pageseek.format import file_bloom_form, lookup_form
 from pageseek.format.chunks import declared_pages
 from pageseek.format.embedded import InvalidIndexError, directory
 from pageseek.format.file_metadata import FileMetadata
@@ -30,6 +32,7 @@ from pageseek.index.bloom_builder import blocks_for
 from pageseek.storage import Source
 
 BLOOM_BLOCK = 32  # bytes
+FILE_BLOOM_RATE = 0.01
 OWN = 0.05  # different values a run, from which on further runs have further values
 MOST_LOOKED_AT = 16  # files whose footers tell what there is
 
@@ -92,6 +95,12 @@ class Present:
             size = min(2.0, distinct / 8) * self.num_rows
         elif change.kind == BLOOM:
             size = groups * blocks_for(max(int(in_group), 1), BLOOM_RATE) * BLOOM_BLOCK
+        elif change.kind == FILE_BLOOM:
+            files = max(self.num_files, 1)
+            in_file = min(distinct, self.num_rows / files)
+            size = files * file_bloom_form.body_bytes(
+                blocks_for(max(int(in_file), 1), FILE_BLOOM_RATE)
+            )
         elif change.kind == DISTINCT:
             width = 12 if facts is None else facts.value_bytes
             size = self.num_files * distinct * width + groups * distinct / 8
@@ -138,6 +147,8 @@ def _kinds(
     with suppress(InvalidIndexError):
         there = directory(file)
         for one in there.pointers if there is not None else ():
+            if one.kind == FOOTER:
+                kinds.add((FOOTER, ""))
             if one.leaf is not None:
                 name = _key(one.leaf) if one.kind == KEY else ".".join(one.leaf)
                 kinds.add((one.kind, name))

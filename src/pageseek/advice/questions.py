@@ -10,6 +10,7 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 from pageseek.base.late_modules import compute as pc
 from pageseek.base.records import NamedTuple
+from pageseek.format.trigram_form import GRAM
 from pageseek.predicate.expression import (
     And,
     AnyElement,
@@ -19,11 +20,13 @@ from pageseek.predicate.expression import (
     CompareColumns,
     Expression,
     IsIn,
+    Like,
     Or,
     StartsWith,
     walk,
 )
 from pageseek.predicate.filters import to_expression
+from pageseek.predicate.like import compile_pattern
 from pageseek.predicate.parameter_values import parameters_of
 
 EQUAL, RANGE, OTHER = "equal", "range", "other"
@@ -35,6 +38,7 @@ class Condition(NamedTuple):
     `columns`: top-level columns that it reads. `path`: of its one column, where it tests a single one; else empty.
     `kind`: EQUAL for `=` and IN, RANGE for bounds and prefixes, OTHER for what no order and no hash helps.
     `values`: those of EQUAL. `low`, `high`: bounds of RANGE, None where open.
+    `texts`: pieces of three bytes or more that all values have which pass, by LIKE or as a prefix. `text_path`: their column.
     """
 
     expression: Expression
@@ -44,6 +48,8 @@ class Condition(NamedTuple):
     values: tuple[Any, ...] = ()
     low: Any = None
     high: Any = None
+    texts: tuple[bytes, ...] = ()
+    text_path: str = ""
 
 
 class Question(NamedTuple):
@@ -163,23 +169,34 @@ def _condition(parts: Sequence[Expression], schema: pa.Schema) -> Condition:
     columns = tuple(dict.fromkeys(_top(one, schema) for one in _columns(expression)))
     tested = _tested(parts[0])
     if tested is None:
-        return Condition(expression, columns, "", OTHER)
+        like = parts[0] if isinstance(parts[0], Like) else None
+        found = () if like is None else _long(compile_pattern(like.pattern, like.escape).parts)
+        text_path = _name(like.column, schema) if like is not None and found else ""
+        return Condition(expression, columns, "", OTHER, texts=found, text_path=text_path)
     path = _name(tested, schema)
     for part in parts:
         values = _values(part)
         if values is not None:
             return Condition(expression, columns, path, EQUAL, values)
     low = high = None
+    texts: tuple[bytes, ...] = ()
     for part in parts:
         if isinstance(part, StartsWith):
             low, high = part.prefix, _after(part.prefix)
+            prefix = part.prefix.encode() if isinstance(part.prefix, str) else part.prefix
+            texts = _long([prefix]) if isinstance(prefix, bytes) else ()
         elif isinstance(part, Compare) and part.op in (">", ">="):
             low = part.value
         elif isinstance(part, Compare) and part.op in ("<", "<="):
             high = part.value
         else:
             return Condition(expression, columns, path, OTHER)
-    return Condition(expression, columns, path, RANGE, (), low, high)
+    return Condition(expression, columns, path, RANGE, (), low, high, texts, path if texts else "")
+
+
+def _long(parts: Iterable[Any]) -> tuple[bytes, ...]:
+    """The parts of a pattern that a trigram index searches for."""
+    return tuple([part for part in parts if isinstance(part, bytes) and len(part) >= GRAM])
 
 
 def _after(prefix: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from pageseek.advice.commands import Target, command_of, python_of, title_of
-from pageseek.advice.estimates import ATTACHED, CLUSTER, PAGE_ROWS, SORT, Change
+from pageseek.advice.estimates import ATTACHED, CLUSTER, GROUP_ROWS, PAGE_ROWS, SORT, Change
 from pageseek.advice.reading import Cost
 from pageseek.advice.results import Recommendation
 from pageseek.base.records import NamedTuple
@@ -18,8 +18,15 @@ MORE = 0.25  # of what a query read at first that a further change has to spare
 LITTLE = 16_000, 2  # bytes, and requests, that are not worth a change
 # bytes that a rewrite has to spare: a share of what is written, or so many where that is a lot
 SHARE, REWRITE = 0.01, 1 << 20
+REQUESTS = 100  # that larger row groups have to spare
 BETTER = 16  # a rewrite has to leave so many times less than an index
+# the same where the index leaves more than this part of what is read now
+BETTER_THAN_LITTLE, WELL = 2, 0.25
+AS_CHEAP = 1.25  # changes that add at most so many times as much are as cheap
 AS_GOOD = 1.5  # what leaves at most so many times as much as the best is as good; the cheaper change is taken
+
+
+_Found = tuple[float, Change, list[Cost | None]]  # gain, change, costs after it
 
 
 class Tried(NamedTuple):
@@ -36,9 +43,14 @@ class Tried(NamedTuple):
 
 def is_worth_it(before: Cost, after: Cost, change: Change, price: int) -> bool:
     """Whether a change halves the bytes or the requests of a query, and that is worth having. `price`: the bytes that it adds, or
-    that are rewritten, for which requests alone, or a small part of these bytes, are no reason.
+    that are rewritten, for which a small part of these bytes is no reason, and requests alone only where row groups become larger.
     """
-    if change.kind not in ATTACHED and before.bytes - after.bytes < min(price * SHARE, REWRITE):
+    fewer = change.kind == GROUP_ROWS and before.requests - after.requests >= REQUESTS
+    if (
+        change.kind not in ATTACHED
+        and not fewer
+        and before.bytes - after.bytes < min(price * SHARE, REWRITE)
+    ):
         return False
     return _halves(before, after)
 
@@ -107,7 +119,7 @@ def _best(
     prices: dict[Change, int],
 ) -> tuple[Change | None, list[Cost | None]]:
     """The change that gains most beside those that were chosen, and the costs of the queries that it makes cheaper."""
-    found: list[tuple[float, Change, list[Cost | None]]] = []
+    found: list[_Found] = []
     for change in rest:
         after: list[Cost | None] = []
         total = 0.0
@@ -133,12 +145,34 @@ def _best(
     most = max(one[0] for one in found)
     attached = [one for one in found if one[1].kind in ATTACHED]
     if attached:  # indexes need no rewrite: that has to leave much less
-        best = max(one[0] for one in attached)
-        if most < best + math.log2(BETTER):
-            found, most = attached, best
+        best = max(attached, key=lambda one: one[0])
+        top = max(found, key=lambda one: one[0])
+        if most < best[0] + math.log2(_better(top, best, now, prices)):
+            found, most = attached, best[0]
     good = [one for one in found if one[0] >= most - math.log2(AS_GOOD)]
-    _, change, after = min(good, key=lambda one: (prices[one[1]], -one[0]))
+    cheapest = min(prices[one[1]] for one in good)
+    good = [one for one in good if prices[one[1]] <= AS_CHEAP * cheapest]
+    _, change, after = min(good, key=lambda one: (_requests(one[2]), prices[one[1]], -one[0]))
     return change, after
+
+
+def _better(
+    rewrite: _Found, index: _Found, now: Sequence[Cost], prices: dict[Change, int]
+) -> float:
+    """How many times less than an index a rewrite has to leave. Less often where the index leaves much, such as a page index."""
+    left, before = _bytes(index[2]), [c for c, one in zip(now, index[2], strict=True) if one is not None]  # fmt: skip
+    spared = left - _bytes(rewrite[2])
+    much = left > WELL * _bytes(before)
+    worth = spared >= min(prices[rewrite[1]] * SHARE, REWRITE)
+    return BETTER_THAN_LITTLE if much and worth else BETTER
+
+
+def _bytes(costs: Sequence[Cost | None]) -> float:
+    return sum(one.bytes for one in costs if one is not None)
+
+
+def _requests(after: Sequence[Cost | None]) -> int:
+    return sum(round(one.requests) for one in after if one is not None)
 
 
 def _with(one: Tried, change: Change, chosen: Sequence[Change]) -> Cost | None:

@@ -25,7 +25,8 @@ class Candidate:
     title : str
         The change in words.
     kind : str
-        "page_index", "bloom", "lookup", "bitmap", "distinct", "sort_by", "cluster_by" or "page_rows".
+        "page_index", "bloom", "file_bloom", "lookup", "key_lookup", "bitmap", "distinct", "trigram", "sort_by", "cluster_by",
+        "page_rows" or "row_group_rows".
     columns : tuple of str
     bytes, requests : int
         About what the query would read, without the footers.

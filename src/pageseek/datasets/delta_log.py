@@ -1,5 +1,5 @@
 """The log of a Delta Lake table, as far as `deltalake` does not tell what is in it: the deletion vectors of its files, which
-files of other folders were removed, and for who commits to it the actions as they are spelt.
+files were removed by another spelling of their path, and for who commits to it the actions as they are spelt.
 
 Delta protocol, sections "Delta Log Entries", "Checkpoints" and "Deletion Vectors".
 """
@@ -13,7 +13,8 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import field
 from typing import Any
@@ -26,6 +27,7 @@ from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.base.late_modules import compute as pc
 from pageseek.base.records import dataclass
 from pageseek.datasets.deletes import DeletionVector
+from pageseek.datasets.delta_paths import Spelling
 from pageseek.datasets.lake_places import Places
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source
@@ -42,6 +44,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _to_b85 = str.maketrans(_Z85, _B85)
 _OF_TABLES = "protocol", "metaData"
+SIDE_BY_SIDE = 16  # remote files that are read at a time
 _UUID_LENGTH = 20  # characters of an encoded UUID
 
 
@@ -104,28 +107,54 @@ class Replayed:
     ----------
     vectors : dict
         The descriptors of deletion vectors, by the paths of their files.
+    spelling : Spelling
+        Gives paths one spelling.
     removed : set of str
-        The canonical paths of files outside of the table's folder that were removed.
+        The files that commits removed, in that spelling.
+    tombstones : dict of str to str
+        How the checkpoint spells the paths of files that were removed, by that spelling.
     spelt : dict of str to str
-        How the last commit spells the path of such a file that was added, by its canonical path.
+        How the last commit that added a file spells its path, by that spelling.
     actions : dict, optional
         The last `protocol` and the last `metaData`; None where `replay` was not asked for actions.
     added : dict
         The actions that added files, by the paths of these; empty where `replay` was not asked for actions.
     """
 
+    spelling: Spelling
     vectors: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    tombstones: dict[str, str] = field(default_factory=dict)
     spelt: dict[str, str] = field(default_factory=dict)
     actions: dict[str, Mapping[str, Any]] | None = None
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def has(self, path: str) -> bool:
-        """Whether a file that `deltalake` knows by a path is there: no commit has removed it, or added it again, by another spelling."""
-        if not is_absolute(path):
-            return True
-        same = canonical(path)
-        return same not in self.removed and self.spelt.get(same, path) == path
+    def live(self, paths: Sequence[str], where: str) -> list[bool]:
+        """Which of the files that `deltalake` knows by these paths are there: no commit has removed them, or added them again, by
+        another spelling.
+
+        Raises
+        ------
+        CorruptFileError
+            A checkpoint has a file by two spellings, and does not say which of them is newer.
+        """
+        found, kept = [], dict[str, str]()
+        for path in paths:
+            same = self.spelling.of(path)
+            there = same not in self.removed and self.spelt.get(same, path) == path
+            found.append(there)
+            if not there:
+                continue
+            gone = None if same in self.spelt else self.tombstones.get(same)
+            if gone is not None and gone != path:
+                raise CorruptFileError(
+                    f"{where}: its checkpoint adds {path!r} and removes {gone!r}, which are one file"
+                )
+            if kept.setdefault(same, path) != path:
+                raise CorruptFileError(
+                    f"{where}: its checkpoint adds {kept[same]!r} and {path!r}, which are one file"
+                )
+        return found
 
 
 def _keep(
@@ -167,42 +196,37 @@ def _is_action(found: Any) -> bool:
     return vector is None or isinstance(vector, dict)
 
 
-def is_absolute(path: str) -> bool:
-    """Whether a path in a log is absolute: a URL, or one that begins at the root (RFC 2396)."""
-    scheme, colon, rest = path.partition(":")
-    return path.startswith("/") or (
-        bool(colon) and rest.startswith("/") and scheme.replace("+", "").isalnum()
-    )
-
-
-def canonical(path: str) -> str:
-    """One spelling of an absolute path for all that the log may have: `/a`, `file:/a` and `file:///a` are one file."""
-    parts = urlsplit(path)
-    if parts.scheme in ("", "file"):
-        return os.path.normpath(unquote(parts.path))
-    return unquote(path)
-
-
 class DeltaLog:
     """The log of a table.
 
     Parameters
     ----------
     root : Source
-        The folder of the table.
+        The folder that has the log.
     where : str
         The table, in errors.
+    folder : Source, optional
+        The folder of the table, if the log is a copy.
     """
 
-    def __init__(self, root: Source, where: str) -> None:
+    def __init__(self, root: Source, where: str, folder: Source | None = None) -> None:
         self._root, self._where = root, where
-        if root.filesystem is None:
-            log = os.path.join(root.path, LOG)
-            self._paths = {name: os.path.join(log, name) for name in names_here(log)}
-        else:
-            start = f"{root.path.rstrip('/')}/{LOG}".lstrip("/")
-            found = root.filesystem.find(start, root.retry_policy)
-            self._paths = {path.lstrip("/")[len(start) + 1 :]: path for path in found}
+        self.spelling = Spelling(root if folder is None else folder)
+        self._listed: dict[str, str] | None = None
+
+    @property
+    def _paths(self) -> dict[str, str]:
+        """Where the files of the log lie, by their names. They are listed when they are needed first."""
+        if self._listed is None:
+            root = self._root
+            if root.filesystem is None:
+                log = os.path.join(root.path, LOG)
+                self._listed = {name: os.path.join(log, name) for name in names_here(log)}
+            else:
+                start = f"{root.path.rstrip('/')}/{LOG}".lstrip("/")
+                found = root.filesystem.find(start, root.retry_policy)
+                self._listed = {path.lstrip("/")[len(start) + 1 :]: path for path in found}
+        return self._listed
 
     def commits(self) -> dict[int, str]:
         """The names of the commits that are there, by version."""
@@ -219,7 +243,7 @@ class DeltaLog:
     def replay(self, version: int, actions: bool = False) -> Replayed:
         """What the log of a version says beyond what `deltalake` tells. `actions`: whether those are wanted as they are spelt."""
         names = chosen_log(self._paths, version)
-        found = Replayed(actions={} if actions else None)
+        found = Replayed(self.spelling, actions={} if actions else None)
         for name in sorted(names, key=lambda name: name[:20]):
             if not _sidecar.fullmatch(name) and not _commit.fullmatch(name):
                 self._checkpoint(name, found)
@@ -228,6 +252,25 @@ class DeltaLog:
             if int(name[:20]) > first:
                 self._replay(self._lines(name), found)
         return found
+
+    def removes(self, version: int) -> list[str]:
+        """The paths that the newest checkpoint of a version, and the commits after it, remove, as they are spelt."""
+        names = chosen_log(self._paths, version)
+        first = max((int(name[:20]) for name in names if _checkpoint.fullmatch(name)), default=-1)
+        wanted = [
+            name for name in names
+            if not _commit.fullmatch(name) or int(name[:20]) > first
+        ]  # fmt: skip
+        if self._root.filesystem is None:
+            return [path for name in wanted for path in self._removes(name)]
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            return [path for paths in pool.map(self._removes, wanted) for path in paths]
+
+    def _removes(self, name: str) -> list[str]:
+        if name.endswith(".parquet"):
+            return self._tombstones(name, self._columns(name, ("remove.path",)))
+        removes = [action.get("remove") for action in self._lines(name, b'"remove"')]
+        return [one["path"] for one in removes if one]
 
     def _checkpoint(self, name: str, found: Replayed) -> None:
         if name.endswith(".json"):
@@ -246,16 +289,12 @@ class DeltaLog:
 
     def _parquet(self, name: str, found: Replayed) -> list[str]:
         """Take in the files of a checkpoint. Returns the sidecars that it names."""
-        try:
-            file = pq.ParquetFile(io.BytesIO(self._read(name)))
-            there = file.schema_arrow
-            ours = ("add", "sidecar") if found.actions is None else ("add", "sidecar", *_OF_TABLES)
-            wanted = [column for column in ours if column in there.names]
-            table = file.read(columns=wanted)
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptFileError(f"{self._where}: {LOG}/{name}: {error}") from error
-        if "add" in wanted:
-            kind = there.field("add").type
+        ours = ("add", "sidecar", "remove.path")
+        table = self._columns(name, (*ours, *_OF_TABLES) if found.actions is not None else ours)
+        for path in self._tombstones(name, table):
+            found.tombstones[self.spelling.of(path)] = path
+        if "add" in table.column_names:
+            kind = table.schema.field("add").type
             if kind.get_field_index("path") >= 0:
                 # as a function: below an action that is null there may be anything
                 at = pc.index(pc.struct_field(table["add"], "path"), "").as_py()
@@ -272,19 +311,37 @@ class DeltaLog:
                             found.vectors[unquote(path)] = said
         if found.actions is not None:
             _keep(table, found.actions, found.added)
-        if "sidecar" not in wanted:
+        if "sidecar" not in table.column_names:
             return []
         return [one["path"] for one in table["sidecar"].to_pylist() if one and one.get("path")]
 
-    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+    def _columns(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """Those of the columns that a checkpoint has."""
+        try:
+            return pq.ParquetFile(io.BytesIO(self._read(name))).read(columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptFileError(f"{self._where}: {LOG}/{name}: {error}") from error
+
+    def _tombstones(self, name: str, table: pa.Table) -> list[str]:
+        """The paths of the files that a checkpoint removes."""
+        if "remove" not in table.column_names:
+            return []
+        paths = pc.struct_field(table["remove"], "path").drop_null()
+        if not (pa.types.is_string(paths.type) or pa.types.is_large_string(paths.type)):
+            raise CorruptFileError(f"{self._where}: {LOG}/{name}: its paths are {paths.type}")
+        found: list[str] = paths.to_pylist()
+        return found
+
+    def _lines(self, name: str, word: bytes = b"") -> Iterator[dict[str, Any]]:
+        """The actions of a file. `word`: only lines that may have it."""
         # of bytes: text has more ends of lines
         for number, line in enumerate(self._read(name).splitlines(), 1):
-            if not line.strip():
+            if not line.strip() or not (word in line or rb"\u" in line):
                 continue
             where = f"{self._where}: {LOG}/{name}, line {number}"
             try:
                 action = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise CorruptFileError(f"{where}: is no JSON: {error}") from error
             if not _is_action(action):
                 raise CorruptFileError(f"{where}: is no action of a log: {line[:100]!r}")
@@ -294,8 +351,8 @@ class DeltaLog:
         """Take in the actions of a commit. A file whose vector changes is removed and added by the same one."""
         actions = list(actions)
         for action in actions:
-            if (removed := action.get("remove")) is not None and is_absolute(removed["path"]):
-                found.removed.add(canonical(removed["path"]))
+            if (removed := action.get("remove")) is not None:
+                found.removed.add(self.spelling.of(removed["path"]))
             if found.actions is not None:
                 found.actions |= {name: action[name] for name in _OF_TABLES if action.get(name)}
         for action in actions:
@@ -305,10 +362,9 @@ class DeltaLog:
             path, said = unquote(added["path"]), added.get("deletionVector")
             if found.actions is not None:
                 found.added[path] = added
-            if is_absolute(added["path"]):
-                same = canonical(added["path"])
-                found.removed.discard(same)
-                found.spelt[same] = added["path"]
+            same = self.spelling.of(added["path"])
+            found.removed.discard(same)
+            found.spelt[same] = added["path"]
             if said is None:
                 found.vectors.pop(path, None)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,8 @@ import pyarrow as pa
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.deletes import Deletes
 from pageseek.datasets.delta_bounds import delta_bounds
-from pageseek.datasets.delta_log import DeltaLog, Replayed, deletion_vector, is_absolute
+from pageseek.datasets.delta_log import DeltaLog, deletion_vector
+from pageseek.datasets.delta_paths import any_odd, is_absolute
 from pageseek.datasets.lake_places import Places, delta_options
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
@@ -31,6 +33,8 @@ _DELTA_FEATURES = frozenset(
 
 
 _MAPPING = "delta.columnMapping"
+# what the log of a version removes, by the id of a table's object, which has no hash
+_removes: dict[int, tuple[weakref.ref[Any], int, list[str]]] = {}
 
 
 def delta_table(
@@ -65,17 +69,20 @@ def delta_table(
         elif root is None or not base.path:
             folder = folder.lstrip("/")
         actions = pa.table(table.get_add_actions(flatten=True))
-        found = Replayed()
         spelt_paths = actions["path"].to_pylist()
-        elsewhere, nameless = any(map(is_absolute, spelt_paths)), "" in spelt_paths
-        if elsewhere or nameless or "deletionVectors" in (table.protocol().reader_features or ()):
-            log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
+        log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where, base)
+        nameless = "" in spelt_paths
+        vectors: Mapping[str, Mapping[str, Any]] = {}
+        if (
+            nameless
+            or "deletionVectors" in (table.protocol().reader_features or ())
+            or _is_spelt_twice(table, actions["path"], log)
+        ):
             found = log.replay(table.version())
-        if nameless:  # the log has said where, if it still has that action
-            raise CorruptFileError(f"{where}: its log adds a file without a path")
-        if found.removed or found.spelt:
-            there = [found.has(path) for path in actions["path"].to_pylist()]
-            actions = actions.filter(pa.array(there, pa.bool_()))
+            vectors = found.vectors
+            if nameless:  # the log has said where, if it still has that action
+                raise CorruptFileError(f"{where}: its log adds a file without a path")
+            actions = actions.filter(pa.array(found.live(spelt_paths, where), pa.bool_()))
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
         shared: dict[Partitions, Partitions] = {}
         sources = []
@@ -84,8 +91,8 @@ def delta_table(
             said = tuple([(f.name, column[i]) for f, column in zip(folders, values, strict=True)])
             said = shared.setdefault(said, said)
             deletes: tuple[Deletes, ...] = ()
-            if path in found.vectors:
-                deletes = (deletion_vector(found.vectors[path], folder, base, places, where),)
+            if path in vectors:
+                deletes = (deletion_vector(vectors[path], folder, base, places, where),)
             if spelt.startswith("/") and base.filesystem is not None:
                 raise UnsupportedError(f"{where}: {spelt!r} does not say which store it lies in")
             if spelt.startswith("/"):
@@ -104,6 +111,28 @@ def delta_table(
     return Table(
         tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(),
     )  # fmt: skip
+
+
+def _is_spelt_twice(table: Any, added: pa.ChunkedArray, log: DeltaLog) -> bool:
+    """Whether the log may have a file of the table by two spellings of its path: `deltalake` compares paths as they are spelt."""
+    removed = _removed(table, log)
+    if not (any_odd(added) or any_odd(removed)):
+        return False
+    kept: dict[str, str] = {}
+    for path in added.to_pylist():
+        if kept.setdefault(log.spelling.of(path), path) != path:
+            return True
+    return any(kept.get(log.spelling.of(path), path) != path for path in removed)
+
+
+def _removed(table: Any, log: DeltaLog) -> list[str]:
+    """The paths that the log of the table's version removes. They are read once for each object."""
+    key, version = id(table), table.version()
+    known = _removes.get(key)
+    if known is None or known[0]() is not table or known[1] != version:
+        seen = weakref.ref(table, lambda _: _removes.pop(key, None))
+        known = _removes[key] = seen, version, log.removes(version)
+    return known[2]
 
 
 def _mapped(kind: Any, by_ids: bool) -> tuple[TableField, ...]:

@@ -48,6 +48,7 @@ from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
+from pageseek.predicate.schema_names import WholeColumn
 from pageseek.storage.hive import Partitions
 
 
@@ -157,6 +158,32 @@ class SchemaMapping:
         values = widened(pa.array([default.as_py()], default.type), leaf_type.storage)
         around = self._names(self._own_path(struct))
         return ConstantColumn((*struct, path[-1]), values, around), leaf_type
+
+    def default_in_list(self, path: Path) -> WholeColumn | None:
+        """A field inside of lists that this file lacks, and that may have another value than null; None for others."""
+        if not any(field.has_defaults_inside for field in self._dataset_schema.fields):
+            return None
+        names = self._nested.in_list(path)
+        if names is None:
+            return None
+        try:
+            self._names.element(self._own_path(path))
+        except NoColumnError:
+            pass
+        else:
+            return None
+        target = self._dataset_schema.tested
+        assert target is not None
+        field = target.field(names[0])
+        leaf_type = constant_leaf_type(_element_type(field.type, names[1:]))
+        if leaf_type is None:
+            return None
+        columns, leaves, own = self.whole([(names[0],)])
+        told = self._dataset_schema.fields
+        fill = SchemaAdapter([field], list(own), self._folders.values, self._file.name, told)
+        return WholeColumn(
+            columns, leaves, lambda a, n: fill.chunked(a, n)[0], names[1:], leaf_type
+        )
 
     def _given(self, path: Path) -> pa.Field | None:
         """The column that a path leads into, among those that were given; NoColumnError where it is none of them."""
@@ -429,6 +456,18 @@ def _names(file: FileMetadata) -> list[str]:
     """The names of the columns of a file."""
     tree = file.schema_tree
     return [tree.field(i).name for i in range(tree.num_fields)]
+
+
+def _element_type(kind: pa.DataType, path: Path) -> pa.DataType:
+    """The type at a path from a type on, through structs, lists and maps. A path may leave out `element`."""
+    t = pa.types
+    if not path:
+        return kind
+    if t.is_struct(kind):
+        return _element_type(kind.field(kind.get_field_index(path[0])).type, path[1:])
+    if t.is_map(kind):
+        return _element_type(kind.key_type if path[0] == "key" else kind.item_type, path[1:])
+    return _element_type(kind.value_type, path[1:] if path[0] == "element" else path)
 
 
 def _emptied(kind: pa.DataType) -> pa.DataType:

@@ -135,6 +135,9 @@ class FileBounds:
     def in_struct(self, _path: Path) -> None:
         """Never: bounds are of files, which may have the field."""
 
+    def default_in_list(self, _path: Path) -> None:
+        """Never: bounds are of files, which may have the field."""
+
     def target(self, path: Path) -> LeafType | None:
         """How values of a column are compared."""
         return self(path)[1]

@@ -64,6 +64,9 @@ class FolderNames:
     def in_struct(self, _path: Path) -> None:
         """Never: partitions have no structs."""
 
+    def default_in_list(self, _path: Path) -> None:
+        """Never: partitions have no lists."""
+
     def target(self, path: Path) -> LeafType | None:
         """How values of a column are compared."""
         return self(path)[1]

@@ -22,20 +22,24 @@ from pageseek.storage.redact import secrets_of
 from pageseek.storage.resolve import Source
 
 
-def iceberg_table(scan: Any, places: Places, where: str, version: str = "") -> Table:
-    """What a scan of `pyiceberg` says. `where`: the table, in errors. `version`: the file of its metadata, for `explain`."""
+def iceberg_table(
+    scan: Any, places: Places, where: str, version: str = "", current: bool = False
+) -> Table:
+    """What a scan of `pyiceberg` says. `where`: the table, in errors. `version`: the file of its metadata, for `explain`.
+    `current`: the columns are those that the table has now, whichever the snapshot had.
+    """
     told = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
     with foreign(where, "pyiceberg", secrets_of(told)):
-        return _iceberg(scan, places, where, version)
+        return _iceberg(scan, places, where, version, current)
 
 
-def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
+def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool) -> Table:
     metadata = getattr(scan, "table_metadata", None)
     if getattr(scan, "limit", None) is not None or type(scan.row_filter).__name__ != "AlwaysTrue":
         raise UnsupportedError(
             f"{where}: the scan has a filter or a limit of its own; give them to pageseek instead"
         )
-    projected = scan.projection()
+    projected = metadata.schema() if current and metadata is not None else scan.projection()
     arrow = projected.as_arrow()
     schema = pa.schema([f.with_type(plain_type(f.type)) for f in arrow])
     mapping = metadata.name_mapping() if metadata is not None else None

@@ -158,7 +158,8 @@ def _iceberg(
             catalog=NoopCatalog("folder"),
         )
         scan = opened.scan(snapshot_id=as_of.iceberg(opened, where))
-        return iceberg_table(scan, places, where, f"{name}, ")
+        current = as_of.has_current_schema(opened)
+        return iceberg_table(scan, places, where, f"{name}, ", current)
 
 
 def _current(folder: TableFolder, retry_policy: RetryPolicy, where: str) -> str:

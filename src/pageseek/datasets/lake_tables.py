@@ -35,15 +35,17 @@ def table_of_lake(
         return delta_table(_delta_as_of(source, as_of), options, retry_policy)
     if room == "pyiceberg":
         with foreign("Iceberg table", room, ()):
-            scan = source
+            scan, current = source, False
             if hasattr(source, "scan"):
+                current = as_of.has_current_schema(source)
                 scan = source.scan(snapshot_id=as_of.iceberg(source, "Iceberg table"))
         if hasattr(scan, "plan_files"):
             if scan is source and not as_of.is_current:
                 raise ValueError(f"{as_of.option}: a scan of pyiceberg has a snapshot of its own")
             metadata, io = getattr(scan, "table_metadata", None), getattr(scan, "io", None)
             where = "Iceberg table" if metadata is None else f"Iceberg table {metadata.location}"
-            return iceberg_table(scan, iceberg_places(where, io, options, retry_policy), where)
+            places = iceberg_places(where, io, options, retry_policy)
+            return iceberg_table(scan, places, where, current=current)
     return None
 
 

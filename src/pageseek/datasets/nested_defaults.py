@@ -42,6 +42,13 @@ class NestedDefaults:
         inside = fields[1:] if repeated else fields[1:-1]
         return any(one.default is not None for one in inside) or self.of(path) is not None
 
+    def in_list(self, path: Path) -> Path | None:
+        """The names on the path of a field inside of lists of which it, or a struct around it, has a default; None for others."""
+        fields, repeated = self._on(path)
+        if not repeated or all(one.default is None for one in fields[1:]):
+            return None
+        return tuple([one.name for one in fields])
+
     def _on(self, path: Path) -> tuple[list[TableField], bool]:
         """The fields of the table on a path, none where they are not known; and whether it leads through a list or a map."""
         fields, found, repeated = self._fields, list[TableField](), False

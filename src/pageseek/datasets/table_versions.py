@@ -94,5 +94,14 @@ class AsOf:
             )
         return int(found.snapshot_id)
 
+    def has_current_schema(self, table: Any) -> bool:
+        """Whether the rows of a table of pyiceberg have its current columns, and not those of the snapshot: a branch goes on with
+        the table (Iceberg specification, "Snapshot References"), while a tag, a number or a moment means what was.
+        """
+        if not isinstance(self.snapshot, str):
+            return self.is_current
+        ref = table.metadata.refs.get(self.snapshot)
+        return ref is not None and str(getattr(ref.snapshot_ref_type, "value", "")) == "branch"
+
 
 CURRENT = AsOf()

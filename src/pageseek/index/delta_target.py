@@ -12,20 +12,26 @@ import math
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pageseek.base.errors import FileChangedError, UnsupportedError
+from pageseek.base.errors import CorruptFileError, FileChangedError, UnsupportedError
+from pageseek.datasets.delta_log import DeltaLog
 from pageseek.datasets.lake_tables import table_of_lake
-from pageseek.datasets.table_files import with_version
+from pageseek.datasets.table_files import Table, with_version
+from pageseek.index.delta_commits import DeltaCommits, commit_body
 from pageseek.index.table_target import OvertakenError, TableEnd, same_file
 from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of
 
 # features of writers that hold where a file is exchanged for one with the same rows
+# of an action that adds a file; a checkpoint has more
+OF_ADDED = "partitionValues", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"  # fmt: skip
+WRITER = 7  # version of the protocol for writers
 FEATURES = frozenset(
     ("appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "generatedColumns",
      "identityColumns", "invariants", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
@@ -149,6 +155,87 @@ class DeltaEnd(TableEnd):
     def _actions(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = pa.table(self._delta.get_add_actions()).to_pylist()
         return found
+
+
+class DeltaLogEnd(TableEnd):
+    """The exchange of a file whose rows have a deletion vector, by a commit of our own. The new file has its rows at the same places,
+    so that it takes over the vector.
+    """
+
+    errors = ()
+
+    def __init__(
+        self, source: Source, table: Any, storage_options: Mapping[str, Any] | None, found: Table
+    ) -> None:
+        """`found`: the files of the table. UnsupportedError: the table has features that are not known here."""
+        options = dict(storage_options or getattr(table, "_storage_options", None) or {})
+        assert found.root is not None and found.version is not None
+        super().__init__(f"Delta table {found.root.name}", secrets_of(options))
+        self._delta, self._root = table, found.root
+        self._commits = DeltaCommits(found.root, self.table)
+        self._commits.refuse_store(options)
+        self._first = self._seen = found.version
+        i = next(i for i, one in enumerate(found.sources) if same_file(one, source))
+        self._old, self._added = found.spelt[i], dict[str, Any]()
+        self._new = self.beside(self._old, found.sources[i])
+        self.look()
+
+    def look(self) -> None:
+        """Find the newest version, and what it says of the file."""
+        log = DeltaLog(self._root, self.table)
+        self._seen = max(log.newest(), self._seen)
+        said = log.replay(self._seen, actions=True)
+        assert said.actions is not None
+        protocol = said.actions.get("protocol") or {}
+        unknown = sorted(set(protocol.get("writerFeatures") or ()) - FEATURES)
+        if unknown or int(protocol.get("minWriterVersion", 0)) > WRITER:
+            what = ", ".join(unknown) or f"version {protocol['minWriterVersion']} of the protocol"
+            raise UnsupportedError(f"{self.table}: its writers have to know {what}")
+        added = said.added.get(unquote(self._old))
+        if added is None or not all(said.live([self._old], self.table)):
+            raise FileChangedError(
+                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
+            )
+        self._added = dict(added)
+
+    def exchange(self, size: int) -> None:
+        """Take the old file out and put the new one in, with the vector and the statistics of the old one."""
+        now = int(time.time() * 1000)
+        come = {name: self._added[name] for name in OF_ADDED if self._added.get(name) is not None}
+        come |= {
+            "path": self._new, "size": size, "modificationTime": now, "dataChange": False,
+        }  # fmt: skip
+        try:
+            body = commit_body(self._seen, now, {}, [self._added], [come])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CorruptFileError(f"{self.table}: its log makes no sense: {error!r}") from error
+        try:
+            self._commits.create(self._seen + 1, body)
+        except FileExistsError as error:
+            raise OvertakenError(str(error)) from None
+        with suppress(Exception):  # the commit is made, and the object can be opened again
+            self._delta.update_incremental()
+
+    def has_it(self) -> bool:
+        """Whether a commit has added the new file."""
+        log = DeltaLog(self._root, self.table)
+        return any(
+            (action.get("add") or {}).get("path") == self._new
+            for version, name in log.commits().items()
+            if version > self._first
+            for action in log.actions(name)
+        )
+
+
+def delta_end(
+    source: Source, table: Any, storage_options: Mapping[str, Any] | None
+) -> DeltaEnd | DeltaLogEnd:
+    """Where the new file of a DeltaTable goes. Files with deletion vectors take a commit of our own."""
+    found = table_of_lake(table, storage_options)
+    assert found is not None
+    if not found.fields and any(one.deletes and same_file(one, source) for one in found.sources):
+        return DeltaLogEnd(source, table, storage_options, found)
+    return DeltaEnd(source, table, storage_options)
 
 
 def _text(name: str, value: Any) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
@@ -97,9 +97,9 @@ def _of_table(
     source: Any, table: Any, storage_options: Mapping[str, Any] | None
 ) -> tuple[Source, TableEnd]:
     room = type(table).__module__.partition(".")[0]
-    end: type[delta.DeltaEnd | iceberg.IcebergEnd]
+    end: Callable[[Source, Any, Mapping[str, Any] | None], TableEnd]
     if room == "deltalake" and hasattr(table, "get_add_actions"):
-        known, end = delta.as_recorded(source, table, storage_options), delta.DeltaEnd
+        known, end = delta.as_recorded(source, table, storage_options), delta.delta_end
     elif room == "pyiceberg" and hasattr(table, "transaction"):
         known, end = iceberg.as_recorded(source, table, storage_options), iceberg.IcebergEnd
     else:

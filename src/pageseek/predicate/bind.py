@@ -23,7 +23,14 @@ from pageseek.predicate.leaf_conditions import (
     undecided,
 )
 from pageseek.predicate.literal import exact
-from pageseek.predicate.schema_names import DatasetNames, Find, Found, Names, UnknownColumnError
+from pageseek.predicate.schema_names import (
+    DatasetNames,
+    Find,
+    Found,
+    Names,
+    UnknownColumnError,
+    WholeColumn,
+)
 from pageseek.predicate.simplify import join
 from pageseek.predicate.text import point, show
 
@@ -76,6 +83,10 @@ class _Binder:
 
     def _test(self, e: ex.Expression, negate: bool) -> Bound:
         if self._dataset is not None:
+            if isinstance(e, ex.AnyElement):
+                whole = self._dataset.default_in_list(e.element.path)
+                if whole is not None:
+                    return self._any_default(e, whole, negate)
             from pageseek.predicate.dataset_conditions import for_file  # late: for many files
 
             e, constant = for_file(e, self._dataset)
@@ -140,6 +151,15 @@ class _Binder:
         if test == BoundConst(False) and not negate:
             return test
         return BoundAny(input_leaf(found, e), test, negate)
+
+    def _any_default(self, e: ex.AnyElement, whole: WholeColumn, negate: bool) -> Bound:
+        from pageseek.predicate.element_conditions import any_default  # late: for some tables
+
+        def test(leaf_type: LeafType) -> Bound:
+            leaf = ConstantColumn(e.element.path, None)
+            return _Binder(lambda _path: (leaf, leaf_type), self._nan).bind(e.test, negate)
+
+        return any_default(e, whole, test, negate)
 
 
 def _not(bound: Bound) -> Bound:

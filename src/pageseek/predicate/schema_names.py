@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -28,6 +28,19 @@ class Names(Protocol):
         """Columns with all that is below (of the whole file, if None), their leaves, and their schema."""
 
 
+class WholeColumn(NamedTuple):
+    """A column with lists, as a file has it, and a field inside of the lists.
+
+    `fill` makes of the values of the columns the column as the dataset has it. `inside`: the path of the field in it.
+    """
+
+    columns: tuple[Any, ...]
+    leaves: list[Found]
+    fill: Callable[[list[pa.ChunkedArray], int], pa.ChunkedArray]
+    inside: tuple[str, ...]
+    leaf_type: LeafType
+
+
 class DatasetNames(Names, Protocol):
     """The names of a dataset's columns in one file, which may lack columns, have one value in them, or narrower types."""
 
@@ -49,6 +62,9 @@ class DatasetNames(Names, Protocol):
 
     def in_struct(self, path: tuple[str, ...], /) -> Found | None:
         """The field at a path if this file has the struct around it, and one value for the field; None if not."""
+
+    def default_in_list(self, path: tuple[str, ...], /) -> WholeColumn | None:
+        """The column around a field inside of lists that this file lacks and that has a default; None for others."""
 
 
 class UnknownColumnError(LookupError):

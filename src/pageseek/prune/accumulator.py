@@ -45,7 +45,7 @@ class MechanismRun:
         The names of the mechanisms that may prune.
     wants_matches
         Whether the caller can use rows that are known to pass without being evaluated.
-    kept, distinct_index
+    kept, distinct_index, counts_only
         As of `PruneContext`.
     """
 
@@ -59,6 +59,7 @@ class MechanismRun:
     wants_matches: bool
     kept: Kept | None = None
     distinct_index: str | None = None
+    counts_only: bool = False
 
 
 class ProofAccumulator:

@@ -42,8 +42,9 @@ def run_mechanisms(
     required = [part for part in conjuncts(run.bound) if isinstance(part, BoundLeaf)]
     for group, ranges in row_groups.items():
         context = PruneContext(
-            run.file, group, ranges, run.options, run.report, run.kept, run.distinct_index, required
-        )
+            run.file, group, ranges, run.options, run.report, run.kept, run.distinct_index, required,
+            counts_only=run.counts_only,
+        )  # fmt: skip
         proved[group] = ProofAccumulator(context, run.bound, run.footer)
     found = list(proved.values())
     tests = tests_of(run.bound)

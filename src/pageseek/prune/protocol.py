@@ -53,6 +53,8 @@ class PruneContext:
         Tests that every row of the result passes. Of one of them a proof may leave out rows that fail another.
     kind : str
         The kind of embedded index whose indexes `index` gives.
+    counts_only : bool
+        The filter is the one test, and only the number of rows is wanted: a proof of a whole row group may name as many others.
     """
 
     file: FileMetadata
@@ -64,6 +66,7 @@ class PruneContext:
     distinct_index: str | None = None
     required: Sequence[BoundLeaf] = ()
     kind: str = ""
+    counts_only: bool = False
 
     def to_fetch(self, offset: int, length: int) -> int:
         """The bytes of a range that a request would have to fetch: 0 if they came with the end of the file."""

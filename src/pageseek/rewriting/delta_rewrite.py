@@ -1,13 +1,8 @@
-"""Files of a Delta Lake table exchanged by one commit to its log (Delta protocol, "Add File and Remove File").
-
-The commit is written here, since `deltalake` cannot say that a file goes whose rows have a deletion vector, and knows no
-column mapping.
-"""
+"""Files of a Delta Lake table exchanged by one commit to its log (Delta protocol, "Add File and Remove File")."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,12 +13,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from pageseek.base.errors import CorruptFileError, FileChangedError, StoreError, UnsupportedError
-from pageseek.base.version import __version__
 from pageseek.datasets.delta_bounds import PHYSICAL_NAME
-from pageseek.datasets.delta_log import DeltaLog, canonical, is_absolute
+from pageseek.datasets.delta_log import DeltaLog
+from pageseek.datasets.delta_paths import is_absolute
 from pageseek.datasets.table_files import Table
+from pageseek.index.delta_commits import DeltaCommits, commit_body
 from pageseek.index.delta_statistics import stated
-from pageseek.index.delta_target import FEATURES
+from pageseek.index.delta_target import FEATURES, WRITER
 from pageseek.index.table_target import TRIES
 from pageseek.rewriting.table_rewrite import (
     BEGUN_ANEW,
@@ -37,14 +33,9 @@ from pageseek.rewriting.table_rewrite import (
     new_name,
 )
 from pageseek.storage import Source
-from pageseek.storage.atomic_files import Draft
-from pageseek.storage.table_folders import LOG
-from pageseek.storage.writing import writer
 
-WRITER = 7  # version of the protocol for writers
 ID = "delta.columnMapping.id"
 FIELD_ID = b"PARQUET:field_id"
-LOCKS = "aws_s3_locking_provider"  # an option of deltalake, and a variable of the environment
 
 
 class DeltaRewrite(TableRewrite):
@@ -58,7 +49,8 @@ class DeltaRewrite(TableRewrite):
         assert found.root is not None and found.version is not None
         self.found, self._root, self._version = found, found.root, found.version
         self.name = f"Delta table {self._root.name}"
-        self._refuse_store(options or {})
+        self._commits = DeltaCommits(self._root, self.name)
+        self._commits.refuse_store(options or {})
         said = DeltaLog(self._root, self.name).replay(self._version, actions=True)
         assert said.actions is not None
         with _understood(self.name):
@@ -75,23 +67,6 @@ class DeltaRewrite(TableRewrite):
             what = ", ".join(unknown) or f"version {protocol['minWriterVersion']} of the protocol"
             raise UnsupportedError(f"{self.name}: its writers have to know {what}")
         self._mapped = settings.get("delta.columnMapping.mode", "none") != "none"
-
-    def _refuse_store(self, options: Mapping[str, Any]) -> None:
-        """Raise UnsupportedError where two writers could both write a version."""
-        if self._root.filesystem is None:
-            return
-        if not writer(self._entry(0)).conditional:
-            raise UnsupportedError(
-                f"{self.name}: what opens it cannot create a file only where none is, so that two writers may both write a version: "
-                "name the table by its URL, with obstore installed"
-            )
-        told = {name.lower(): value for name, value in options.items()} | {
-            name.lower(): value for name, value in os.environ.items()
-        }
-        if told.get(LOCKS) or told.get(LOCKS.removeprefix("aws_")):
-            raise UnsupportedError(
-                f"{self.name}: its writers lock it by {told.get(LOCKS) or 'a service'}, which is not known here"
-            )
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -152,7 +127,7 @@ class DeltaRewrite(TableRewrite):
         for _ in range(TRIES):
             seen = self._look(seen)
             try:
-                self._create(self._entry(seen + 1), body, new)
+                self._create(seen + 1, body, new)
             except FileExistsError:
                 continue
             with suppress(Exception):  # the commit is made, and the object can be opened again
@@ -162,37 +137,10 @@ class DeltaRewrite(TableRewrite):
 
     def _body(self, new: Sequence[NewFile], order: Mapping[str, Sequence[str]]) -> bytes:
         now = int(time.time() * 1000)
-        told = {
-            "timestamp": now,
-            "operation": "OPTIMIZE",
-            "operationParameters": {name: json.dumps(list(one)) for name, one in order.items()},
-            "readVersion": self._version,
-            "isolationLevel": "SnapshotIsolation",
-            "isBlindAppend": False,
-            "operationMetrics": {
-                "numRemovedFiles": str(len(self._old)),
-                "numAddedFiles": str(len(new)),
-            },
-            "engineInfo": f"pageseek/{__version__}",
-        }
-        actions: list[dict[str, Any]] = [{"commitInfo": told}]
         with _understood(self.name):
-            actions += [{"remove": self._gone(one, now)} for one in self._old]
-            actions += [{"add": self._come(one, now)} for one in new]
-        return "".join(json.dumps(action) + "\n" for action in actions).encode()
-
-    def _gone(self, added: Mapping[str, Any], now: int) -> dict[str, Any]:
-        """The action that removes a file. Its name is the path together with the deletion vector."""
-        made = {
-            "path": added["path"],
-            "deletionTimestamp": now,
-            "dataChange": False,
-            "extendedFileMetadata": True,
-            "partitionValues": dict(added["partitionValues"]),
-            "size": added["size"],
-        }
-        kept = ("deletionVector", "tags", "baseRowId", "defaultRowCommitVersion")
-        return made | {name: added[name] for name in kept if added.get(name)}
+            return commit_body(
+                self._version, now, order, self._old, [self._come(one, now) for one in new]
+            )
 
     def _come(self, one: NewFile, now: int) -> dict[str, Any]:
         return {
@@ -212,7 +160,8 @@ class DeltaRewrite(TableRewrite):
             raise FileChangedError(
                 f"{self.name}: its log has no version {seen} any more; {BEGUN_ANEW}"
             )
-        ours = {_key(one["path"]) for one in self._old}
+        spelling = log.spelling.of
+        ours = {spelling(one["path"]) for one in self._old}
         for version in range(seen + 1, newest + 1):
             if version not in commits:
                 raise FileChangedError(
@@ -220,7 +169,7 @@ class DeltaRewrite(TableRewrite):
                 )
             for action in log.actions(commits[version]):
                 for kind in ("add", "remove"):
-                    if action.get(kind) and _key(action[kind]["path"]) in ours:
+                    if action.get(kind) and spelling(action[kind]["path"]) in ours:
                         raise FileChangedError(
                             f"{self.name}: version {version} has changed {action[kind]['path']}, or taken it out of the table, "
                             f"meanwhile; {BEGUN_ANEW}"
@@ -231,26 +180,13 @@ class DeltaRewrite(TableRewrite):
                     )
         return newest
 
-    def _entry(self, version: int) -> Source:
-        root = self._root
-        start = f"{root.path.rstrip('/')}/{LOG}" if root.filesystem is None else f"{root.path.rstrip('/')}/{LOG}".lstrip("/")  # fmt: skip
-        return replace(root, path=f"{start}/{version:020}.json")
-
-    def _create(self, to: Source, body: bytes, new: Sequence[NewFile]) -> None:
+    def _create(self, version: int, body: bytes, new: Sequence[NewFile]) -> None:
         """Write a commit, if nobody has written that version. FileExistsError: somebody has."""
-        if to.filesystem is not None:
-            try:
-                writer(to).put(memoryview(body))
-            except StoreError as error:
-                stays = f"; {STAY}" if self.may_have(new) else ""
-                raise StoreError(f"{self.name}: the commit failed: {error}{stays}") from None
-            return
-        draft = Draft(to.path, exclusive=True)
         try:
-            draft.write(body)
-            draft.appear(False)
-        finally:
-            draft.close()
+            self._commits.create(version, body)
+        except StoreError as error:
+            stays = f"; {STAY}" if self.may_have(new) else ""
+            raise StoreError(f"{self.name}: the commit failed: {error}{stays}") from None
 
     def may_have(self, new: Sequence[NewFile]) -> bool:
         if not new:
@@ -280,11 +216,6 @@ class _understood:  # noqa: N801 - a context manager
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, (AttributeError, KeyError, TypeError, ValueError)):
             raise CorruptFileError(f"{self._name}: its log makes no sense: {error!r}") from error
-
-
-def _key(path: str) -> str:
-    """One spelling of a path in the log."""
-    return canonical(path) if is_absolute(path) else unquote(path)
 
 
 def _stored_field(field: pa.Field, told: Mapping[str, Any], mapped: bool) -> pa.Field:

@@ -17,6 +17,7 @@ from pageseek.base.errors import (
     UnsupportedError,
 )
 from pageseek.datasets.lake_places import iceberg_places
+from pageseek.datasets.lake_tables import table_of_lake
 from pageseek.datasets.table_files import Table
 from pageseek.index.iceberg_commits import (
     OTHER,
@@ -58,6 +59,7 @@ class IcebergRewrite(TableRewrite):
             self._plan, self._ids = room.compute_statistics_plan, room.parquet_path_to_id_mapping
         except (ImportError, AttributeError):
             raise UnsupportedError(f"{self.name}: {OTHER}") from None
+        self._storage_options = storage_options
         self._places = iceberg_places(self.name, table.io, storage_options, DEFAULT_RETRY)
         entries = commits.entries(deletes=False)
         self._entries = {one.data_file.file_path: one for one in entries}
@@ -156,11 +158,21 @@ class IcebergRewrite(TableRewrite):
                     f"{self.name}: somebody else has taken {path} out of it meanwhile; {BEGUN_ANEW}"
                 )
         changed = self._delete_files() ^ self._deletes
-        if changed:
+        if changed and self._have_other_deletes():
             raise FileChangedError(
                 f"{self.name}: rows were deleted meanwhile, or deletes taken back ({min(changed)[0]}); {BEGUN_ANEW}"
             )
         self._before = self._commits.snapshot
+
+    def _have_other_deletes(self) -> bool:
+        """Whether deletes of other rows apply to the files now. Those of files that stay, in other partitions say, do not matter."""
+        now = table_of_lake(self._commits.table, self._storage_options)
+        assert now is not None
+        before, after = (
+            {path: set(one.deletes) for path, one in zip(found.spelt, found.sources, strict=True)}
+            for found in (self.found, now)
+        )
+        return any(before[path] != after[path] for path in self._old)
 
     def _entry(self, one: NewFile) -> Any:
         """What the manifest says of a new file: it has no order that readers may count on."""

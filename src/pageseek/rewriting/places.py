@@ -16,7 +16,7 @@ from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import refuse_inside
 from pageseek.storage import Source, Store
 from pageseek.storage.atomic_files import hidden_name, refuse_place, settle
-from pageseek.storage.listing import on_store
+from pageseek.storage.listing import first_magic, on_store
 from pageseek.storage.local import MemoryStore
 from pageseek.storage.resolve import place
 
@@ -178,8 +178,13 @@ def refuse_own_folder(
             continue
         if has_magic(one.path) and any(_same(one, file) for file in files):
             continue  # a file is called so
-        named = _spelled(one) if one.filesystem is None else one.filesystem.folder(one.path)
-        if on_store(named, lambda _: [path]):
+        paths = [path]
+        if one.filesystem is None:
+            named = _spelled(one)
+            paths += _through_links(named, path)
+        else:
+            named = one.filesystem.folder(one.path)
+        if on_store(named, lambda _, paths=paths: paths):  # type: ignore[misc]
             raise ValueError(
                 f"output={to.name!r} lies in the source {one.name!r}, which would then have all rows twice: write to a place outside of it"
             )
@@ -190,6 +195,38 @@ def _spelled(place: Source) -> str:
     if place.filesystem is not None:
         return place.path
     return os.path.realpath(place.path).replace(os.sep, "/")
+
+
+def _through_links(named: str, path: str) -> list[str]:
+    """The paths below a folder or a glob that lead to a new file by symbolic links, as a listing would spell them."""
+    names = named.split("/")
+    at = first_magic(names)
+    root, rest = "/".join(names[:at]), [] if at is None else names[at:]
+    # folders that a glob can enter
+    deepest = len(rest) if rest and "**" not in rest else None
+    made: list[str] = []
+    folders, seen = [(root or "/", 1)], set[str]()
+    while folders:
+        folder, level = folders.pop()
+        if deepest is not None and level > deepest:
+            continue
+        # a folder that is not there has no links
+        with suppress(OSError), os.scandir(folder) as found:
+            for entry in found:
+                if not entry.is_symlink():
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append((entry.path, level + 1))
+                    continue
+                real = os.path.realpath(entry.path).replace(os.sep, "/")
+                link = entry.path.replace(os.sep, "/")
+                if real == path:
+                    made.append(link)
+                elif path.startswith(f"{real.rstrip('/')}/"):
+                    made.append(link + path[len(real.rstrip("/")) :])
+                if real not in seen and os.path.isdir(real):  # links may lead on, and in a circle
+                    seen.add(real)
+                    folders.append((entry.path, level + 1))
+    return made
 
 
 def _places(source: Any, storage_options: Mapping[str, Any] | None) -> list[Source]:

@@ -176,6 +176,9 @@ class Execution:
 
     def _count(self, unconfirmed: UnconfirmedVersions | None) -> int:
         request = replace(self.request, columns=(), row_number=None)
+        if request.filter is not None and not request.selects_rows:
+            counts_only = not any(source.deletes for source in self.sources)
+            request = replace(request, counts_only=counts_only)
         with self._prepared(request, unconfirmed, True) as prepared:
             plan = prepared.plan
             groups = [group for file in plan.files for group in file.groups]

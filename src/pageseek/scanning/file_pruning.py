@@ -8,6 +8,7 @@ from dataclasses import replace
 from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.driver import run_mechanisms
 from pageseek.prune.row_groups import GroupProof
@@ -53,6 +54,7 @@ def prune_pages(
             use.asks_for_matches,
             bound_request.kept,
             request.distinct_index,
+            request.counts_only and isinstance(bound_request.bound, BoundLeaf),
         )
         left = yield from run_mechanisms(run, open_groups)
     for group in groups:

@@ -70,6 +70,8 @@ class Request:
         The column whose values lists in DataFusion's form have.
     dataset_schema : DatasetSchema, optional
         Set if files may differ, or have columns in the names of folders.
+    counts_only : bool
+        Only the number of rows is wanted, and no file has deleted rows: planned rows may stand for as many others.
     """
 
     columns: tuple[str, ...] | None
@@ -87,6 +89,7 @@ class Request:
     max_ahead_bytes: int = AHEAD
     distinct_index: str | None = None
     dataset_schema: DatasetSchema | None = None
+    counts_only: bool = False
 
     @classmethod
     def of(

@@ -1,0 +1,158 @@
+"""`advise`: trigrams, Bloom filters of whole files, places in footers, larger row groups, and what comes first."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.cli import main
+
+N = 100_000
+WRITER: dict[str, Any] = {
+    "data_page_size": 20_000, "write_batch_size": 500, "use_dictionary": False, "write_page_index": True,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    random = np.random.default_rng(1)
+    words = ["".join(map(chr, word)) for word in random.integers(97, 123, (2_000, 7)).tolist()]
+    words[1_990:] = [f"é{word}" for word in words[1_990:]]
+    texts = [
+        " ".join(words[i] for i in some) for some in random.integers(0, 2_000, (N, 3)).tolist()
+    ]
+    texts[5_000] = "my needle of silver"
+    x = random.random(N)
+    nearly = np.argsort(np.sort(x) + random.integers(0, 100, N) / 700)
+    return pa.table(
+        {"id": random.permutation(N), "text": texts, "x": x, "nearly": np.sort(x)[nearly]}
+    )
+
+
+def run(command: str) -> None:
+    program, *arguments = shlex.split(command)
+    assert program == "pageseek"
+    assert main(arguments) == 0
+
+
+def read(source: Path, query: Any, columns: list[str]) -> tuple[int, int]:
+    ps.clear_cache()
+    report = ps.scan(source, columns=columns, filter=query).explain(analyze=True)
+    return report.bytes["index"] + report.bytes["data"], report.requests
+
+
+def close(guess: float, true: float, least: float = 4_000) -> bool:
+    return abs(guess - true) <= least or true / 2 <= guess <= 2 * true
+
+
+@pytest.mark.parametrize(
+    "query", ["text like '%needle of%'", ps.col("text").starts_with("my need")]
+)
+@pytest.mark.parametrize("sample", [32 << 20, 400_000])
+def test_trigrams_for_parts_of_texts(
+    table: pa.Table, tmp_path: Path, query: Any, sample: int
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, **WRITER)
+    advice = ps.advise(path, [(query, ["id"])], sample_bytes=sample)
+    (item,) = advice.recommended
+    assert item.title == "trigram index of text" and "--trigram text" in item.command
+    assert item.python.endswith("trigram=['text'], in_place=True)")
+    guess = next(one for one in advice.queries[0].candidates if one.kind == "trigram")
+    before = path.stat().st_size
+    run(item.command)
+    grown = path.stat().st_size - before
+    assert grown / 2 <= item.adds_bytes <= 2 * grown
+    size, requests = read(path, query, ["id"])
+    # with few rows of a sample it is not known in which blocks a part of a text is
+    assert close(guess.bytes, size, 100_000) and guess.requests <= 3 * requests
+    assert size < advice.queries[0].bytes / 4
+    assert "trigram" not in [one.kind for one in ps.advise(path, query).queries[0].candidates]
+
+
+@pytest.mark.parametrize("query", ["text like '%ne%'", "text ilike '%needle%'", "not text like '%needle%'"])  # fmt: skip
+def test_trigrams_are_not_tried_for_what_they_cannot_find(
+    table: pa.Table, tmp_path: Path, query: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(table.slice(0, 5_000), path, **WRITER)
+    assert "trigram" not in [one.kind for one in ps.advise(path, query).queries[0].candidates]
+
+
+def test_filters_of_whole_files(table: pa.Table, tmp_path: Path) -> None:
+    for i in range(16):
+        pq.write_table(table.slice(i * 6_000, 6_000), tmp_path / f"{i:02}.parquet", **WRITER)
+    query = f"id = {table['id'][3].as_py()}"
+    advice = ps.advise(tmp_path, [(query, ["x"])])
+    item = advice.recommended[0]
+    assert item.title == "Bloom filters of whole files for id" and not item.rewrites
+    guess = next(one for one in advice.queries[0].candidates if one.kind == "file_bloom")
+    before = sum(one.stat().st_size for one in tmp_path.iterdir())
+    run(item.command)
+    grown = sum(one.stat().st_size for one in tmp_path.iterdir()) - before
+    assert grown / 2 <= item.adds_bytes <= 2 * grown
+    ps.clear_cache()
+    report = ps.scan(tmp_path, columns=["x"], filter=query).explain(analyze=True)
+    # of a small filter the whole is read
+    size = report.bytes["data"] + min(report.bytes["index"], 16 * 484)
+    assert close(guess.bytes, size, 15_000) and abs(guess.requests - (report.requests - 16)) <= 6
+    kinds = [one.kind for one in ps.advise(tmp_path, query).queries[0].candidates]
+    assert "file_bloom" not in kinds
+    one_file = ps.advise(tmp_path / "00.parquet", query).queries[0]
+    assert "file_bloom" not in [one.kind for one in one_file.candidates]
+
+
+def test_places_in_footers_of_many_columns(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    columns = {f"a_column_{i}": pa.array([1, 2, 3, 4]) for i in range(1_500)}
+    pq.write_table(pa.table(columns), path, row_group_size=1, write_page_index=True)
+    query = ("a_column_3 = 1", ["a_column_5"])
+    for advice in (ps.advise(path), ps.advise(path, [query])):
+        item = advice.recommended[-1]
+        assert item.title == "places of the chunks in the footer" and not item.rewrites
+        assert item.python.endswith("footer=True, in_place=True)")
+    # all columns are read: so is the footer
+    assert ps.advise(path, query[0]).recommended == []
+    ps.clear_cache()
+    assert "a footer has" in item.why and "by 4 requests" in item.why
+    guess = float(item.why.split("about ")[1].split(" kB")[0]) * 1_000
+    before = path.stat().st_size
+    run(item.command)
+    assert (path.stat().st_size - before) / 2 <= item.adds_bytes
+    ps.clear_cache()
+    report = ps.scan(path, filter=query[0], columns=query[1]).explain(analyze=True)
+    assert close(guess, report.bytes["metadata"])
+    assert ps.advise(path).recommended == []
+
+
+def test_larger_row_groups_spare_requests(table: pa.Table, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(table, path, row_group_size=1_000, **WRITER)
+    query, columns = "x < 0.5", ["id"]
+    advice = ps.advise(path, [(query, columns)])
+    (item,) = advice.recommended
+    assert item.title == "row groups of 1,000,000 rows" and item.rewrites
+    assert item.python.endswith("row_group_rows=1000000)")
+    guess = next(one for one in advice.queries[0].candidates if one.kind == "row_group_rows")
+    run(item.command.replace(shlex.quote(str(tmp_path / "a.rewritten.parquet")), str(out)))
+    size, requests = read(out, query, columns)
+    assert close(guess.bytes, size) and guess.requests <= 3 * requests
+    assert not [one for one in ps.advise(out, query).queries[0].candidates if one.kind == "row_group_rows"]  # fmt: skip
+
+
+def test_what_leaves_least_comes_first(table: pa.Table, tmp_path: Path) -> None:
+    """A page index would leave a part of the pages, an order next to none."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, **{**WRITER, "write_page_index": False})
+    query = "nearly between 0.5 and 0.502"
+    advice = ps.advise(path, [(query, ["id", "x"])])
+    left = {one.kind: one.bytes for one in advice.queries[0].candidates}
+    assert left["sort_by"] < left["page_index"] / 2 < advice.queries[0].bytes / 2
+    assert advice.recommended[0].title == "rows sorted by nearly"
