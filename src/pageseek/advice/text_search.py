@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,6 +11,7 @@ from pageseek.advice.column_facts import column_at
 from pageseek.advice.matches import Matches, Places
 from pageseek.base.arrays import booleans
 from pageseek.base.late_modules import compute as pc
+from pageseek.base.records import NamedTuple
 from pageseek.format import trigram_form as form
 
 FIRST_BYTES = 16 << 10  # that are read of an index first

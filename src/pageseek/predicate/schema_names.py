@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from pageseek.base.records import NamedTuple
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 

@@ -59,6 +59,11 @@ def blocks_of(ranges: rows.RowRanges, num_rows: int) -> int:
     return rows.pages_touched(ranges, np.arange(0, num_rows + BLOCK, BLOCK)).count(1)
 
 
+def few_blocks(ranges: rows.RowRanges, num_rows: int) -> bool:
+    """Whether at most half of the blocks of a row group hold some of these rows, so that pages of it can be left out."""
+    return 2 * blocks_of(ranges, num_rows) <= -(-num_rows // BLOCK)
+
+
 class Learned:
     """The measured cost and share of each condition of a filter, by its place. There is one for each scan."""
 

@@ -1,14 +1,16 @@
 """Small row groups of a file that are read as one: the steps of a row group cost more than its pages do.
 
-Row groups of one data page a column are joined. Their rows are counted from the first row of the first of them. The core decodes
-the chunks of a column one after the other into one array. A filter is evaluated for all of them at once. What fails here is read
-again row group by row group, which names the place; so is what becomes much larger than the footer lets expect.
+Row groups are joined if all their rows are read, or if no page can be left out because each column has one. Their rows are counted
+from the first row of the first of them. The core decodes the chunks of a column one after the other into one array. A filter is
+evaluated for all of them at once. If it leaves few rows, further columns are read row group by row group, a few pages of each. What
+fails here is read again row group by row group, which names the place; so is what becomes much larger than the footer lets expect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +24,39 @@ from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, to_arrow
-from pageseek.predicate.bound import null_tests
+from pageseek.predicate.bound import BoundLeaf, null_tests
 from pageseek.scanning.accounting import count_kept
+from pageseek.scanning.bound_request import BoundRequest
+from pageseek.scanning.condition_order import few_blocks
 from pageseek.scanning.file_scan import FileScan, Rows
 from pageseek.scanning.group_filter import GroupFilter
 from pageseek.scanning.group_reader import LEAST_RESERVED, GroupReader
-from pageseek.scanning.leaf_use import LeafUse
+from pageseek.scanning.leaf_places import pages_wanted
+from pageseek.scanning.leaf_reader import CODED_KINDS
 from pageseek.scanning.output_size import MAX_RATIO, likely_memory, likely_rows
 from pageseek.scanning.plan import GroupPlan, Joint
 from pageseek.scanning.request_sharing import weight
 from pageseek.scanning.segments import count_segments, stops_of
-from pageseek.scanning.steps import DecodePages, PageTask, Read, Reserve, ScanContext, Steps
+from pageseek.scanning.steps import (
+    DecodePages,
+    IndexMismatch,
+    PageTask,
+    Read,
+    Reserve,
+    ScanContext,
+    Steps,
+)
 
-MOST_ROWS = 1 << 16  # of row groups that are joined
-MOST_BYTES = 4 << 20  # of memory that they take, about
-MOST_OUTPUT = 4 * MOST_BYTES  # of each buffer: later codes may stand for far more than those before
-SMALL_ROWS = MOST_ROWS // 4  # of a row group that is worth it
+ENOUGH_GROUPS = 8  # row groups that are joined, once they have so many rows or bytes:
+ENOUGH_ROWS = 1 << 16
+ENOUGH_BYTES = 4 << 20
+MOST_BYTES = 16 << 20  # of memory that joined row groups take, about
+MOST_OUTPUT = MOST_BYTES  # of each buffer: later codes may stand for far more than those before
+SMALL_ROWS = 1 << 18  # of a row group that is worth it
+CODED_ROWS = (
+    1 << 14
+)  # with more rows, strings are tested faster by the codes of a dictionary than by joined values
+LEAST_STRING = 4  # bytes of its offset
 _ANY = 1 << 62  # values of a page: those of a flat leaf are as many as its rows
 
 
@@ -51,6 +70,10 @@ class Place(NamedTuple):
     number: int
     first: int
     num_rows: int
+
+    def of(self, ranges: rows.RowRanges) -> rows.RowRanges:
+        """Those of some rows that lie in the row group, counted from its own first row."""
+        return ranges.slice(self.first, self.first + self.num_rows).shift(-self.first)
 
 
 def joined(
@@ -70,11 +93,16 @@ def joined(
     for group in groups:
         likely = max(weight(scan, group), 1)
         fits = leaves is not None and _is_small(scan, group, leaves, context)
+        if fits and leaves is not None:
+            likely = max(likely, group.ranges.num_rows * leaves.row_bytes)
         if together and (
             not fits
             or together[0].fully_matched != group.fully_matched
-            or num_rows + group.ranges.num_rows > MOST_ROWS
-            or not 0 < (nbytes + likely) * growth() <= MOST_BYTES
+            or _is_full(
+                len(together),
+                num_rows + group.ranges.num_rows,
+                (nbytes + likely) * growth(),
+            )
         ):
             yield Joint(together, nbytes)
             together, num_rows, nbytes = [], 0, 0
@@ -88,11 +116,30 @@ def joined(
         yield Joint(together, nbytes)
 
 
-def _fitting(scan: FileScan, context: ScanContext) -> list[Leaf] | None:
+def _is_full(num_groups: int, num_rows: int, nbytes: float) -> bool:
+    """Whether so many row groups are enough, if another one makes them so many rows and bytes; 0 bytes: nobody knows."""
+    if not 0 < nbytes <= MOST_BYTES:
+        return True
+    return num_groups >= ENOUGH_GROUPS and (num_rows > ENOUGH_ROWS or nbytes > ENOUGH_BYTES)
+
+
+class _Leaves(NamedTuple):
+    """The leaves that are read of row groups that can be joined.
+
+    `by_code`: those of them that are tested faster by the codes of a dictionary. `row_bytes`: the least that a row takes once it is
+    decoded, in all columns that are decoded for every row.
+    """
+
+    leaves: list[Leaf]
+    by_code: list[Leaf]
+    row_bytes: int
+
+
+def _fitting(scan: FileScan, context: ScanContext) -> _Leaves | None:
     """The leaves that are read of the row groups of a file, if these can be joined."""
     bound_request, file = scan.bound_request, scan.file
     use, bound = bound_request.leaves, bound_request.bound
-    if context.wait_bytes or context.kept or scan.begun or file.num_row_groups < 2:
+    if context.wait_bytes or scan.begun or file.num_row_groups < 2:
         return None
     if bound is not None and null_tests(bound):  # by levels alone
         return None
@@ -103,27 +150,35 @@ def _fitting(scan: FileScan, context: ScanContext) -> list[Leaf] | None:
         leaves[leaf.index] = leaf
     if any(part.nesting_levels for part in use.parts.values()):
         return None
-    return list(leaves.values())
+    every = {test.leaf.key: test for _, tests in use.conditions for test in tests.values()}
+    by_code = [test.leaf for test in every.values() if test.leaf_type.kind in CODED_KINDS]
+    decoded: Iterable[Part | BoundLeaf] = every.values() if every else use.parts.values()
+    row_bytes = sum(
+        [
+            LEAST_STRING if one.leaf_type.kind in BYTES_KINDS else one.leaf_type.width
+            for one in decoded
+        ]
+    )
+    return _Leaves(list(leaves.values()), by_code, row_bytes)
 
 
-def _is_small(
-    scan: FileScan, group: GroupPlan, leaves: Sequence[Leaf], context: ScanContext
-) -> bool:
+def _is_small(scan: FileScan, group: GroupPlan, leaves: _Leaves, context: ScanContext) -> bool:
     file, number = scan.file, group.row_group
-    if (
-        group.ranges.num_rows > SMALL_ROWS
-        or group.divided
-        or group.matching
-        or number in file.dropped
-        or file.group_rows[number] > SMALL_ROWS
-    ):
+    num_rows = file.group_rows[number]
+    if group.divided or group.matching or number in file.dropped or num_rows > SMALL_ROWS:
         return False
+    whole = group.ranges.num_rows == num_rows
     try:
-        for leaf in leaves:
+        for leaf in leaves.leaves:
             codec = file.chunk(number, leaf).codec
             settings = context.codec_settings.get(codec) or context.settings_of(codec, file)
-            if not settings.own or not file.has_one_page(number, leaf):
+            if not settings.own or not (whole or file.has_one_page(number, leaf)):
                 return False
+        if num_rows > CODED_ROWS and not group.fully_matched:
+            for leaf in leaves.by_code:
+                chunk = file.chunk(number, leaf)
+                if chunk.encoding_stats == 1 and chunk.other_data_pages == 0:
+                    return False
     except (CoreError, PageseekError):  # raised again when it is read by itself
         return False
     return True
@@ -139,7 +194,7 @@ def read_joined(
     file, bound_request, report = scan.file, scan.bound_request, context.report
     use = bound_request.leaves
     context.row_groups = len(scan.plan.groups)
-    reader = JoinedReader(file, groups, use, context)
+    reader = JoinedReader(file, groups, bound_request, context)
     decoded, ranges = reader.decoded, reader.ranges
     try:
         if bound_request.bound is not None and not groups[0].fully_matched:
@@ -157,7 +212,7 @@ def read_joined(
             yield from reader.read(missing, ranges)
             arrays = [decoded.output(column) for column in bound_request.columns]
             report.spent("payload", began)
-    except (_UnfitError, PageseekError, CoreError):
+    except (_UnfitError, IndexMismatch, PageseekError, CoreError):
         return None
     if any(group.row_group in file.dropped for group in groups):  # by another scan, meanwhile
         return None
@@ -180,12 +235,17 @@ class JoinedReader(GroupReader):
         Rows from the first row of the first row group to the last row of the last one.
     """
 
-    __slots__ = "_counts", "_places", "num_rows", "ranges"
+    __slots__ = "_bound_request", "_counts", "_places", "num_rows", "ranges"
 
     def __init__(
-        self, file: FileMetadata, groups: Sequence[GroupPlan], use: LeafUse, context: ScanContext
+        self,
+        file: FileMetadata,
+        groups: Sequence[GroupPlan],
+        bound_request: BoundRequest,
+        context: ScanContext,
     ) -> None:
-        super().__init__(file, groups[0].row_group, use, context)
+        super().__init__(file, groups[0].row_group, bound_request.leaves, context)
+        self._bound_request = bound_request
         base = file.first_row(groups[0].row_group)
         self._places: list[Place] = []
         pairs = []
@@ -196,8 +256,8 @@ class JoinedReader(GroupReader):
             pairs.append(group.ranges.to_numpy() + place.first)
         self.ranges = rows.RowRanges(np.concatenate(pairs))
         self.num_rows = place.first + place.num_rows
-        # of each leaf the row groups that were read, their bytes, rows and dictionary pages
-        self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[int]]] = []
+        # of each leaf the row groups that were read, their bytes and rows, and the decoders of their pages
+        self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[Any]]] = []
 
     def read(
         self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
@@ -209,6 +269,9 @@ class JoinedReader(GroupReader):
         chosen = self._places
         if ranges is not self.ranges:
             chosen = [one for one in chosen if ranges.meets(one.first, one.first + one.num_rows)]
+            if not self._want_all_pages(parts, chosen, ranges, tested):
+                yield from self._read_apart(parts, chosen, ranges, tested)
+                return
         wanted, memory = [], 0
         for part in parts:
             for one in chosen:
@@ -236,8 +299,57 @@ class JoinedReader(GroupReader):
             arrays = [to_arrow(part.leaf_type, *one) for one in some]
             self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
             length = sum([n for _, n in wanted[i * len(chosen) : (i + 1) * len(chosen)]])
-            dictionaries = [decoder.dictionary_pages for decoder in decoders]
-            self._counts.append((part.leaf, chosen, length, ranges, dictionaries))
+            self._counts.append((part.leaf, chosen, length, ranges, decoders))
+
+    def _want_all_pages(
+        self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
+    ) -> bool:
+        """Whether a row group that were read by itself would be read whole, too, in these leaves."""
+        file = self._file
+        for one in chosen:
+            own: rows.RowRanges | None = None
+            for part in parts:
+                leaf = part.leaf
+                if file.has_one_page(one.number, leaf):
+                    continue
+                if own is None:
+                    own = one.of(ranges)
+                    few = not tested and few_blocks(own, one.num_rows)
+                offsets = file.offset_indexes.get((one.number, leaf.index))
+                if offsets is None:
+                    if few:
+                        return False
+                elif pages_wanted(offsets, own, one.num_rows, False) is not None:
+                    return False
+        return True
+
+    def _read_apart(
+        self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
+    ) -> Steps[None]:
+        """Read leaves of each row group by itself, since not all pages are needed."""
+        file, context = self._file, self._context
+        found: list[list[pa.Array]] = [[] for _ in parts]
+        for one in chosen:
+            own = one.of(ranges)
+            if not tested:
+                unknown = [
+                    part.leaf
+                    for part in parts
+                    if (one.number, part.leaf.index) not in file.offset_indexes
+                    and not file.has_one_page(one.number, part.leaf)
+                ]
+                if unknown:
+                    from pageseek.scanning.late_offsets import load_late_offsets
+
+                    yield from load_late_offsets(
+                        file, self._bound_request, one.number, unknown, own, context
+                    )
+            reader = GroupReader(file, one.number, self._use, context)
+            yield from reader.read(parts, own)
+            for arrays, part in zip(found, parts, strict=True):
+                arrays += reader.decoded.arrays[part.leaf.key]
+        for arrays, part in zip(found, parts, strict=True):
+            self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
 
     def _tasks(
         self,
@@ -298,27 +410,37 @@ class JoinedReader(GroupReader):
         return min(size * chosen // max(num_rows, 1), MAX_RATIO * fetched)
 
     def count(self, report: Report) -> None:
-        """Count what was read. Each chunk has one page."""
+        """Count what was read as one."""
         file = self._file
-        for leaf, places, nbytes, ranges, dictionaries in self._counts:
+        for leaf, places, nbytes, ranges, decoders in self._counts:
+            known, unknown = 0, False
+            for one in places:
+                offsets = file.offset_indexes.get((one.number, leaf.index))
+                if offsets is not None:
+                    known += offsets.num_pages
+                else:
+                    unknown = True
             if report.chunks is None:
-                counts = report.chunk(file.name, places[0].number, leaf.name, len(places))
+                counts = report.chunk(file.name, places[0].number, leaf.name, known)
                 counts.bytes += nbytes
-                counts.pages_read += len(places)
                 counts.rows_decoded += ranges.num_rows
-                counts.dictionary_pages += sum(dictionaries)
+                if unknown:
+                    seen = sum([decoder.pages_seen for decoder in decoders])
+                    counts.pages_total += max(seen - known, 0)
+                for decoder in decoders:
+                    counts.pages_read += decoder.pages_read
+                    counts.dictionary_pages += decoder.dictionary_pages
                 continue
-            for one, found in zip(places, dictionaries, strict=True):
+            for one, decoder in zip(places, decoders, strict=True):
                 _, start, stop = file.placed_chunk(one.number, leaf)
                 offsets = file.offset_indexes.get((one.number, leaf.index))
-                counts = report.chunk(
-                    file.name, one.number, leaf.name, None if offsets is None else 1
-                )
+                num_pages = None if offsets is None else offsets.num_pages
+                counts = report.chunk(file.name, one.number, leaf.name, num_pages)
                 counts.bytes += stop - start
-                counts.pages_total += offsets is None
-                counts.pages_read += 1
-                counts.rows_decoded += ranges.slice(one.first, one.first + one.num_rows).num_rows
-                counts.dictionary_pages += found
+                counts.pages_total += decoder.pages_seen if num_pages is None else 0
+                counts.pages_read += decoder.pages_read
+                counts.rows_decoded += one.of(ranges).num_rows
+                counts.dictionary_pages += decoder.dictionary_pages
 
     def fetch_ahead(self, wanted: Sequence[Sequence[Part]], ranges: rows.RowRanges) -> Steps[None]:
         """Nothing is fetched ahead of a local file."""
