@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections import _tuplegetter  # type: ignore[attr-defined]
 from collections.abc import Callable
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["NamedTuple", "dataclass"]
+
+try:  # fields of named tuples are read by C, as those of the standard library
+    from collections import _tuplegetter  # type: ignore[attr-defined]
+except ImportError:
+
+    def _tuplegetter(index: int, doc: str) -> property:
+        return property(itemgetter(index), doc=doc)
+
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
