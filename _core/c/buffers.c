@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "huge_pages.h"
 #include "shared.h"
 
 #if defined(__linux__)
@@ -20,9 +21,10 @@
 #endif
 
 #define BUFFER_ALIGN ((size_t)64)
-#define HUGE_PAGE    ((size_t)2 << 20)
-/* from here page faults cost more than filling the buffer does */
-#define HUGE_FROM ((size_t)4 << 20)
+
+#if defined(__linux__)
+static ps_huge_pages *huge_pages(void);
+#endif
 
 static void *system_new(size_t size) {
     void *buffer = NULL;
@@ -30,14 +32,8 @@ static void *system_new(size_t size) {
     buffer = _aligned_malloc(size, BUFFER_ALIGN);
 #else
     if (posix_memalign(&buffer, BUFFER_ALIGN, size)) return NULL;
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* Advice only, for the whole huge pages inside: what lies around them may belong to other blocks. To ask
-     * for their alignment would make the allocator map and unmap every block again. */
-    if (size >= HUGE_FROM) {
-        const size_t lead = (HUGE_PAGE - (uintptr_t)buffer % HUGE_PAGE) % HUGE_PAGE;
-        (void)madvise((uint8_t *)buffer + lead, (size - lead) & ~(HUGE_PAGE - 1),
-                      MADV_HUGEPAGE);
-    }
+#if defined(__linux__)
+    if (size >= PS_HUGE_FROM) ps_huge_ask(huge_pages(), buffer, size);
 #endif
 #endif
     return buffer;
@@ -80,11 +76,16 @@ struct ps_pool {
     size_t out, held;    /* bytes in use, and kept */
     size_t lent;         /* kept, and reclaimable */
     size_t most;         /* that these have been together */
+    ps_huge_pages huge;
     kept *sizes[POOL_SIZES];
 };
 
 static ps_pool own = {.busy = ATOMIC_FLAG_INIT};
 static ps_pool *shared = &own;
+
+static ps_huge_pages *huge_pages(void) {
+    return &shared->huge;
+}
 
 static uint64_t now_ns(void) {
     struct timespec t;
@@ -181,7 +182,7 @@ static kept *take_old(ps_pool *pool, uint64_t before, bool reclaimable) {
 static bool lend(kept *block) {
 #if defined(MADV_FREE)
     const long small = sysconf(_SC_PAGESIZE);
-    const size_t page = block->size >= HUGE_FROM ? HUGE_PAGE
+    const size_t page = block->size >= PS_HUGE_FROM ? PS_HUGE_PAGE
                                                  : (size_t)(small > 0 ? small : 4096);
     const uintptr_t from = (uintptr_t)block + sizeof *block,
                     end = (uintptr_t)block + block->size;

@@ -156,6 +156,64 @@ def test_rows_and_reports_are_those_of_row_groups_by_themselves(
     assert not spy.failed
 
 
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_row_groups_of_several_pages(
+    tmp_path: Path, spy: Spy, one_by_one: Any, indexed: bool, version: Any
+) -> None:
+    """If a filter leaves few rows, the pages that have none are left out, as in row groups by themselves."""
+    path = tmp_path / "pages.parquet"
+    whole = table(24_000)
+    pq.write_table(
+        whole, path, row_group_size=5_000, write_batch_size=250, data_page_size=1, write_page_index=indexed,
+        use_dictionary=["city", "value"], data_page_version=version, compression="snappy",
+    )  # fmt: skip
+    few = ps.col("x") > whole.column("x").to_numpy().max() - 1e-3
+    either, both = few | (ps.col("city") == "city 7"), few & (ps.col("price") > Decimal(20))
+    for i, condition in enumerate([*CONDITIONS, few, either, both]):
+        for columns in (None, ["text", "day"]):
+            how: dict[str, Any] = {"filter": condition, "columns": columns}
+            wanted = one_by_one(ps.read_table, path, **how)
+            for threads in (1, 2) if PARALLEL else (1,):
+                found = ps.read_table(path, threads=threads, **how)
+                found.validate(full=True)
+                assert found.equals(wanted)
+        if i not in (4, 8, 12):  # their conditions take turns by measured times
+            assert told(path, condition, 1) == one_by_one(told, path, condition, 1)
+    assert spy.joined > 40
+    assert not spy.failed
+
+
+def test_texts_of_a_dictionary_are_tested_by_code_in_larger_row_groups(
+    tmp_path: Path, spy: Spy, one_by_one: Any
+) -> None:
+    path = tmp_path / "codes.parquet"
+    rows = 6 * (joined_groups.CODED_ROWS + 1)
+    city = pa.array([f"city {i % 90}" for i in range(rows)])
+    pq.write_table(pa.table({"city": city, "n": np.arange(rows)}), path, row_group_size=rows // 6)
+    ps.read_table(path, filter=ps.col("city") == "city 3", threads=1)
+    assert not spy.joined
+    condition = ps.col("n").isin(list(range(0, rows, 999)))
+    wanted = one_by_one(ps.read_table, path, filter=condition)
+    assert ps.read_table(path, filter=condition, threads=1).equals(wanted)
+    assert spy.joined
+
+
+def test_the_dictionary_that_pruning_has_read_does_not_keep_row_groups_apart(
+    tmp_path: Path, spy: Spy, one_by_one: Any
+) -> None:
+    path = tmp_path / "kept.parquet"
+    values = pa.array([i * 7919 % 400 for i in range(60_000)])
+    pq.write_table(
+        pa.table({"v": values, "n": np.arange(60_000)}), path, row_group_size=10_000, use_dictionary=["v"]
+    )  # fmt: skip
+    condition = (ps.col("v") >= 100) & (ps.col("v") < 103)
+    wanted = one_by_one(ps.read_table, path, filter=condition)
+    assert wanted.num_rows
+    assert ps.read_table(path, filter=condition).equals(wanted)
+    assert spy.joined
+
+
 def test_row_numbers_limits_and_columns(tmp_path: Path, spy: Spy, one_by_one: Any) -> None:
     source = folder(tmp_path)
     condition = ps.col("value") < 1_000
