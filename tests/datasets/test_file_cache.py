@@ -10,10 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.base.report import Report
 from pageseek.datasets.file_cache import FileCache, cache
+from pageseek.storage import Source
 from support.writer import INT32, Column, write
 
 
@@ -50,6 +53,32 @@ class Shelf(pafs.FileSystemHandler):  # type: ignore[misc]
     copy_file = create_dir = delete_dir = delete_dir_contents = delete_file = _refuse
     delete_root_dir_contents = get_file_info_selector = move = open_append_stream = _refuse
     open_input_stream = open_output_stream = _refuse
+
+
+def test_open_files_share_what_is_equal_of_their_columns(tmp_path: Path) -> None:
+    """Metadata, names in errors and other columns stay those of each file."""
+    tables = {
+        "one": pa.table({"a": [1], "b": ["x"]}),
+        "two": pa.table({"a": [2], "b": ["y"]}),
+        "other": pa.table({"a": [3], "c": ["z"]}),
+        "typed": pa.table({"a": pa.array([4], pa.int32()), "b": ["w"]}),
+    }
+    paths = {name: str(tmp_path / f"{name}.parquet") for name in tables}
+    for name, table in tables.items():
+        with pq.ParquetWriter(paths[name], table.schema, store_schema=False) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({"of": name})
+    for _ in range(2):  # the second time all are open
+        for name, table in tables.items():
+            found = ps.read_table(paths[name])
+            assert found.equals(table)
+            assert found.schema.metadata == {b"of": name.encode()}
+            with pytest.raises(ps.PredicateError, match=rf"{name}\.parquet: no column 'nope'"):
+                ps.read_table(paths[name], columns=["nope"])
+    trees = {name: cache.open(Source(path), Report()).schema_tree for name, path in paths.items()}
+    assert trees["one"].leaf(0) is trees["two"].leaf(0)
+    assert trees["one"].leaf(0) is not trees["other"].leaf(0)
+    assert trees["one"].leaf(0) is not trees["typed"].leaf(0)
 
 
 def content(value: int) -> bytes:

@@ -349,9 +349,9 @@ def test_a_file_changes_under_a_call(
     assert query(5).num_rows == 3
     plain = PointPlan._is_small
 
-    def changing(self: Any, found: Any, leaves: Any) -> bool:
+    def changing(self: Any, *given: Any) -> bool:
         os.utime(at, ns=(1, 1))
-        return plain(self, found, leaves)
+        return plain(self, *given)
 
     monkeypatch.setattr(PointPlan, "_is_small", changing)
     with pytest.raises(ps.FileChangedError, match="changed while it was being read"):
@@ -386,6 +386,19 @@ def test_what_goes_another_way(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "no_index.parquet"
     pq.write_table(pa.table({"sorted": range(1_000)}), other, max_rows_per_page=100)
     assert not fast(ps.scan(other))
+
+
+def test_another_index_is_asked_where_it_may_pay(tmp_path: Path) -> None:
+    """A dictionary as large as the pages cannot; a Bloom filter, of which one block is read, may."""
+    n = range(30_000)
+    table = pa.table({"k": n, "v": [f"value {i}" for i in n]})
+    plain, filtered = tmp_path / "plain.parquet", tmp_path / "filtered.parquet"
+    pq.write_table(table, plain, write_page_index=True, max_rows_per_page=30_000)
+    ps.index.attach(plain, output=filtered, bloom=["k"])
+    for path, few in (plain, True), (filtered, False):
+        query = ps.scan(path).prepare(ps.col("k") == ps.param("k"))
+        assert (point_table(query, k=5) is not None) == few
+        assert query(5)["v"].to_pylist() == ["value 5"]
 
 
 def test_page_headers_serve_where_there_is_no_index(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ else:
                 for place, field in enumerate(names)
             }
             members |= {"__slots__": (), "_fields": names, "__match_args__": names}
-            members["__new__"] = _Late(_with_new)
+            members |= {"__new__": _Late(_with_new), "_make": _maker(len(names))}
             return type(name, (tuple,), _OF_TUPLES | members)
 
         def __call__(cls, name, fields):
@@ -239,7 +239,7 @@ def _with_new(made: Any) -> dict[str, Any]:
     taken = ["_class"] + [
         f"{name}=_default_{name}" if f"_default_{name}" in known else name for name in names
     ]
-    known |= {"_tuple_new": tuple.__new__, "__name__": f"namedtuple_{made.__name__}"}
+    known |= {"_tuple_new": _new_tuple, "__name__": f"namedtuple_{made.__name__}"}
     values = "".join(f"{name}, " for name in names)
     new = eval(f"lambda {', '.join(taken)}: _tuple_new(_class, ({values}))", known)
     new.__name__, new.__qualname__ = "__new__", f"{made.__qualname__}.__new__"
@@ -247,11 +247,19 @@ def _with_new(made: Any) -> dict[str, Any]:
     return {"__new__": staticmethod(new)}
 
 
-def _make(cls: Any, values: Any) -> Any:
-    made = tuple.__new__(cls, values)
-    if len(made) != len(cls._fields):
-        raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
-    return made
+_new_tuple = tuple.__new__
+
+
+def _maker(num_fields: int) -> Any:
+    """The `_make` of a named tuple."""
+
+    def _make(cls: Any, values: Any) -> Any:
+        made = _new_tuple(cls, values)
+        if len(made) != num_fields:
+            raise TypeError(f"Expected {num_fields} arguments, got {len(made)}")
+        return made
+
+    return classmethod(_make)
 
 
 def _replace(self: Any, /, **changes: Any) -> Any:
@@ -279,6 +287,5 @@ _OF_TUPLES = {
     "__replace__": _replace,
     "__repr__": _shown,
     "_asdict": _as_dict,
-    "_make": classmethod(_make),
     "_replace": _replace,
 }

@@ -40,7 +40,8 @@ class Writer:
     def of(cls, created_by: str | None) -> Self:
         """Take `NAME version X.Y.Z...` apart."""
         text = created_by or ""
-        arrow, mr = re.match(_ARROW, text), re.match(_MR, text)
+        arrow = re.match(_ARROW, text)
+        mr = re.match(_MR, text) if text.startswith("parquet-mr") else None
         version = None if arrow is None else int(arrow[1])
         habits = (
             version,

@@ -21,16 +21,23 @@ class LogAnswers:
     ----------
     may : bytes
         For each file, whether rows of it may pass the filter.
+
+    Attributes
+    ----------
+    positions : int64 array
+        The files that are not ruled out.
+    num_left : int
+        Their number.
     """
 
     def __init__(self, may: bytes) -> None:
         self._may = np.frombuffer(may, np.bool_)
-        self._left = np.append(np.flatnonzero(self._may), len(may))
-        self.num_left = len(self._left) - 1
+        self.positions: npt.NDArray[np.int64] = self._may.nonzero()[0]
+        self.num_left = len(self.positions)
 
     @classmethod
-    def of(cls, sources: Sources, request: Request, report: Report) -> LogAnswers | None:
-        """What the log says of a filter; None where it rules out no file. The report is told what of the log is not used."""
+    def of(cls, sources: Sources, request: Request, report: Report | None) -> LogAnswers | None:
+        """What the log says of a filter; None where it rules out no file. A report is told what of the log is not used."""
         bounds = sources.bounds
         if bounds is None or request.filter is None or LOG not in request.prune:
             return None
@@ -39,16 +46,12 @@ class LogAnswers:
         except PredicateError:  # raised again, with the name of a file, where one is opened
             return None
         may = prune_groups(bounds, bound, request.options).may
-        from pageseek.datasets.dataset_schema import tested_paths  # late: for tables
+        if report is not None:
+            from pageseek.datasets.dataset_schema import tested_paths  # late: for tables
 
-        for note in bounds.notes(tested_paths(request.filter) or ()):
-            report.note(note)
+            for note in bounds.notes(tested_paths(request.filter) or ()):
+                report.note(note)
         return cls(may) if 0 in may else None
-
-    @property
-    def positions(self) -> npt.NDArray[np.int64]:
-        """Of the files that are not ruled out."""
-        return self._left[:-1]
 
     def rules_out(self, at: int) -> bool:
         """Whether the log rules out the file at a position."""
@@ -56,7 +59,8 @@ class LogAnswers:
 
     def next_left(self, at: int) -> int:
         """The position of the first file from `at` on that is not ruled out; behind the last without one."""
-        return int(self._left[np.searchsorted(self._left, at)])
+        i = np.searchsorted(self.positions, at)
+        return int(self.positions[i]) if i < self.num_left else len(self._may)
 
     def left(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Those of some positions whose files are not ruled out."""

@@ -20,6 +20,7 @@ from pageseek.predicate.bound import BoundConst, BoundLeaf
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
 from pageseek.predicate.parameter_values import parameters_of, with_values
+from pageseek.prune.protocol import Pruner
 from pageseek.prune.registry import PAGE_HEADERS, applicable
 from pageseek.prune.verdicts import PASSES, SOME
 from pageseek.scanning.request import Request
@@ -49,18 +50,20 @@ class PointTests:
     ----------
     tests : list of Test
         All of the filter, which joins them by AND.
-    pruners : list of Pruner
-        Those whose index the file has for a tested column, such as a Bloom filter: they might rule out row groups.
     """
 
-    __slots__ = ("_file", "_known", "_nan", "_request", "_zones", "pruners", "tests")
+    __slots__ = ("_file", "_known", "_nan", "_request", "_zones", "tests")
 
     def __init__(self, file: FileMetadata, request: Request, tests: list[Test]) -> None:
         self._file, self._request, self.tests = file, request, tests
         self._nan = NAN_RULES[request.nan]
         self._zones = [file.group_zones(test.leaf, request.options) for test in tests]
         self._known: dict[int, list[Bounds]] = {}  # bounds of pages for each test, by row group
-        self.pruners = applicable(file, request.prune, [test.leaf for test in tests])
+
+    @property
+    def pruners(self) -> list[Pruner]:
+        """Those whose index the file has for a tested column, such as a Bloom filter: they might rule out row groups."""
+        return applicable(self._file, self._request.prune, [test.leaf for test in self.tests])
 
     @classmethod
     def of(cls, file: FileMetadata, request: Request) -> PointTests | None:

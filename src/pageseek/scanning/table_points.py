@@ -12,7 +12,6 @@ import pyarrow as pa
 from pageseek._core.points import AVAILABLE
 from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import PageseekError
-from pageseek.base.report import Report
 from pageseek.predicate.parameter_values import with_values
 from pageseek.prune.registry import COLUMN_INDEX, REGISTRY, STATISTICS
 from pageseek.scanning.point_reads import PointReads
@@ -49,8 +48,9 @@ class TablePoints:
             or not {STATISTICS, COLUMN_INDEX} <= request.prune
         ):
             return None
-        given = dataset_schema.given
-        names = given.names if request.columns is None else request.columns
+        given, names = dataset_schema.given, request.columns
+        if names is None:
+            return cls(sources, request, given.remove_metadata())
         if not set(names) <= set(given.names):  # fields of structs
             return None
         return cls(sources, request, pa.schema([given.field(name) for name in names]))
@@ -64,7 +64,7 @@ class TablePoints:
         from pageseek.scanning.log_answers import LogAnswers  # late: for tables
 
         asked = replace(request, filter=with_values(request.filter, values)) if values else request
-        log = LogAnswers.of(self._sources, asked, Report())
+        log = LogAnswers.of(self._sources, asked, None)
         if log is None or not 0 < log.num_left <= FEW_FILES:
             return None
         tables = []
