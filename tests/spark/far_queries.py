@@ -200,6 +200,10 @@ def alike(spark: Any, directory: str) -> list[Any]:
     frames += [
         spark.read.format("pageseek").schema(s).load(made) for s in ("x long", "a struct<x: long>")
     ]
+    os.makedirs(f"{made}_days/day=5/k=b")
+    pq.write_table(pa.table({"id": [1]}), f"{made}_days/day=5/k=b/0.parquet")
+    reader = spark.read.format("pageseek").schema("k string, none int, ID long")
+    frames.append(reader.load(f"{made}_days").where("day = 5"))
     return [list(map(str, frame.collect()[0])) for frame in frames]
 
 

@@ -58,6 +58,12 @@ def test_a_connect_session_gives_the_same_answers(
         "streamed": 20_000,
         "refused": [1, 5, 20_000, 5],
         "many": [80, 1],
-        "alike": [["2", "3", "Row(X=4, x=5, y=6)"], ["6"], ["3"], ["Row(x=5)"]],
+        "alike": [
+            ["2", "3", "Row(X=4, x=5, y=6)"],
+            ["6"],
+            ["3"],
+            ["Row(x=5)"],
+            ["None", "1", "5", "b"],
+        ],
         "odd": [[[3, 3], [4, 4]], [], [], 3, True, 1],
     }

@@ -217,6 +217,32 @@ def test_columns_of_folders_have_the_names_of_a_schema(
 
 
 @pytest.mark.usefixtures("known")
+def test_columns_of_folders_come_behind_those_of_a_schema(spark: Any, tmp_path: Path) -> None:
+    for day in (1, 2):
+        (tmp_path / f"day={day}" / "k=a").mkdir(parents=True)
+        written(tmp_path / f"day={day}" / "k=a", {"id": [day], "z": [7], "day": [9]})
+    for schema in (
+        "k string, day int, id long",
+        "DAY string, none int, Z long, ID long",
+        "id long",
+    ):
+        check_schema(spark, str(tmp_path), schema, "day = 2", "k = 'a'")
+    view = (
+        "create temporary view folders_last (k string, id long) using pageseek options (path '{}')"
+    )
+    spark.sql(view.format(tmp_path))
+    assert spark.table("folders_last").columns == ["id", "day", "k"]
+    spark.catalog.dropTempView("folders_last")
+    try:  # a table has the columns of its definition
+        spark.sql(
+            f"create table folders_as_defined (k string, id long) using pageseek location '{tmp_path}'"
+        )
+        assert spark.table("folders_as_defined").where("id = 2").collect() == [("a", 2)]
+    finally:
+        spark.sql("drop table if exists folders_as_defined")
+
+
+@pytest.mark.usefixtures("known")
 def test_a_schema_names_the_columns_of_a_lakes_table(spark: Any, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     table = pa.table({"id": [1, 2], "day": [1, 2]})

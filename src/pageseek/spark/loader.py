@@ -97,13 +97,22 @@ def table(
     schema: StructType | None = None,
     columns: Sequence[str] | None = None,
     filter: Any = None,
+    folders_last: bool = False,
     **options: Any,
 ) -> Any:
     """The table of a source, as an object of Java.
 
-    `schema`: the columns that are wanted, and their types. `columns`, `filter`: as in `read`; all queries have them.
+    `schema`, `folders_last`: the columns that are wanted, and their types, as in `narrowed`. `columns`, `filter`: as in `read`; all queries have them.
     """
-    made = narrowed(spark, source, schema=schema, columns=columns, filter=filter, **options)
+    made = narrowed(
+        spark,
+        source,
+        schema=schema,
+        columns=columns,
+        filter=filter,
+        folders_last=folders_last,
+        **options,
+    )
     return _made(spark, made, choices, shown(source, made))
 
 

@@ -68,6 +68,8 @@ class Factory(Proxy):
         asked, spark = json.loads(about[0]), self._session(about[1])
         wanted = parsed(asked["options"], OPTIONS)
         Growing.of(wanted.source, None, wanted.other)  # a stream has begun with a table, too
+        # a table of a catalog has the columns of its definition
+        is_defined = any(name.lower() == "provider" for name in asked["options"])
         schema = None
         if asked["schema"] is not None:
             schema = StructType.fromJson(json.loads(asked["schema"]))
@@ -75,7 +77,15 @@ class Factory(Proxy):
         rest = {k: v for k, v in wanted.table.items() if k not in chosen}
         try:
             choices = Choices(**chosen)
-            return table(spark, wanted.source, choices, schema=schema, **rest, **wanted.scan)
+            return table(
+                spark,
+                wanted.source,
+                choices,
+                schema=schema,
+                folders_last=not is_defined,
+                **rest,
+                **wanted.scan,
+            )
         except (ValueError, TypeError) as error:  # of the value of an option
             raise UnsupportedError(str(error)) from error
         except FileNotFoundError as error:  # Spark asks for the columns of what it is to write, too

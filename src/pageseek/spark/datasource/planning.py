@@ -40,22 +40,32 @@ class Planning:
         Whether Spark may push filters.
     hint : str, optional
         SQL that Spark applies behind the scan: what is known of it rules out rows.
+    given : StructType, optional
+        The columns that the user gave, where Spark asks which columns the table has then.
     """
 
     session: Any
     wanted: TextOptions
     pushes: bool
     hint: str | None = None
+    given: StructType | None = None
 
     @classmethod
     def of(
-        cls, session: Any, options: Mapping[str, str], pushes: bool, hint: str | None = None
+        cls,
+        session: Any,
+        options: Mapping[str, str],
+        pushes: bool,
+        hint: str | None = None,
+        given: StructType | None = None,
     ) -> Planning:
         """For the options of a query."""
-        return cls(session, parsed(options, OPTIONS), pushes, hint)
+        return cls(session, parsed(options, OPTIONS), pushes, hint, given)
 
-    def scan(self, schema: StructType | None = None, source: Any = None) -> Scan:
-        """The scan, with the columns of a schema."""
+    def scan(
+        self, schema: StructType | None = None, source: Any = None, folders_last: bool = False
+    ) -> Scan:
+        """The scan, with the columns of a schema. `folders_last`: as in `narrowed`."""
         wanted = self.wanted
         columns = wanted.table.get("columns") if schema is None else None
         return narrowed(
@@ -65,14 +75,18 @@ class Planning:
             columns=columns,
             filter=wanted.table.get("filter"),
             hint=self.hint,
+            folders_last=folders_last,
             **wanted.scan,
         )
 
     def schema(self) -> StructType:
-        """The columns that the options and files say."""
+        """The columns that the options and files say, or the columns that were given with those of folders behind them."""
         self.growing()  # raises what is wrong with the options of a stream before it starts
-        scan, columns = all_columns(self.scan())
+        given = self.given
+        scan, columns = all_columns(self.scan(given, folders_last=given is not None))
         made = schema_of(columns, scan, self.session)[1]
+        if given is not None:
+            made = type(made)([given[f.name] if f.name in given.names else f for f in made])
         if not made.names:
             raise UnsupportedError(
                 "a Python Data Source has at least one column: name one in `columns`"

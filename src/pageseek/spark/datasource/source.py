@@ -45,6 +45,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FORMAT, PYTHON = "pageseek", "pageseek_python"  # of the table, and of the source behind it
 SESSION = "session"  # the option with what `load` tells of its session
 HINT = "hint"  # SQL that Spark applies behind the scan
+GIVEN = "given_schema"  # the option with the schema of a user, where Java asks for the columns of its table
 STORES = "stores"  # what the class alone is told, since it may have secrets
 _CORES = "spark.sql.leafNodeDefaultParallelism"
 
@@ -198,10 +199,14 @@ def planning_of(known: dict[str, Any], options: dict[str, str], version: str) ->
         raise PageseekError(
             f"the client has pageseek {version}, Spark's driver {__version__}: install the same on both"
         )
+    from pyspark.sql.types import StructType
+
     from pageseek.spark.datasource.planning import Planning
 
     session = ToldSession(known["spark"], {**known["settings"], **known[STORES]})
-    return Planning.of(session, options, known["pushes"], known.get(HINT))
+    text = options.pop(GIVEN, None)
+    given = None if text is None else StructType.fromJson(json.loads(text))
+    return Planning.of(session, options, known["pushes"], known.get(HINT), given)
 
 
 def reader_of(planning: Planning, schema: StructType) -> DataSourceReader:

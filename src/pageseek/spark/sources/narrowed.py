@@ -33,13 +33,15 @@ def narrowed(
     columns: Sequence[str] | None = None,
     filter: Any = None,
     hint: str | None = None,
+    folders_last: bool = False,
     **options: Any,
 ) -> Scan:
     """A scan of the columns and rows that are wanted.
 
     `schema`: columns, matched by name as the session compares names. A column that no file has is null; all values have to
     fit its type exactly. `columns`, `filter`: as in `read`. `hint`: SQL that Spark applies itself, which rules out rows
-    as far as it is known here. `options`: of `pageseek.scan`.
+    as far as it is known here. `folders_last`: all columns of folders come behind those of the schema, as Spark's own reader
+    has them; else those that the schema names, in its order. `options`: of `pageseek.scan`.
     """
     try:
         spelling = None if schema is None else pa.schema(list(_names(schema)))
@@ -53,6 +55,8 @@ def narrowed(
     if schema is not None:
         names = [binding.columns.of_schema(field.name) for field in schema]
         made = binding.scan
+        if folders_last:
+            schema, names = _with_folders(spark, made, schema, names)
         types, as_text = _types(spark, made, schema, names)
         if types is not None:
             made = opened(spark, source, spelling=spelling, schema=types, **options)
@@ -92,6 +96,23 @@ def _nothing(schema: StructType) -> Scan:
         None, None, None, Options(), "spark", 1, dataset_schema=DatasetSchema(given=given)
     )
     return Scan(Sources.of(()), request)
+
+
+def _with_folders(
+    spark: SparkSession, scan: Scan, schema: StructType, names: Sequence[str]
+) -> tuple[StructType, list[str]]:
+    """A schema, and the names of its columns, with all columns of folders at the end."""
+    from pyspark.sql.types import StructType
+
+    dataset_schema = scan._request.dataset_schema
+    if dataset_schema is None or dataset_schema.fields or not dataset_schema.folders.names:
+        return schema, list(names)
+    folders, own = dataset_schema.folders.names, dict(zip(names, schema, strict=True))
+    if not set(folders) <= own.keys():
+        found = schema_of(scan._execution.columns(), scan, spark)[1]
+        own |= {name: found[name] for name in folders if name not in own}
+    order = [*(name for name in names if name not in folders), *folders]
+    return StructType([own[name] for name in order]), order
 
 
 def _types(

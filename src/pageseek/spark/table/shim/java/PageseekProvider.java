@@ -2,6 +2,7 @@ package io.pageseek.spark;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.function.BiFunction;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -19,6 +20,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>A session that has registered the Python Data Source is one of Connect: no Python of a driver is there to ask.
  */
 public final class PageseekProvider implements TableProvider, DataSourceRegister {
+  private static final String GIVEN = "given_schema";
+
   private static volatile Planned factory;
 
   private PageseekTable inferred;
@@ -76,12 +79,27 @@ public final class PageseekProvider implements TableProvider, DataSourceRegister
     return true;
   }
 
+  /**
+   * The columns of a Python Data Source that a user gave a schema, with those of folders at the end. A table of a catalog has
+   * those of its definition.
+   */
+  private static StructType withFolders(StructType schema, Map<String, String> options) {
+    if (options.containsKey("provider")) {
+      return schema;
+    }
+    Map<String, String> asked = new HashMap<>(options);
+    asked.put(GIVEN, schema.json());
+    return FarTable.source().inferSchema(new CaseInsensitiveStringMap(asked));
+  }
+
   /** The table whose schema was inferred, or one of the schema that the user wants. */
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> options) {
     if (isFar()) {
-      return new FarTable(far == null ? FarTable.source() : far, schema);
+      return far == null
+          ? new FarTable(FarTable.source(), withFolders(schema, options))
+          : new FarTable(far, schema);
     }
     if (inferred != null && inferred.schema().equals(schema)) {
       return inferred;
