@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from support.delta_by_hand import bitmap, encoded
 
 pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
 PHYSICAL = "delta.columnMapping.physicalName"
@@ -120,3 +121,52 @@ def test_a_file_lacks_a_column_with_a_dot_and_has_a_field(tmp_path: Path) -> Non
     assert ps.read_table(table, filter=ps.col("a.x").is_null()).to_pylist() == rows[:1]
     assert ps.read_table(table, filter=ps.col("a", "x") == 1).to_pylist() == rows[:1]
     assert ps.scan(table).aggregate([("a.x", "count")]).to_pylist() == [{"a.x_count": 1}]
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_indexes_are_attached_by_the_names_of_the_table(tmp_path: Path, vector: bool) -> None:
+    """Files call the columns otherwise. The log keeps what it said of the rows."""
+    deltalake = pytest.importorskip("deltalake", "1.6")
+    n = 5_000
+    rows = pa.table(
+        {
+            "col-1": range(n),
+            "col-2": [{"col-3": f"t{i * 7919 % n}"} for i in range(n)],
+            "col-4": [i % 5 for i in range(n)],
+        }
+    )
+    fields = [
+        field("id", "long", 1),
+        field("s", struct(field("text", "string", 3)), 2),
+        field("a few", "long", 4),
+    ]
+    root = table_of(tmp_path / "t", fields, [(rows, {"minValues": {"col-1": 0}})])
+    gone = 0
+    if vector:
+        log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+        *actions, added = map(json.loads, log.read_text().splitlines())
+        bits, gone = bitmap([3, 4]), 2
+        added["add"]["deletionVector"] = {"storageType": "i", "pathOrInlineDv": encoded(bits), "sizeInBytes": len(bits), "cardinality": 2}  # fmt: skip
+        for name in ("readerFeatures", "writerFeatures"):
+            actions[0]["protocol"][name].append("deletionVectors")
+        log.write_text("\n".join(map(json.dumps, [*actions, added])))
+    table, wanted = deltalake.DeltaTable(root), ps.read_table(root)
+    assert len(wanted) == n - gone
+    made = ps.index.attach(
+        tmp_path / "t" / "0.parquet", lookup=["s.text", ("id", "a few")], bitmap=["a few"], file_bloom={"id": 0.01},
+        bloom=["s.text"], table=table,
+    )  # fmt: skip
+    assert ("lookup", "col-2.col-3") in made.added and ("bitmap", "col-4") in made.added
+    assert ("file_bloom", "col-1") in made.added
+    for source in (root, table):
+        assert ps.read_table(source).equals(wanted)
+        for condition, index in (("s.text = 'no'", "lookup"), ("\"a few\" = 3", "bitmap"), ("id = -5", "file_bloom")):  # fmt: skip
+            found = ps.scan(source, filter=condition, prune=[index])
+            assert index in found.explain().rows.pruned_by
+            assert found.to_table().equals(ps.read_table(source, filter=condition, prune=False))
+    added = json.loads((tmp_path / "t" / "_delta_log" / f"{1:020}.json").read_text().splitlines()[2])  # fmt: skip
+    assert json.loads(added["add"]["stats"])["minValues"] == {"col-1": 0}
+    with pytest.raises(ps.PredicateError, match="no column"):
+        ps.index.attach(made.path, lookup=["nothing"], table=deltalake.DeltaTable(root))
+    ps.index.detach(made.path, table=table)
+    assert ps.read_table(root).equals(wanted)

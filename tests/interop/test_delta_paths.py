@@ -210,8 +210,8 @@ def checkpoint(table: str, version: int, adds: list[str], removes: list[str]) ->
     made = {name: pa.array([one.get(name) for one in rows], kind) for name, kind in kinds.items()}
     pq.write_table(pa.table(made), log / f"{version:020}.checkpoint.parquet")
     (log / "_last_checkpoint").write_text(json.dumps({"version": version, "size": len(rows)}))
-    for one in commits:
-        one.unlink()
+    for commit in commits:
+        commit.unlink()
 
 
 def test_a_checkpoint_that_has_a_file_and_its_removal(tmp_path: Path) -> None:

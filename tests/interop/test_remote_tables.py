@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,19 @@ def test_delta_written_anew(delta: Any, bucket: Bucket, monkeypatch: pytest.Monk
     done = ps.rewrite(root, in_place=True, storage_options=options)  # by its folder
     assert done.version == version + 2
     assert sorted_rows(ps.read_table(root, storage_options=options)) == ROWS.to_pylist()
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_delta_a_file_that_is_removed_by_its_url(delta: Any, bucket: Bucket, scheme: str) -> None:
+    """It was added by its path in the folder."""
+    (path,) = (path for path in pa.table(delta.get_add_actions())["path"].to_pylist() if path.startswith("k=x"))  # fmt: skip
+    removed = {"path": f"{scheme}://bucket/lake/a%20table/{path}", "deletionTimestamp": 1, "dataChange": True}  # fmt: skip
+    entry = f"lake/a table/_delta_log/{delta.version() + 1:020}.json"
+    bucket.put(json.dumps({"remove": removed}).encode(), entry)
+    delta.update_incremental()
+    root, options = "s3://bucket/lake/a table", bucket.options
+    for found in (ps.read_table(delta), ps.read_table(root, storage_options=options)):
+        assert sorted(found["id"].to_pylist()) == [2, 3]
 
 
 def test_delta_a_file_that_was_vacuumed(delta: Any, bucket: Bucket) -> None:

@@ -30,6 +30,7 @@ The functions are imported when they are first used: a scan that reads an attach
 | `local_target`, `store_target` | a new file on this machine, or in a store |
 | `table_target`, `delta_target`, `iceberg_target` | a new file in a table, by a commit |
 | `iceberg_commits` | commits that exchange files of an Iceberg table |
+| `delta_commits` | commits to the log of Delta Lake that deltalake cannot make |
 | `delta_statistics` | what the log of a Delta Lake table says of the values of a file |
 """
 

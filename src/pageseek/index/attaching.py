@@ -26,6 +26,7 @@ from pageseek.index.build import build_chunks
 from pageseek.index.footer_index import footer_pointer, is_current
 from pageseek.index.index_specs import IndexRequest, index_request, index_specs
 from pageseek.index.local_target import Target
+from pageseek.index.table_target import TableEnd
 from pageseek.index.targets import ends
 from pageseek.storage import Source, Store
 
@@ -138,7 +139,7 @@ def attach(
     UnsupportedError
         The file is encrypted; a column cannot have such an index; the store has no conditional write; or the new file would lie
         in a Delta Lake or Iceberg table, which records the sizes of its files (`table`). With a `table`: rows of the file are
-        deleted by vectors or delete files, or the table has features that are not known here.
+        deleted by delete files, or the table has features that are not known here.
     CorruptFileError
         A page cannot be read. Nothing was written.
     FileChangedError
@@ -162,6 +163,8 @@ def attach(
         indexes=indexes,
     )
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
+    if isinstance(end, TableEnd):
+        asked = asked.renamed(end.stored_name)
     return attach_to(one, end, asked, replace=replace, threads=threads, progress=progress)
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.version import __version__
+from pageseek.datasets.delta_bounds import PHYSICAL_NAME
 from pageseek.storage import Source
 from pageseek.storage.atomic_files import Draft
 from pageseek.storage.table_folders import LOG
@@ -70,6 +71,19 @@ class DeltaCommits:
             draft.appear(False)
         finally:
             draft.close()
+
+
+def stored_name(fields: Sequence[Mapping[str, Any]], column: str) -> str:
+    """What files of a table with column mapping call a column, or a field inside of one (`a.b`). `fields`: of the log's schema."""
+    made: list[str] = []
+    parts = [column] if any(one["name"] == column for one in fields) else column.split(".")
+    inside: Any = {"type": "struct", "fields": fields}
+    for part in parts:
+        below = inside.get("fields", ()) if isinstance(inside, Mapping) else ()
+        field = next((one for one in below if one["name"] == part), None)
+        made.append(part if field is None else field.get("metadata", {}).get(PHYSICAL_NAME, part))
+        inside = None if field is None else field["type"]
+    return ".".join(made)
 
 
 def commit_body(

@@ -23,7 +23,7 @@ from pageseek.base.errors import CorruptFileError, FileChangedError, Unsupported
 from pageseek.datasets.delta_log import DeltaLog
 from pageseek.datasets.lake_tables import table_of_lake
 from pageseek.datasets.table_files import Table, with_version
-from pageseek.index.delta_commits import DeltaCommits, commit_body
+from pageseek.index.delta_commits import DeltaCommits, commit_body, stored_name
 from pageseek.index.table_target import OvertakenError, TableEnd, same_file
 from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of
@@ -31,6 +31,7 @@ from pageseek.storage.redact import secrets_of
 # features of writers that hold where a file is exchanged for one with the same rows
 # of an action that adds a file; a checkpoint has more
 OF_ADDED = "partitionValues", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"  # fmt: skip
+MODE = "delta.columnMapping.mode"
 WRITER = 7  # version of the protocol for writers
 FEATURES = frozenset(
     ("appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "generatedColumns",
@@ -87,11 +88,6 @@ class DeltaEnd(TableEnd):
         if not mine:
             raise ValueError(
                 f"{source.name}: version {table.version()} of {self.table} has no such file"
-            )
-        if found.fields:
-            raise UnsupportedError(
-                f"{self.table}: its columns are mapped, which transactions of deltalake do not know: attach to files without a "
-                "table, before they are added"
             )
         self._storage_options = storage_options
         self._refuse_vector(sources[mine[0]])
@@ -158,8 +154,8 @@ class DeltaEnd(TableEnd):
 
 
 class DeltaLogEnd(TableEnd):
-    """The exchange of a file whose rows have a deletion vector, by a commit of our own. The new file has its rows at the same places,
-    so that it takes over the vector.
+    """The exchange of a file whose rows have a deletion vector, or whose columns are mapped, by a commit of our own. The new file has
+    its rows at the same places, so that it takes over the vector.
     """
 
     errors = ()
@@ -177,6 +173,7 @@ class DeltaLogEnd(TableEnd):
         self._first = self._seen = found.version
         i = next(i for i, one in enumerate(found.sources) if same_file(one, source))
         self._old, self._added = found.spelt[i], dict[str, Any]()
+        self._fields: list[Mapping[str, Any]] = []  # of a table whose columns are mapped
         self._new = self.beside(self._old, found.sources[i])
         self.look()
 
@@ -197,6 +194,15 @@ class DeltaLogEnd(TableEnd):
                 f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
             )
         self._added = dict(added)
+        try:
+            told = said.actions["metaData"]
+            mapped = (told.get("configuration") or {}).get(MODE, "none") != "none"
+            self._fields = json.loads(told["schemaString"])["fields"] if mapped else []
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CorruptFileError(f"{self.table}: its log makes no sense: {error!r}") from error
+
+    def stored_name(self, column: str) -> str:
+        return stored_name(self._fields, column) if self._fields else column
 
     def exchange(self, size: int) -> None:
         """Take the old file out and put the new one in, with the vector and the statistics of the old one."""
@@ -230,10 +236,11 @@ class DeltaLogEnd(TableEnd):
 def delta_end(
     source: Source, table: Any, storage_options: Mapping[str, Any] | None
 ) -> DeltaEnd | DeltaLogEnd:
-    """Where the new file of a DeltaTable goes. Files with deletion vectors take a commit of our own."""
+    """Where the new file of a DeltaTable goes. Files with deletion vectors or mapped columns take a commit of our own."""
     found = table_of_lake(table, storage_options)
     assert found is not None
-    if not found.fields and any(one.deletes and same_file(one, source) for one in found.sources):
+    mine = [one for one in found.sources if same_file(one, source)]
+    if mine and (found.fields or mine[0].deletes):
         return DeltaLogEnd(source, table, storage_options, found)
     return DeltaEnd(source, table, storage_options)
 

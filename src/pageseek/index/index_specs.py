@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
@@ -46,6 +46,25 @@ class IndexRequest(NamedTuple):
     rates: Mapping[str, Mapping[str, float]]
     keys: Sequence[tuple[str, ...]]
     footer: bool
+
+    def renamed(self, stored: Callable[[str], str]) -> IndexRequest:
+        """The same of columns that the file calls otherwise."""
+
+        def names(some: Any) -> Any:
+            if isinstance(some, bool):
+                return some
+            if isinstance(some, Mapping):
+                return {stored(name): value for name, value in some.items()}
+            return [stored(name) for name in some]
+
+        return IndexRequest(
+            names(self.page_index),
+            names(self.bloom),
+            {kind: names(columns) for kind, columns in self.embedded.items()},
+            {kind: names(rates) for kind, rates in self.rates.items()},
+            [tuple([stored(name) for name in key]) for key in self.keys],
+            self.footer,
+        )
 
 
 def index_request(

@@ -62,6 +62,10 @@ class TableEnd(ABC):
         self.to = Source(to, place.filesystem, retry_policy=place.retry_policy)
         return old.removesuffix(".parquet") + end
 
+    def stored_name(self, column: str) -> str:
+        """What the file calls a column of the table."""
+        return column
+
     def target(self, source: Store) -> Target:
         """The target of the new file."""
         if self.to.filesystem is not None:

@@ -17,7 +17,7 @@ from pageseek.datasets.delta_bounds import PHYSICAL_NAME
 from pageseek.datasets.delta_log import DeltaLog
 from pageseek.datasets.delta_paths import is_absolute
 from pageseek.datasets.table_files import Table
-from pageseek.index.delta_commits import DeltaCommits, commit_body
+from pageseek.index.delta_commits import DeltaCommits, commit_body, stored_name
 from pageseek.index.delta_statistics import stated
 from pageseek.index.delta_target import FEATURES, WRITER
 from pageseek.index.table_target import TRIES
@@ -107,17 +107,7 @@ class DeltaRewrite(TableRewrite):
     def stored_name(self, column: str) -> str:
         if not self._mapped:
             return column
-        made: list[str] = []
-        parts = [column] if column in self._fields else column.split(".")
-        inside: Any = {"type": "struct", "fields": list(self._fields.values())}
-        for part in parts:
-            fields = inside.get("fields", ()) if isinstance(inside, Mapping) else ()
-            field = next((one for one in fields if one["name"] == part), None)
-            made.append(
-                part if field is None else field.get("metadata", {}).get(PHYSICAL_NAME, part)
-            )
-            inside = None if field is None else field["type"]
-        return ".".join(made)
+        return stored_name(list(self._fields.values()), column)
 
     # -- the commit --------------------------------------------------------------------------------
 
