@@ -214,7 +214,7 @@ def test_wheels_are_tested_by_tests_that_exist(root: Path) -> None:
 def test_every_marker_is_described(root: Path) -> None:
     options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     names = {line.partition(":")[0].partition("(")[0] for line in options["markers"]}
-    assert names == {"spark", "cluster", "slow", "covering"}
+    assert names == {"spark", "cluster", "slow", "covering", "timed"}
 
 
 @pytest.mark.slow
