@@ -147,6 +147,24 @@ def test_larger_row_groups_spare_requests(table: pa.Table, tmp_path: Path) -> No
     assert not [one for one in ps.advise(out, query).queries[0].candidates if one.kind == "row_group_rows"]  # fmt: skip
 
 
+@pytest.mark.parametrize("query", ["id > 100", "text > 'b'", "few = 'value 7'"])
+def test_values_of_small_dictionaries_do_not_vanish(query: str, tmp_path: Path) -> None:
+    """Row groups whose dictionaries hold nearly all of their bytes, and dictionaries that are equal in all of them."""
+    random, n = np.random.default_rng(1), 20_000
+    rows = {
+        "id": random.permutation(n),
+        "text": [random.bytes(100).hex() for _ in range(n)],
+        "few": [f"value {i}" for i in random.integers(0, 300, n)],
+    }
+    path, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table(rows), path, row_group_size=1_000, write_page_index=True)
+    columns = [query.split()[0], "text"]
+    (found,) = ps.advise(path, [(query, columns)]).queries
+    guess = next(one for one in found.candidates if one.kind == "row_group_rows")
+    ps.rewrite(path, out, row_group_rows=1_000_000)
+    assert close(guess.bytes, read(out, query, columns)[0])
+
+
 def test_what_leaves_least_comes_first(table: pa.Table, tmp_path: Path) -> None:
     """A page index would leave a part of the pages, an order next to none."""
     path = tmp_path / "a.parquet"

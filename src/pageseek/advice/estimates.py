@@ -265,7 +265,8 @@ class Estimator:
         groups = [self._indexed(group) for group in layout.groups]
         ranges = self._left_by_bounds(groups)
         for some in joined_groups(groups, USUAL_GROUP):
-            made.append((joined([replace(groups[n], ranges=ranges[n]) for n in some]), some))
+            together = [replace(groups[n], ranges=ranges[n]) for n in some]
+            made.append((joined(together, self._values_bytes(together[0])), some))
         sizes = [group.num_rows for group in groups]
         kept = []
         for group, some in made:
@@ -278,6 +279,14 @@ class Estimator:
             kept.append(bool(group.ranges & places(self._every)))
         cost.add(index_cost([group for group, _ in made], kept, layout.gap))
         return cost.scaled(layout.share)
+
+    def _values_bytes(self, group: Group) -> dict[int, float]:
+        """About the bytes of the different values of each tested leaf."""
+        made: dict[int, float] = {}
+        for leaves, facts in zip(group.conditions, self.matches.facts, strict=True):
+            if len(leaves) == 1 and facts is not None:
+                made[leaves[0]] = facts.distinct * facts.value_bytes
+        return made
 
     def _read_one(self, group: Group, number: int) -> Cost:
         layout = self.layout
