@@ -109,6 +109,24 @@ def test_filters_of_whole_files(table: pa.Table, tmp_path: Path) -> None:
     assert "file_bloom" not in [one.kind for one in one_file.candidates]
 
 
+def test_filters_of_whole_files_are_enough(tmp_path: Path) -> None:
+    """Nothing more is recommended to files whose filters rule out all but one of them."""
+    keys = np.random.default_rng(4).integers(0, 1 << 50, 120_000)
+    for i in range(40):
+        some = keys[i * 3_000 : (i + 1) * 3_000]
+        pq.write_table(pa.table({"k": some}), tmp_path / f"{i:02}.parquet", **WRITER)
+    query = f"k = {keys[5]}"
+    (item,) = ps.advise(tmp_path, query).recommended
+    assert item.title == "Bloom filters of whole files for k"
+    run(item.command)
+    ps.clear_cache()
+    advice = ps.advise(tmp_path, query)
+    assert advice.recommended == []
+    now = advice.queries[0]
+    assert now.requests > 40
+    assert all(one.requests > 40 for one in now.candidates)
+
+
 def test_places_in_footers_of_many_columns(tmp_path: Path) -> None:
     path = tmp_path / "wide.parquet"
     columns = {f"a_column_{i}": pa.array([1, 2, 3, 4]) for i in range(1_500)}
