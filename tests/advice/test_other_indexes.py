@@ -109,7 +109,9 @@ def test_filters_of_whole_files(table: pa.Table, tmp_path: Path) -> None:
     assert "file_bloom" not in [one.kind for one in one_file.candidates]
 
 
-def test_filters_of_whole_files_are_enough(tmp_path: Path) -> None:
+def test_filters_of_whole_files_are_enough(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Nothing more is recommended to files whose filters rule out all but one of them."""
     keys = np.random.default_rng(4).integers(0, 1 << 50, 120_000)
     for i in range(40):
@@ -122,6 +124,7 @@ def test_filters_of_whole_files_are_enough(tmp_path: Path) -> None:
     ps.clear_cache()
     advice = ps.advise(tmp_path, query)
     assert advice.recommended == []
+    assert not caplog.records  # of the sample, which has no such filter
     now = advice.queries[0]
     assert now.requests > 40
     assert all(one.requests > 40 for one in now.candidates)
