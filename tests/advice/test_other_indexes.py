@@ -109,6 +109,27 @@ def test_filters_of_whole_files(table: pa.Table, tmp_path: Path) -> None:
     assert "file_bloom" not in [one.kind for one in one_file.candidates]
 
 
+def test_filters_of_whole_files_are_enough(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing more is recommended to files whose filters rule out all but one of them."""
+    keys = np.random.default_rng(4).integers(0, 1 << 50, 120_000)
+    for i in range(40):
+        some = keys[i * 3_000 : (i + 1) * 3_000]
+        pq.write_table(pa.table({"k": some}), tmp_path / f"{i:02}.parquet", **WRITER)
+    query = f"k = {keys[5]}"
+    (item,) = ps.advise(tmp_path, query).recommended
+    assert item.title == "Bloom filters of whole files for k"
+    run(item.command)
+    ps.clear_cache()
+    advice = ps.advise(tmp_path, query)
+    assert advice.recommended == []
+    assert not caplog.records  # of the sample, which has no such filter
+    now = advice.queries[0]
+    assert now.requests > 40
+    assert all(one.requests > 40 for one in now.candidates)
+
+
 def test_places_in_footers_of_many_columns(tmp_path: Path) -> None:
     path = tmp_path / "wide.parquet"
     columns = {f"a_column_{i}": pa.array([1, 2, 3, 4]) for i in range(1_500)}
@@ -147,6 +168,24 @@ def test_larger_row_groups_spare_requests(table: pa.Table, tmp_path: Path) -> No
     assert not [one for one in ps.advise(out, query).queries[0].candidates if one.kind == "row_group_rows"]  # fmt: skip
 
 
+@pytest.mark.parametrize("query", ["id > 100", "text > 'b'", "few = 'value 7'"])
+def test_values_of_small_dictionaries_do_not_vanish(query: str, tmp_path: Path) -> None:
+    """Row groups whose dictionaries hold nearly all of their bytes, and dictionaries that are equal in all of them."""
+    random, n = np.random.default_rng(1), 20_000
+    rows = {
+        "id": random.permutation(n),
+        "text": [random.bytes(100).hex() for _ in range(n)],
+        "few": [f"value {i}" for i in random.integers(0, 300, n)],
+    }
+    path, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table(rows), path, row_group_size=1_000, write_page_index=True)
+    columns = [query.split()[0], "text"]
+    (found,) = ps.advise(path, [(query, columns)]).queries
+    guess = next(one for one in found.candidates if one.kind == "row_group_rows")
+    ps.rewrite(path, out, row_group_rows=1_000_000)
+    assert close(guess.bytes, read(out, query, columns)[0])
+
+
 def test_what_leaves_least_comes_first(table: pa.Table, tmp_path: Path) -> None:
     """A page index would leave a part of the pages, an order next to none."""
     path = tmp_path / "a.parquet"
@@ -156,3 +195,70 @@ def test_what_leaves_least_comes_first(table: pa.Table, tmp_path: Path) -> None:
     left = {one.kind: one.bytes for one in advice.queries[0].candidates}
     assert left["sort_by"] < left["page_index"] / 2 < advice.queries[0].bytes / 2
     assert advice.recommended[0].title == "rows sorted by nearly"
+
+
+NAMES = ["a,b", "-q", "(z)", 'say "x"', " y", "x=1", "t:desc", "--lookup", "it's"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_take_every_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Of candidates too: the command does what the call in Python does."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(2)
+    table = pa.table(
+        {name: random.permutation(30_000) % 1_500, "s": random.integers(0, 50, 30_000)}
+    )
+    one = ps.col(name)
+    pq.write_table(table, "-a.parquet", **WRITER)
+    queries = [one == 7, (one == 7) & (ps.col("s") == 5), (one < 900) & (ps.col("s") < 10)]
+    found = {
+        candidate.kind: candidate
+        for query in ps.advise("-a.parquet", queries).queries
+        for candidate in query.candidates
+        if name in candidate.columns
+    }
+    assert {"lookup", "bloom", "sort_by", "key_lookup", "cluster_by"} <= found.keys()
+    for kind, candidate in found.items():
+        pq.write_table(table, "-a.parquet", **WRITER)
+        for output in tmp_path.glob("-a.*.parquet"):
+            output.unlink()
+        shell(candidate.command)
+        if candidate.rewrites:
+            (output,) = tmp_path.glob("-a.*.parquet")
+            first = pq.read_table(output)[name].to_numpy()[:20].max()
+            assert first < 1_000 and (kind != "sort_by" or first == 0)
+        else:
+            kinds = {(there.kind, there.column) for there in ps.index.list("-a.parquet")}
+            assert kind in {there for there, _ in kinds}
+
+
+def shell(command: str) -> None:
+    if command.startswith("python -c "):
+        exec(shlex.split(command)[2], {})
+    else:
+        run(command)
+
+
+def test_outputs_of_several_commands_differ(tmp_path: Path) -> None:
+    random, n = np.random.default_rng(1), 60_000
+    near = np.arange(n) + random.integers(0, 5_000, n)
+    rows = {"a": near, "b": near + random.integers(0, 5_000, n), "x": random.random(n)}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(rows), path, row_group_size=3_000, **WRITER | {"write_statistics": ["a", "b"]})  # fmt: skip
+    rewrites = [one for one in ps.advise(path).recommended if one.rewrites]
+    outputs = [shlex.split(one.command)[4] for one in rewrites]
+    assert [Path(one).name for one in outputs] == [
+        "a.rewritten.parquet", "a.rewritten-2.parquet", "a.sorted.parquet", "a.sorted-2.parquet",
+    ]  # fmt: skip
+    assert all(repr(output) in one.python for one, output in zip(rewrites, outputs, strict=True))
+    for one in rewrites:
+        run(one.command)
+
+
+def test_a_name_that_is_empty_has_a_command_of_python(tmp_path: Path) -> None:
+    near = np.arange(N) + np.random.default_rng(1).integers(0, 5_000, N)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"": near}), path, row_group_size=10_000, **WRITER)
+    (item,) = [one for one in ps.advise(path).recommended if "sorted" in one.title]
+    shell(item.command)
+    assert pq.read_table(tmp_path / "a.sorted.parquet")[0].to_numpy()[0] == near.min()

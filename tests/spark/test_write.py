@@ -151,6 +151,9 @@ def test_binary_values_that_are_text_name_folders(spark: Any, tmp_path: Path):
     with pytest.raises(UnsupportedError, match=r"column 'b' has the value b'\\xff'.*not UTF-8"):
         write(odd, tmp_path / "odd", partition_by="b")
     assert os.listdir(tmp_path / "odd") == []
+    empty = spark.createDataFrame([(1, b""), (2, None)], "id int, b binary")
+    write(empty, tmp_path / "empty", partition_by="b")
+    assert [one.b for one in spark.read.parquet(str(tmp_path / "empty")).collect()] == [None, None]
 
 
 def test_modes(spark: Any, tmp_path: Path):

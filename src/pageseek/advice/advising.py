@@ -6,12 +6,12 @@ from typing import Any
 
 from pageseek.advice.candidates import changes_for
 from pageseek.advice.commands import Target, command_of, python_of, title_of
-from pageseek.advice.estimates import ATTACHED, TRIGRAM, Change, Estimator
+from pageseek.advice.estimates import ATTACHED, FILE_BLOOM, TRIGRAM, Change, Estimator
 from pageseek.advice.footers import findings
 from pageseek.advice.layout import layout_of
 from pageseek.advice.matches import Matches
 from pageseek.advice.present import Present, present_in
-from pageseek.advice.questions import Question, questions_of
+from pageseek.advice.questions import EQUAL, Question, questions_of
 from pageseek.advice.reading import Cost
 from pageseek.advice.recommending import Tried, is_worth_it, recommended
 from pageseek.advice.results import Advice, Candidate, QueryAdvice, rounded
@@ -120,7 +120,10 @@ class _Query:
         self.sample: Sample = sample_of(Sources.of(lazy.sources), plan, layout, question, most)
         masks = masks_of(self.sample, conditions, plan.request.nan)
         matches = Matches(layout, self.sample, question.conditions, masks)
-        self._estimator = Estimator(matches, present.num_rows, plan.report)
+        has_file_filters = any(
+            one.kind == EQUAL and present.has(FILE_BLOOM, one.path) for one in question.conditions
+        )
+        self._estimator = Estimator(matches, present.num_rows, plan.report, has_file_filters)
 
     def tried(self) -> Tried:
         """The costs of now, and with each change."""

@@ -38,8 +38,15 @@ class Target:
         It is a single file.
     """
 
-    def __init__(self, names: Sequence[str], is_one: bool, table: str = "") -> None:
+    def __init__(
+        self, names: Sequence[str], is_one: bool, table: str = "", number: int = 1
+    ) -> None:
         self.names, self.is_one, self.table = list(names), is_one, table
+        self._number = number
+
+    def numbered(self, n: int) -> Target:
+        """The same with names of outputs that n - 1 other commands do not have."""
+        return Target(self.names, self.is_one, self.table, n)
 
     @classmethod
     def of(cls, source: Any, lazy: Scan) -> Target:
@@ -73,6 +80,7 @@ class Target:
 
     def output(self, word: str) -> str:
         """A name for the rewritten file, beside the old one."""
+        word = word if self._number == 1 else f"{word}-{self._number}"
         if len(self.names) != 1:
             return f"{word}.parquet"
         name = self.names[0].rstrip("/")
@@ -84,34 +92,54 @@ class Target:
 
 def command_of(change: Change, target: Target) -> str:
     """The command for a shell."""
-    columns = shlex.quote(",".join(change.columns))
+    if change.kind in ATTACHED and target.table:  # a command has no table object that could commit
+        return f"python -c {shlex.quote(_of_table(change, target))}"
+    if not all(change.columns):  # a list on the command line has no empty name
+        return f"python -c {shlex.quote(f'import pageseek as ps; {python_of(change, target)}')}"
     if change.kind in ATTACHED:
-        if target.table:  # a command has no table object that could commit
-            return f"python -c {shlex.quote(_of_table(change, target))}"
+        columns = ",".join(map(_listed, change.columns))
         if change.kind == KEY:
-            option = f" --{LOOKUP} {shlex.quote('(' + ','.join(change.columns) + ')')}"
+            option = _option(LOOKUP, f"({columns})")
         else:
-            name = change.kind.replace("_", "-")
-            option = "" if change.kind == PAGE_INDEX else f" --{name} {columns}"
+            option = "" if change.kind == PAGE_INDEX else _option(change.kind, columns)
             if change.kind == FOOTER:
                 option = f" --{FOOTER}"
         return f"pageseek index attach {target.shell}{option} --in-place"
     word = {SORT: "sorted", CLUSTER: "clustered"}.get(change.kind, "rewritten")
     option = _rewrite_options(change)
-    return f"pageseek rewrite {target.shell} --output {shlex.quote(target.output(word))} {option}"
+    return f"pageseek rewrite {target.shell}{output_option(target.output(word))}{option}"
+
+
+def output_option(name: str) -> str:
+    """The option for the output of a command, with a space before it."""
+    return _option("output", name)
 
 
 def _rewrite_options(change: Change) -> str:
-    columns = shlex.quote(",".join(change.columns))
     if change.kind == SORT:
-        return f"--sort-by {columns}"
+        return _option(SORT, ",".join(map(_sorted, change.columns)))
     if change.kind == CLUSTER:
-        return f"--cluster-by {columns}"
-    return (
-        f"--page-rows {SMALL_PAGE}"
-        if change.kind == PAGE_ROWS
-        else f"--row-group-rows {USUAL_GROUP}"
-    )
+        return _option(CLUSTER, ",".join(map(_listed, change.columns)))
+    return _option(change.kind, str(SMALL_PAGE if change.kind == PAGE_ROWS else USUAL_GROUP))
+
+
+def _option(kind: str, value: str) -> str:
+    """An option with a space before it. A value that begins with a dash would be taken for another option."""
+    between = "=" if value.startswith("-") else " "
+    return f" --{kind.replace('_', '-')}{between}{shlex.quote(value)}"
+
+
+def _listed(name: str) -> str:
+    """A name in a list with commas, quoted where it would be read as something else."""
+    plain = name == name.strip() and not set(name) & set(',"()=')
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _sorted(name: str) -> str:
+    """A name in a list for sorting, where what follows a colon may be the direction."""
+    _, colon, way = name.rpartition(":")
+    is_way = colon and way.lower() in ("asc", "ascending", "desc", "descending")
+    return _listed(f"{name}:asc" if is_way else name)
 
 
 def python_of(change: Change, target: Target) -> str:

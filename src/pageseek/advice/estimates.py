@@ -44,10 +44,13 @@ class Change(NamedTuple):
 class Estimator:
     """Costs of one query: as the files are, and as they would be."""
 
-    def __init__(self, matches: Matches, total_rows: int, report: Report) -> None:
-        """`total_rows`: of the source. `report`: of the plan."""
+    def __init__(
+        self, matches: Matches, total_rows: int, report: Report, has_file_filters: bool = False
+    ) -> None:
+        """`total_rows`: of the source. `report`: of the plan. `has_file_filters`: planning has asked Bloom filters of whole files."""
         self.matches, self.layout = matches, matches.layout
         self._total, self._report = max(total_rows, 1), report
+        self._has_file_filters = has_file_filters
         self._every = tuple(range(len(matches.conditions)))
         self._searches: dict[int, TextSearch] = {}
 
@@ -59,17 +62,30 @@ class Estimator:
     def before(self) -> Cost:
         """The cost of the files as they are. What planning has read of indexes counts, if that is more than is estimated."""
         cost = self._read(self.layout.groups)
-        found = index_cost(self.layout.groups, self._kept(self.layout.groups), self.layout.gap)
-        report = self._report
-        opened = 2 * report.files.read if report.bytes["metadata"] else 0
-        scale = self.layout.share
-        found.index = max(found.index, report.bytes["index"] * scale)
-        found.requests = max(found.requests, (report.requests - opened) * scale)
-        cost.add(found)
+        cost.add(self._index_cost())
+        cost.add(self._planned_beyond())
         return cost.scaled(self.layout.share)
 
+    def _index_cost(self) -> Cost:
+        return index_cost(self.layout.groups, self._kept(self.layout.groups), self.layout.gap)
+
+    def _planned_beyond(self) -> Cost:
+        """What planning has read of indexes beyond what is estimated."""
+        found, report, share = self._index_cost(), self._report, self.layout.share
+        opened = 2 * report.files.read if report.bytes["metadata"] else 0
+        return Cost(
+            index=max(report.bytes["index"] * share - found.index, 0.0),
+            requests=max((report.requests - opened) * share - found.requests, 0.0),
+        )
+
     def after(self, changes: Sequence[Change]) -> Cost:
-        """The cost of files with these changes."""
+        """The cost of files with these changes. Bloom filters of whole files that are there are asked as before."""
+        cost = self._after(changes)
+        if self._has_file_filters:
+            cost.add(self._planned_beyond().scaled(self.layout.share))
+        return cost
+
+    def _after(self, changes: Sequence[Change]) -> Cost:
         kinds = {one.kind for one in changes}
         if GROUP_ROWS in kinds:
             return self._regrouped()
@@ -265,7 +281,8 @@ class Estimator:
         groups = [self._indexed(group) for group in layout.groups]
         ranges = self._left_by_bounds(groups)
         for some in joined_groups(groups, USUAL_GROUP):
-            made.append((joined([replace(groups[n], ranges=ranges[n]) for n in some]), some))
+            together = [replace(groups[n], ranges=ranges[n]) for n in some]
+            made.append((joined(together, self._values_bytes(together[0])), some))
         sizes = [group.num_rows for group in groups]
         kept = []
         for group, some in made:
@@ -278,6 +295,14 @@ class Estimator:
             kept.append(bool(group.ranges & places(self._every)))
         cost.add(index_cost([group for group, _ in made], kept, layout.gap))
         return cost.scaled(layout.share)
+
+    def _values_bytes(self, group: Group) -> dict[int, float]:
+        """About the bytes of the different values of each tested leaf."""
+        made: dict[int, float] = {}
+        for leaves, facts in zip(group.conditions, self.matches.facts, strict=True):
+            if len(leaves) == 1 and facts is not None:
+                made[leaves[0]] = facts.distinct * facts.value_bytes
+        return made
 
     def _read_one(self, group: Group, number: int) -> Cost:
         layout = self.layout

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pageseek.advice.commands import Target, command_of, python_of, title_of
+from pageseek.advice.commands import Target, command_of, output_option, python_of, title_of
 from pageseek.advice.estimates import (
     BLOOM,
     FOOTER,
@@ -55,6 +54,12 @@ class Facts(NamedTuple):
     present: Present
     target: Target
     bytes: int
+    outputs: list[str]  # words that outputs of commands were named by
+
+    def another(self, word: str) -> Target:
+        """The target of one more command. Each rewrites the files as they are, and has an output of its own."""
+        self.outputs.append(word)
+        return self.target.numbered(self.outputs.count(word))
 
 
 def findings(
@@ -64,7 +69,7 @@ def findings(
     chosen = spread(len(sources), MOST_LOOKED_AT)
     files = [cache.open(sources[i], report) for i in chosen]
     size = sum(file.store.size for file in files) * len(sources) // max(len(files), 1)
-    facts = Facts(files, present, target, size)
+    facts = Facts(files, present, target, size, [])
     looks: tuple[Callable[[Facts], Iterator[Recommendation]], ...] = (
         _page_indexes, _statistics, _pages, _row_groups, _nearly_sorted, _filters, _codecs, _small_files,
     )  # fmt: skip
@@ -80,11 +85,11 @@ def _attached(change: Change, facts: Facts, title: str, why: str) -> Recommendat
 
 
 def _rewritten(facts: Facts, title: str, why: str, option: str, argument: str) -> Recommendation:
-    target = facts.target
+    target = facts.another("rewritten")
     output = target.output("rewritten")
     return Recommendation(
         title, why,
-        f"pageseek rewrite {target.shell} --output {shlex.quote(output)} {option}".rstrip(),
+        f"pageseek rewrite {target.shell}{output_option(output)} {option}".rstrip(),
         f"ps.rewrite({target.python}, {output!r}{', ' if argument else ''}{argument})",
         0, True,
     )  # fmt: skip
@@ -162,11 +167,11 @@ def _nearly_sorted(facts: Facts) -> Iterator[Recommendation]:
     for file in facts.files[:1]:
         for leaf in file.leaves:
             if leaf.max_rep == 0 and _rises(file, leaf):
-                change = Change(SORT, (leaf.name,))
+                change, target = Change(SORT, (leaf.name,)), facts.another("sorted")
                 yield Recommendation(
                     f"rows sorted by {leaf.name}",
                     "its row groups, or pages, nearly follow one another: sorted, a filter on it would read one piece of the file",
-                    command_of(change, facts.target), python_of(change, facts.target), 0, True,
+                    command_of(change, target), python_of(change, target), 0, True,
                 )  # fmt: skip
 
 

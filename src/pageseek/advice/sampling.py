@@ -214,8 +214,9 @@ def masks_of(
     from pageseek.api import scan
 
     file = io.BytesIO()
+    table = sample.table.replace_schema_metadata(None)  # it tells of the indexes of another file
     pq.write_table(
-        sample.table, file, compression="none", use_dictionary=False, write_statistics=False, row_group_size=1 << 20,
+        table, file, compression="none", use_dictionary=False, write_statistics=False, row_group_size=1 << 20,
     )  # fmt: skip
     data = file.getbuffer().tobytes()
     del file
