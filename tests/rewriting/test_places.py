@@ -141,6 +141,44 @@ def test_links_inside_of_the_source_lead_to_the_new_file(
     ps.rewrite(source.format(tmp_path), "elsewhere/b.parquet", sort_by="id")
 
 
+@pytest.mark.parametrize("source", ["lake", "lake/**/*.parquet", "lake/*/*/*/*.parquet"])
+@pytest.mark.parametrize("other", ["_h", ".h", "zz", "a/b/c/d"])
+@pytest.mark.parametrize("output", ["far/b.parquet", "far/new/"])
+def test_several_links_lead_to_the_new_file(
+    tmp_path: Path, source: str, other: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of them lie where the source does not look."""
+    deep = "lake/k/l/m"
+    if output == "far/new/" and source == "lake/*/*/*/*.parquet":
+        source, deep = "lake/*/*/*/*/*.parquet", "lake/k/l/m/n"
+    monkeypatch.chdir(tmp_path)
+    for folder in ("X", "far", deep, f"lake/{other}"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    pq.write_table(TABLE, f"{deep}/a.parquet")
+    for folder in ("lake/k", f"lake/{other}"):
+        (tmp_path / folder / "link").symlink_to(tmp_path / "X")
+    (tmp_path / "X" / "on").symlink_to(tmp_path / "far")
+    with pytest.raises(ValueError, match="would then have all rows twice"):
+        ps.rewrite(source, output, sort_by="id")
+    (tmp_path / "lake" / "k" / "link").unlink()
+    if other[0] in "_." and (other == ".h" or "/*/" not in source):
+        ps.rewrite(source, output, sort_by="id")
+        assert ps.scan(source).count_rows() == TABLE.num_rows
+
+
+def test_a_listing_does_not_follow_a_circle_to_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.makedirs("lake/k")
+    pq.write_table(TABLE, "lake/k/a.parquet")
+    os.symlink(tmp_path / "lake", "lake/self")
+    os.symlink("nowhere", "lake/nowhere")
+    os.symlink("loop", "lake/loop")
+    ps.rewrite("lake/*/*.parquet", "lake/b.parquet", sort_by="id")
+    assert ps.scan("lake/*/*.parquet").count_rows() == TABLE.num_rows
+
+
 @pytest.mark.parametrize(
     ("source", "output"),
     [

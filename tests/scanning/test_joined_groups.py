@@ -16,6 +16,7 @@ import pytest
 from pageseek._core.page_tasks import PARALLEL
 
 import pageseek as ps
+from pageseek.base.report import Report
 from pageseek.scanning import joined_groups, tables
 
 pytestmark = pytest.mark.usefixtures("scans")
@@ -364,3 +365,51 @@ def test_a_file_that_changes_is_told(tmp_path: Path, spy: Spy) -> None:
     path.write_bytes(path.read_bytes()[::-1])
     with pytest.raises(ps.FileChangedError):
         list(batches)
+
+
+@pytest.mark.parametrize("fault", ["long strings", "offset index"])
+@pytest.mark.parametrize("by_chunk", [True, False])
+def test_pages_that_were_read_before_reading_as_one_failed_are_counted_once(
+    tmp_path: Path, spy: Spy, one_by_one: Any, fault: str, by_chunk: bool
+) -> None:
+    """Of `number` a few pages of each row group are read before the failure."""
+    path, rows, groups = tmp_path / "pages.parquet", 4_000, 9
+    key, number = np.tile(np.arange(rows, dtype=np.int32), groups), np.arange(rows * groups)
+    text = ["z"] * rows * groups
+    if fault == "long strings":  # for which short codes stand
+        text[rows:] = ["x" * 6_000] * (rows * (groups - 1))
+    pq.write_table(
+        pa.table({"key": key, "number": number, "text": text}), path, row_group_size=rows,
+        data_page_size=4_000, write_batch_size=500, use_dictionary=["text"], write_page_index=True,
+        compression="none", write_statistics=False,
+    )  # fmt: skip
+    condition: Any = ps.col("key") < 3_100
+    if fault == "long strings":
+        condition &= ps.col("number") >= 0
+    else:
+        metadata = ps.open(path)._metadata
+        chunk = metadata.chunk(7, metadata.schema_tree.leaf(1))
+        data, at = path.read_bytes(), chunk.offset_index_offset
+        index = data[at : at + chunk.offset_index_length]
+        assert index.count(b"\xb8\x17") == 1  # 1,500 as a varint, the first row of the fourth page
+        index = index.replace(b"\xb8\x17", b"\xba\x17")
+        data = data[:at] + index + data[at + len(index) :]
+        path.write_bytes(data)
+
+    def counts() -> tuple[dict[str, tuple[int, ...]], list[str]]:
+        ps.clear_cache()
+        report = Report(chunks={} if by_chunk else None)
+        scan = ps.scan(path, columns=["number", "text"], filter=condition, threads=1)
+        assert sum(map(len, scan.plan().execute(report))) == 3_100 * groups
+        leaves = report.tally()[1].items()
+        return {
+            name: (leaf.pages_total, leaf.pages_read, leaf.rows_decoded, leaf.dictionary_pages)
+            for name, leaf in leaves
+        }, report.notes
+
+    wanted = one_by_one(counts)
+    assert not spy.failed
+    found = counts()
+    assert found == wanted
+    assert spy.failed
+    assert bool(found[1]) == (fault == "offset index")

@@ -253,6 +253,21 @@ class Report:
         """
         return Report(analyzed=True, chunks=self.chunks, executed=self.executed)
 
+    def trial(self) -> Report:
+        """A report of pages that are counted only if the caller hands it to `take`. Its notes are kept in any case."""
+        chunks: dict[ChunkKey, ChunkReport] | None = None if self.chunks is None else {}
+        return Report(analyzed=True, chunks=chunks, notes=self.notes)
+
+    def take(self, trial: Report) -> None:
+        """Add the pages that a trial counted."""
+        for path, leaf in trial.leaves.items():
+            self.leaves.setdefault(path, LeafReport()).add(leaf)
+        for (file, row_group, path), chunk in (trial.chunks or {}).items():
+            counts = self.chunk(file, row_group, path, chunk.known)
+            if chunk.known is not None:  # these are its pages, which `add` would count twice
+                counts.pages_total = 0
+            counts.add(chunk)
+
     def join(self, part: Report, lane: int) -> None:
         """Add the counts of work that went on beside this. Requests of one `lane` come one after another; the waves of the
         longest lane count.

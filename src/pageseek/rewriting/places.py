@@ -16,7 +16,7 @@ from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import refuse_inside
 from pageseek.storage import Source, Store
 from pageseek.storage.atomic_files import hidden_name, refuse_place, settle
-from pageseek.storage.listing import first_magic, on_store
+from pageseek.storage.listing import Directory, Glob, Identity, first_magic, identity, on_store
 from pageseek.storage.local import MemoryStore
 from pageseek.storage.resolve import place
 
@@ -198,34 +198,33 @@ def _spelled(place: Source) -> str:
 
 
 def _through_links(named: str, path: str) -> list[str]:
-    """The paths below a folder or a glob that lead to a new file by symbolic links, as a listing would spell them."""
-    names = named.split("/")
-    at = first_magic(names)
-    root, rest = "/".join(names[:at]), [] if at is None else names[at:]
-    # folders that a glob can enter
-    deepest = len(rest) if rest and "**" not in rest else None
+    """The paths of a new file below a folder or a glob, as a listing would spell them: symbolic links may lead to it."""
+    names, parts = named.split("/"), path.split("/")
+    at = None if os.path.isdir(named) else first_magic(names)
+    wanted = Directory() if at is None else Glob(names[at:])
+    n = len(parts) - 1
+    while n > 1 and not os.path.isdir("/".join(parts[:n])):  # a folder that is new, too
+        n -= 1
+    target, below = identity("/".join(parts[:n]) or "/"), "/".join(parts[n:])
     made: list[str] = []
-    folders, seen = [(root or "/", 1)], set[str]()
+    folders = [("/".join(names[:at]) or "/", wanted.first, frozenset[Identity]())]
     while folders:
-        folder, level = folders.pop()
-        if deepest is not None and level > deepest:
-            continue
-        # a folder that is not there has no links
-        with suppress(OSError), os.scandir(folder) as found:
-            for entry in found:
-                if not entry.is_symlink():
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append((entry.path, level + 1))
-                    continue
-                real = os.path.realpath(entry.path).replace(os.sep, "/")
-                link = entry.path.replace(os.sep, "/")
-                if real == path:
-                    made.append(link)
-                elif path.startswith(f"{real.rstrip('/')}/"):
-                    made.append(link + path[len(real.rstrip("/")) :])
-                if real not in seen and os.path.isdir(real):  # links may lead on, and in a circle
-                    seen.add(real)
-                    folders.append((entry.path, level + 1))
+        folder, state, passed = folders.pop()
+        with suppress(OSError):  # a folder that is not there has no links
+            here = identity(folder)
+            if here in passed:  # a circle, which a listing does not follow either
+                continue
+            if here == target:
+                made.append(f"{folder.rstrip('/')}/{below}")
+            with os.scandir(folder) as found:
+                for entry in found:
+                    spelled = entry.path.replace(os.sep, "/")
+                    if entry.is_symlink() and not os.path.isdir(spelled):
+                        real = os.path.realpath(spelled).replace(os.sep, "/")
+                        if f"{path}/".startswith(f"{real}/"):
+                            made.append(spelled + path[len(real) :])
+                    elif entry.is_dir() and (inner := wanted.enters(state, entry.name)):
+                        folders.append((spelled, inner, passed | {here}))
     return made
 
 

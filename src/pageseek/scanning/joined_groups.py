@@ -235,7 +235,7 @@ class JoinedReader(GroupReader):
         Rows from the first row of the first row group to the last row of the last one.
     """
 
-    __slots__ = "_bound_request", "_counts", "_places", "num_rows", "ranges"
+    __slots__ = "_apart", "_bound_request", "_counts", "_places", "num_rows", "ranges"
 
     def __init__(
         self,
@@ -258,6 +258,7 @@ class JoinedReader(GroupReader):
         self.num_rows = place.first + place.num_rows
         # of each leaf the row groups that were read, their bytes and rows, and the decoders of their pages
         self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[Any]]] = []
+        self._apart: ScanContext | None = None  # of what is read row group by row group
 
     def read(
         self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
@@ -328,6 +329,8 @@ class JoinedReader(GroupReader):
     ) -> Steps[None]:
         """Read leaves of each row group by itself, since not all pages are needed."""
         file, context = self._file, self._context
+        if self._apart is None:  # if the joined read fails, all is read and counted again
+            self._apart = context.counting(context.report.trial())
         found: list[list[pa.Array]] = [[] for _ in parts]
         for one in chosen:
             own = one.of(ranges)
@@ -344,7 +347,7 @@ class JoinedReader(GroupReader):
                     yield from load_late_offsets(
                         file, self._bound_request, one.number, unknown, own, context
                     )
-            reader = GroupReader(file, one.number, self._use, context)
+            reader = GroupReader(file, one.number, self._use, self._apart)
             yield from reader.read(parts, own)
             for arrays, part in zip(found, parts, strict=True):
                 arrays += reader.decoded.arrays[part.leaf.key]
@@ -410,8 +413,10 @@ class JoinedReader(GroupReader):
         return min(size * chosen // max(num_rows, 1), MAX_RATIO * fetched)
 
     def count(self, report: Report) -> None:
-        """Count what was read as one."""
+        """Count what was read."""
         file = self._file
+        if self._apart is not None:
+            report.take(self._apart.report)
         for leaf, places, nbytes, ranges, decoders in self._counts:
             known, unknown = 0, False
             for one in places:

@@ -73,6 +73,12 @@ class ScanContext:
         self.row_groups = 1
         self.codec_settings: dict[int, CodecSettings] = {}
 
+    def counting(self, report: Report) -> ScanContext:
+        """The same settings with another report."""
+        made = ScanContext(report, self.limits, self.kept, self.wait_bytes, self.threads)
+        made.row_groups, made.codec_settings = self.row_groups, self.codec_settings
+        return made
+
     def settings_of(self, number: int, file: FileMetadata) -> CodecSettings:
         """The settings that the decoders of all chunks of a codec share, in one scan of one file."""
         codec, decompress = decompressor(number)

@@ -237,7 +237,7 @@ def _walk(
                 through = passed
                 if linked or passed is not None:  # else there is no circle
                     above = above or _passed(root, below)
-                    here = _identity(entry.path)
+                    here = identity(entry.path)
                     if here in above:
                         continue
                     through = above | {here}
@@ -253,17 +253,18 @@ def _is(kind: Callable[[], bool]) -> bool:
         raise
 
 
-def _identity(folder: str) -> Identity:
+def identity(folder: str) -> Identity:
+    """What two paths of one folder have in common."""
     found = os.stat(folder)
     return found.st_dev, found.st_ino
 
 
 def _passed(root: str, below: str) -> frozenset[Identity]:
     """The folders from the root down to one below it."""
-    found, folder = [_identity(root)], root
+    found, folder = [identity(root)], root
     for name in below.split("/")[:-1]:
         folder = os.path.join(folder, name)
-        found.append(_identity(folder))
+        found.append(identity(folder))
     return frozenset(found)
 
 
