@@ -55,7 +55,8 @@ class NestedDefaults:
         for name in path if len(path) > 1 else path[0].split("."):
             inside = [one.name for one in fields] if found else []
             repeated |= inside in _REPEATED
-            while inside == ["element"] and name != "element":  # a path may leave out those of lists
+            # a path may leave out the elements of lists
+            while inside == ["element"] and name != "element":
                 fields = fields[0].children
                 inside = [one.name for one in fields]
                 repeated |= inside in _REPEATED
