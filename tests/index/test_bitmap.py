@@ -165,6 +165,27 @@ def test_counts_of_one_test_read_the_directory_alone(
         )
 
 
+def test_counted_row_groups_are_not_pruned_further(tmp_path: Path) -> None:
+    """Pages of many row groups and columns, whose column indexes are not in memory when the bitmap has counted."""
+    n, per_value = 200_000, 6_667
+    row = np.arange(n, dtype="int32")
+    made = {"s": pa.array(row // per_value, pa.int32())} | {f"c{i}": row for i in range(4)}
+    plain, indexed = str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")
+    for rows_per_group in (n, n // 2):
+        pq.write_table(
+            pa.table(made), plain, row_group_size=rows_per_group, write_page_index=True, use_dictionary=False,
+            data_page_size=400, write_batch_size=100,
+        )  # fmt: skip
+        ps.index.attach(plain, bitmap=["s"], output=indexed, overwrite=True)
+        for test in ("s = 1", "s > 3", "not s = 5", "s in (2, 29)"):
+            wanted = ps.scan(plain, filter=test, prune=False).count_rows()
+            for more in ({}, {"prune": ["bitmap", "column_index"]}, {"prune": ["bitmap", "page_headers"]}):  # fmt: skip
+                ps.clear_cache()
+                scan = ps.scan(indexed, filter=test, **more)
+                assert scan.count_rows() == wanted, (rows_per_group, test, more)
+                assert scan.limit(9).count_rows() == min(wanted, 9)
+
+
 def test_mutated_indexes_change_no_answer(
     paths: tuple[str, str], table: pa.Table, tmp_path: Path
 ) -> None:

@@ -299,6 +299,59 @@ def test_a_deletion_vector_goes_with_the_file(deleting: tuple[str, dict[str, Any
     assert ps.read_table(root).sort_by("id").equals(wanted)
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_file_of_a_checkpoint_without_partitions(tmp_path: Path, mapped: bool) -> None:
+    """The maps of its actions are empty."""
+    root = str(tmp_path / "t")
+    deltalake.write_deltalake(root, pa.table({"v": [0, 1, 2, 3]}))
+    log = Path(root, "_delta_log")
+    first = log / f"{0:020}.json"
+    told = {
+        name: one[name] for one in map(json.loads, first.read_text().splitlines()) for name in one
+    }
+    if mapped:
+        fields = json.loads(told["metaData"]["schemaString"])
+        fields["fields"][0]["metadata"] = {
+            "delta.columnMapping.id": 1,
+            "delta.columnMapping.physicalName": "v",
+        }
+        told["metaData"]["schemaString"] = json.dumps(fields)
+        told["metaData"]["configuration"] = {
+            "delta.columnMapping.mode": "name",
+            "delta.columnMapping.maxColumnId": "1",
+        }
+        told["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+    else:
+        names = ["deletionVectors"]
+        told["protocol"] = {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": names,
+            "writerFeatures": names,
+        }
+        told["add"] = with_vector(told["add"], [0])[1]["add"]
+    first.write_text("\n".join(json.dumps({name: one}) for name, one in told.items()))
+    opened(root).create_checkpoint()
+    first.unlink()
+    wanted = ps.read_table(root)
+    assert len(wanted) == 3 + mapped
+    path = os.path.join(root, unquote(told["add"]["path"]))
+    made = ps.index.attach(path, lookup=["v"], table=opened(root))
+    assert made.path != path
+    _, remove, add = map(json.loads, (log / f"{1:020}.json").read_text().splitlines())
+    assert add["add"]["partitionValues"] == remove["remove"]["partitionValues"] == {}
+    assert "tags" not in add["add"] and "tags" not in remove["remove"]
+    assert ("deletionVector" in add["add"]) != mapped
+    table = opened(root)
+    assert table.version() == 1 and len(table.file_uris()) == 1
+    for source in (root, table):
+        assert ps.read_table(source).equals(wanted)
+    # and a rewrite of a table whose maps are empty
+    table.create_checkpoint()
+    ps.rewrite(opened(root), in_place=True, sort_by="v")
+    assert opened(root).version() == 2 and ps.read_table(root).equals(wanted)
+
+
 @pytest.mark.parametrize("change", ["append", "vector", "remove", "protocol"])
 @pytest.mark.parametrize("late", [False, True])
 def test_commits_meanwhile_to_a_file_with_a_vector(

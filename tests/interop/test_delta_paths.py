@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.datasets.delta_paths import Spelling
+from pageseek.storage.resolve import Source
 from support.delta_by_hand import bitmap, encoded
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
@@ -182,6 +184,25 @@ def test_a_file_of_the_folder_is_removed_by_any_spelling(
         opened.update_incremental()
         for source in (table, opened):
             assert sorted(ps.read_table(source)["a"].to_pylist()) == [0, 1]
+
+
+def test_links_below_the_folder_are_files_of_their_own(tmp_path: Path) -> None:
+    root, link = tmp_path / "t", tmp_path / "link"
+    written(root / "p=1" / "a.parquet", 0)
+    (root / "p=2").symlink_to("p=1")
+    (root / "again").symlink_to(".")
+    link.symlink_to(root)
+    paths = ["p=1/a.parquet", "p=2/a.parquet", "again/p=1/a.parquet"]
+    table = table_of(root, [[add(path) for path in paths]])
+    for source in (table, deltalake.DeltaTable(table), str(link)):
+        assert ps.read_table(source)["a"].to_pylist() == [0, 0, 0]
+    for i, gone in enumerate((f"{link}/again/p=1/a.parquet", f"file://{root}/p=2//a.parquet")):
+        (root / "_delta_log" / f"{2 + i:020}.json").write_text(json.dumps(remove(gone)))
+        for source in (table, deltalake.DeltaTable(table), str(link)):
+            assert ps.scan(source).count_rows() == 2 - i
+    spelling = Spelling(Source(str(link)))
+    assert spelling.of("../other/a") == spelling.of(f"{tmp_path}/other/a")
+    assert spelling.of("p=2/./a") == spelling.of(f"{link}/p=2/a") == f"{root}/p=2/a"
 
 
 def checkpoint(table: str, version: int, adds: list[str], removes: list[str]) -> None:

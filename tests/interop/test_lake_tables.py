@@ -539,6 +539,40 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     assert keys[1].around == () and keys[2].around == keys[3].around == ((1, True),)
 
 
+def test_any_of_a_default_in_lists_of_lists(catalog: Any, tmp_path: Path) -> None:
+    from pyiceberg.table import StaticTable
+
+    inner = pa.list_(pa.list_(pa.list_(pa.struct([("u", pa.int64())]))))
+    schema = pa.schema([("id", pa.int64()), ("l", inner), ("s", pa.struct([("l", inner)]))])
+    table = catalog.create_table("n.lists", schema=schema)
+    lists = [[[[{"u": 1}, None]], [[]]], [[[None]], [], None], [], None]
+    rows = [{"id": i, "l": one, "s": {"l": one}} for i, one in enumerate(lists)]
+    table.append(pa.Table.from_pylist(rows, schema))
+    told = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
+    told |= {"format-version": 3, "next-row-id": 0, "last-column-id": 51}
+    for one in told["schemas"]:
+        found = [one["fields"][1]["type"], one["fields"][2]["type"]["fields"][0]["type"]]
+        for number, of in enumerate(found, 50):
+            struct = of["element"]["element"]["element"]
+            struct["fields"].append(
+                {"id": number, "name": "w", "type": "string", "required": False, "initial-default": "wd"}
+            )  # fmt: skip
+    changed = tmp_path / "changed.metadata.json"
+    changed.write_text(json.dumps(told))
+    opened = StaticTable.from_metadata(str(changed))
+    with_fields = tmp_path / "with_fields.parquet"  # no default is needed here
+    pq.write_table(ps.read_table(opened), with_fields)
+    spelt = "l.w", "l.element.w", "l.element.element.w", "l.element.element.element.w"
+    for path in (*spelt, "s.l.w"):
+        column = ps.col(path).any()
+        hits = (column == "wd", [0]), (column == "x", []), (column.is_null(), [0, 1])
+        for test, ids in (*hits, (~(column == "wd"), [2]), (~(column == "x"), [2])):
+            for source in (with_fields, opened):
+                found = ps.read_table(source, columns=["id"], filter=test)["id"].to_pylist()
+                assert found == ids, (source, test)
+            assert ps.scan(opened, filter=test).count_rows() == len(ids)
+
+
 def test_iceberg_defaults_of_columns_and_fields_that_files_lack(
     catalog: Any, tmp_path: Path
 ) -> None:

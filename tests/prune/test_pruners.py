@@ -147,6 +147,7 @@ def test_proofs_join_with_those_of_other_mechanisms(data: bytes, register: Any) 
         (Simple(Proof([(0, 1)], NONE)), "not a Proof"),  # type: ignore[arg-type]
         (Simple(Proof(RowRanges.all(N), NONE)), f"row {N - 1} of {N // 3}"),
         (Simple(Proof(NONE, EVERY)), "must pass and may not"),
+        (Simple(Proof(EVERY, EVERY, counted=True)), "counted for .*, where rows are asked"),
         (Simple(wanted=[[(0, 10**9)]]), "1000000000 bytes at byte 0 of a file"),
         (Simple(wanted=[[(-4, 4)]]), "4 bytes at byte -4"),
         (Simple(wanted=[[7]]), r"asked for \[7\]"),

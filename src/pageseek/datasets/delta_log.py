@@ -165,20 +165,23 @@ def _keep(
         if name in table.column_names:
             kept = table[name].filter(table[name].is_valid())
             for one in kept.to_pylist():
-                actions[name] = _plain(one)
+                actions[name] = _plain(one, kept.type)
     if "add" in table.column_names:
-        for one in table["add"].filter(table["add"].is_valid()).to_pylist():
+        adds = table["add"].filter(table["add"].is_valid())
+        for one in adds.to_pylist():
             if one["path"] is not None:
-                added[unquote(one["path"])] = _plain(one)
+                added[unquote(one["path"])] = _plain(one, adds.type)
 
 
-def _plain(found: Any) -> Any:
-    """A struct or a map of Arrow as JSON has it: without fields that are null."""
-    if isinstance(found, dict):
-        return {name: _plain(one) for name, one in found.items() if one is not None}
-    if isinstance(found, list) and found and all(isinstance(one, tuple) for one in found):
-        return dict(found)
-    return found
+def _plain(found: Any, kind: pa.DataType) -> Any:
+    """A struct or a map of Arrow as JSON has it: without fields that are null. An empty map is told by its type alone."""
+    if pa.types.is_struct(kind):
+        return {
+            name: _plain(one, kind.field(name).type)
+            for name, one in found.items()
+            if one is not None
+        }
+    return dict(found) if pa.types.is_map(kind) else found
 
 
 def _is_action(found: Any) -> bool:

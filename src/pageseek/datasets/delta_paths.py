@@ -39,6 +39,9 @@ def any_odd(paths: Iterable[str] | pa.ChunkedArray) -> bool:
 class Spelling:
     """One spelling of each path in a table's log.
 
+    Symbolic links to the folder of the table, and above it, are resolved. A link below it stays: `p=1/a` and `p=2/a` are two
+    files of the table, even where one of the folders is a link to the other.
+
     Parameters
     ----------
     root : Source
@@ -47,15 +50,15 @@ class Spelling:
 
     def __init__(self, root: Source) -> None:
         self._here = root.filesystem is None
-        self._folders: dict[str, str] = {}  # as they lead through symbolic links; a table has few
-        self._root = os.path.abspath(root.path) if self._here else _url(root.name)
+        self._folders: dict[str, str] = {}  # of absolute paths; a table has few
+        self._root = _resolved(os.path.abspath(root.path)) if self._here else _url(root.name)
 
     def of(self, path: str) -> str:
         """The spelling of a path."""
         if not is_absolute(path):
             inside = unquote(path)
             if self._here:
-                return self._local(os.path.join(self._root, inside))
+                return os.path.normpath(os.path.join(self._root, inside))
             return f"{self._root}/{posixpath.normpath(inside)}"
         scheme, colon, rest = path.partition(":")
         if colon and scheme.lower() != "file" and "/" not in scheme:
@@ -68,11 +71,27 @@ class Spelling:
     def _local(self, path: str) -> str:
         folder, name = os.path.split(os.path.normpath(path))
         if folder not in self._folders:
-            try:
-                self._folders[folder] = os.path.realpath(folder)
-            except (OSError, ValueError):  # with a zero byte, say
-                self._folders[folder] = folder
+            self._folders[folder] = self._through_links(folder)
         return os.path.join(self._folders[folder], name)
+
+    def _through_links(self, folder: str) -> str:
+        """An absolute folder, of which what leads to the folder of the table, or towards it, is resolved."""
+        made, at = folder, folder.find("/", 1)
+        while True:
+            start = folder if at < 0 else folder[:at]
+            real = _resolved(start)
+            if real == self._root or self._root.startswith(real.rstrip("/") + "/"):
+                made = real.rstrip("/") + folder[len(start) :]
+            if real == self._root or at < 0:
+                return made
+            at = folder.find("/", at + 1)
+
+
+def _resolved(folder: str) -> str:
+    try:
+        return os.path.realpath(folder)
+    except (OSError, ValueError):  # with a zero byte, say
+        return folder
 
 
 def _url(url: str) -> str:

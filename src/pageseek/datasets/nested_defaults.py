@@ -55,8 +55,11 @@ class NestedDefaults:
         for name in path if len(path) > 1 else path[0].split("."):
             inside = [one.name for one in fields] if found else []
             repeated |= inside in _REPEATED
-            if inside == ["element"] and name != "element":
+            # a path may leave out the elements of lists
+            while inside == ["element"] and name != "element":
                 fields = fields[0].children
+                inside = [one.name for one in fields]
+                repeated |= inside in _REPEATED
             one = next((field for field in fields if field.name == name), None)
             if one is None:
                 return [], False

@@ -208,6 +208,8 @@ class DeltaLogEnd(TableEnd):
         """Take the old file out and put the new one in, with the vector and the statistics of the old one."""
         now = int(time.time() * 1000)
         come = {name: self._added[name] for name in OF_ADDED if self._added.get(name) is not None}
+        # a checkpoint has empty structs and maps where a commit has nothing; partitionValues is there always
+        come = {name: one for name, one in come.items() if one != {} or name == "partitionValues"}
         come |= {
             "path": self._new, "size": size, "modificationTime": now, "dataChange": False,
         }  # fmt: skip

@@ -76,11 +76,13 @@ class ProofAccumulator:
         The rows of these that all pass.
     pruned_by : str
         The mechanism that last ruled out rows, "" if none did.
+    counted : bool
+        A proof has only counted the rows that pass, so that no mechanism can rule out more.
     """
 
     __slots__ = (
         "_all", "_asked", "_bound", "_exact", "_num_rows", "_proofs",
-        "context", "fully_matched", "pruned_by",
+        "context", "counted", "fully_matched", "pruned_by",
     )  # fmt: skip
 
     def __init__(self, context: PruneContext, bound: Bound, footer: GroupProof) -> None:
@@ -93,6 +95,7 @@ class ProofAccumulator:
         self._exact: set[int] = set()  # tests decided for the row group as a whole, by id
         self.fully_matched = _NONE
         self.pruned_by = ""
+        self.counted = False
         for test, (may, must) in footer.tests.items():
             if not may[context.row_group]:
                 self._proofs[test] = _NO_ROWS
@@ -142,6 +145,9 @@ class ProofAccumulator:
                 continue
             if proof.exact:
                 self._exact.add(id(test))
+            if proof.counted:  # the filter is this test
+                self.counted, self.context.ranges, self.fully_matched = True, proof.may, proof.must
+                return True
             before = self._proofs.get(id(test))
             if before is None:
                 undecided = self._num_rows

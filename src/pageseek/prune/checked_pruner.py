@@ -115,6 +115,8 @@ class CheckedPruner:
                 if part and part.bounds[1] > num_rows:
                     what = f"speaks of row {part.bounds[1] - 1} of {num_rows} for {test!r}"
                     raise self._error(context, f"{name}() {what}")
+            if proof.counted and not (context.counts_only and context.ranges.num_rows == num_rows):
+                raise self._error(context, f"{name}() counted for {test!r}, where rows are asked")
             if proof.must - proof.may:
                 what = f"gave rows for {test!r} that must pass and may not"
                 raise self._error(context, f"{name}() {what}")

@@ -86,10 +86,10 @@ def _put(
     stage: Callable[[list[ProofAccumulator]], Asking],
     found: Sequence[ProofAccumulator],
 ) -> Asking:
-    """Put the row groups that have rows left to a stage, and report the rows that it ruled out."""
+    """Put the row groups that have rows left to a stage, and report the rows that it ruled out. Those that are counted are done."""
     remaining, before = [], []
     for accumulator in found:
-        if accumulator.context.ranges:
+        if accumulator.context.ranges and not accumulator.counted:
             remaining.append(accumulator)
             before.append(accumulator.context.ranges.num_rows)
     yield from stage(remaining)

@@ -33,12 +33,14 @@ class Proof:
     """A proof of one test in one row group. `may`: the rows that may pass it. `must`: the rows that are known to pass.
 
     A row passes where the comparison is TRUE; with a negated test, where it is FALSE. `exact`: all values of the row group
-    are known, so a mechanism that speaks of the row group as a whole can add nothing.
+    are known, so a mechanism that speaks of the row group as a whole can add nothing. `counted`: the rows are only as many as
+    those that pass, which is allowed where `PruneContext.counts_only`; no other proof can be joined with such a one.
     """
 
     may: rows.RowRanges
     must: rows.RowRanges
     exact: bool = False
+    counted: bool = False
 
 
 @dataclass(slots=True)

@@ -103,7 +103,7 @@ class BitmapKind(PartialIndexKind):
         if _counts(context):  # which rows they are is not asked
             n = int(index.directory.counts[group][passing(test, index.values)].sum())
             some = rows.RowRanges.all(n)
-            return Proof(some, some, True)
+            return Proof(some, some, True, counted=True)
         places, inverted = index.needed(test, group)
         parts = yield from read_whole(index.body, list(places.values()))
         found = rows.RowRanges.empty()
