@@ -16,6 +16,8 @@ import pytest
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import FileCache, cache
+from pageseek.format import columns
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Source
 from support.writer import INT32, Column, write
 
@@ -79,6 +81,31 @@ def test_open_files_share_what_is_equal_of_their_columns(tmp_path: Path) -> None
     assert trees["one"].leaf(0) is trees["two"].leaf(0)
     assert trees["one"].leaf(0) is not trees["other"].leaf(0)
     assert trees["one"].leaf(0) is not trees["typed"].leaf(0)
+
+
+def test_lookups_in_many_files_with_metadata_of_their_own_make_columns_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    column = columns._column
+
+    def counted(file: FileMetadata, index: int, *rest: Any) -> Any:
+        made.append(index)
+        return column(file, index, *rest)
+
+    monkeypatch.setattr(columns, "_column", counted)
+    paths = [str(tmp_path / f"{i}.parquet") for i in range(24)]
+    for i, path in enumerate(paths):
+        table = pa.table({"id": [i, -1], "b": ["x", "y"]})
+        with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({"of": str(i)})
+    for _ in range(3):
+        for i, path in enumerate(paths):
+            found = ps.read_table(path, filter=ps.col("id") == i)
+            assert found.to_pylist() == [{"id": i, "b": "x"}]
+            assert found.schema.metadata == {b"of": str(i).encode()}
+    assert sorted(made) == [0, 1]
 
 
 def content(value: int) -> bytes:
