@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import inspect
 import pickle
+import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pageseek
 from pageseek.base import records
 
 Make = Callable[..., Any]
@@ -93,6 +97,8 @@ def both(request: pytest.FixtureRequest) -> list[tuple[Any, Any, Any]]:
         lambda cls: copy.deepcopy(cls(1, shown=[[1]])).shown,
         lambda cls: cls.__match_args__,
         lambda cls: (cls.__slots__, hasattr(cls(1), "__dict__")),
+        lambda cls: cls.__dataclass_params__,
+        lambda cls: [(f.name, f.init, f.repr, f.compare) for f in dataclasses.fields(cls)],
         lambda cls: list(inspect.signature(cls).parameters),
         lambda cls: setattr(cls(1), "first", 2),
         lambda cls: delattr(cls(1), "first"),
@@ -171,6 +177,80 @@ def test_after_init_comes_what_the_class_wants() -> None:
         Checked(-1)
 
 
+T = TypeVar("T")
+
+
+@records.dataclass(frozen=True)
+class Box(Generic[T]):
+    """One of a kind."""
+
+    held: T
+    counted: ClassVar[int] = 7
+
+
+@records.dataclass(frozen=True)
+class Marked(Box[int]):
+    """One below it."""
+
+    mark: str = ""
+
+
+def test_generic_ones_are_dataclasses() -> None:
+    box, marked = Box("a"), Marked(1, "b")
+    assert (repr(box), repr(marked)) == ("Box(held='a')", "Marked(held=1, mark='b')")
+    assert (dataclasses.replace(box, held=2), Box[int](2).counted) == (Box(2), 7)
+    assert dataclasses.is_dataclass(Box)
+    assert [f.name for f in dataclasses.fields(Marked)] == ["held", "mark"]
+    with pytest.raises(TypeError, match="non-frozen"):  # as of any frozen dataclass
+
+        @dataclasses.dataclass
+        class _Below(Box[int]):
+            pass
+
+
+def records_of_the_package() -> list[Any]:
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(pageseek.__path__, "pageseek.")
+        if not module.name.endswith("__main__")
+    ]
+    return [
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and kind.__module__ == module.__name__
+        and not vars(kind).keys().isdisjoint({"__dataclass_fields__", "_fields"})
+    ]
+
+
+def test_all_records_of_the_package_are_known_to_the_standard_library() -> None:
+    kinds = records_of_the_package()
+    assert len(kinds) > 200
+    unknown = {}
+    for kind in kinds:
+        hints = {}
+        try:
+            hints = get_type_hints(kind)
+        except NameError as error:  # of a type that is imported for type checkers alone
+            unknown[kind] = error.name
+        names = kind._fields if issubclass(kind, tuple) else [f.name for f in fields(kind)]
+        assert not hints or set(names) <= set(hints)
+        if kind.__repr__ is records._shown:
+            shown = ", ".join(f"{name}={name!r}" for name in names)
+            assert repr(kind._make(names)) == f"{kind.__name__}({shown})"
+        assert issubclass(kind, tuple) or dataclasses.is_dataclass(kind)
+        if kind.__repr__ is records._repr:
+            empty = object.__new__(kind)
+            for name in names:
+                object.__setattr__(empty, name, 5)
+            shown = ", ".join(f"{f.name}=5" for f in fields(kind) if f.repr)
+            assert repr(empty) == f"{kind.__qualname__}({shown})"
+    for kind, name in unknown.items():
+        late = inspect.getsource(sys.modules[kind.__module__]).partition("if TYPE_CHECKING:")
+        assert re.search(rf"^    .*import .*\b{name}\b", late[2], re.MULTILINE)
+
+
 def test_without_slots_is_refused() -> None:
     with pytest.raises(TypeError, match="slots"):
         records.dataclass(slots=False)
@@ -179,7 +259,7 @@ def test_without_slots_is_refused() -> None:
 def test_none_of_a_plain_import_is_made_the_slow_way() -> None:
     """A class of ours that hashes by a compiled function was made by the standard library."""
     code = """
-import sys, pageseek
+import dataclasses, sys, pageseek
 print(*{
     f"{name}.{kind.__name__}"
     for name, module in list(sys.modules.items())
@@ -188,7 +268,7 @@ print(*{
     if isinstance(kind, type)
     and kind.__module__ == name
     and "__dataclass_fields__" in vars(kind)
-    and kind.__dataclass_params__.init
+    and vars(kind).get("__replace__") is not dataclasses.replace
 })
 """
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

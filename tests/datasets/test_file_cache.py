@@ -16,6 +16,9 @@ import pytest
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import FileCache, cache
+from pageseek.format import columns
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import MOST_SHARED, Schema
 from pageseek.storage import Source
 from support.writer import INT32, Column, write
 
@@ -79,6 +82,62 @@ def test_open_files_share_what_is_equal_of_their_columns(tmp_path: Path) -> None
     assert trees["one"].leaf(0) is trees["two"].leaf(0)
     assert trees["one"].leaf(0) is not trees["other"].leaf(0)
     assert trees["one"].leaf(0) is not trees["typed"].leaf(0)
+
+
+def test_lookups_in_many_files_with_metadata_of_their_own_make_columns_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    column = columns._column
+
+    def counted(file: FileMetadata, index: int, *rest: Any) -> Any:
+        made.append(index)
+        return column(file, index, *rest)
+
+    monkeypatch.setattr(columns, "_column", counted)
+    paths = [str(tmp_path / f"{i}.parquet") for i in range(24)]
+    for i, path in enumerate(paths):
+        table = pa.table({"id": [i, -1], "b": ["x", "y"]})
+        with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({"of": str(i)})
+    for _ in range(3):
+        for i, path in enumerate(paths):
+            found = ps.read_table(path, filter=ps.col("id") == i)
+            assert found.to_pylist() == [{"id": i, "b": "x"}]
+            assert found.schema.metadata == {b"of": str(i).encode()}
+    assert sorted(made) == [0, 1]
+
+
+def test_a_shared_schema_keeps_no_footer(tmp_path: Path) -> None:
+    """The footer of one file would stay in memory as long as another file with the same columns is open."""
+    table = pa.table({"a": range(2000), "b": ["x"] * 2000})
+    large, small = str(tmp_path / "large.parquet"), str(tmp_path / "small.parquet")
+    pq.write_table(table, large, row_group_size=2)
+    pq.write_table(table[:5], small)
+    first, second = ps.open(large), ps.open(small)
+    trees = [file._metadata.schema_tree for file in (first, second)]
+    assert trees[0].leaf(1) is trees[1].leaf(1)
+    for tree in trees:
+        assert [tree.field(i).name for i in range(2)] == ["a", "b"]
+        assert sum(memoryview(held).nbytes for held in _bytes_of(tree)) < 10_000
+    assert first._metadata.footer.nbytes > 100_000
+
+
+def _bytes_of(schema: Schema) -> list[Any]:
+    """The bytes that a schema holds, and those of which it holds views."""
+    held = [value for value in vars(schema).values() if isinstance(value, bytes | memoryview)]
+    return held + [value.obj for value in held if isinstance(value, memoryview)]
+
+
+def test_names_that_are_long_are_not_shared(tmp_path: Path) -> None:
+    path = str(tmp_path / "long.parquet")
+    name = "a" * MOST_SHARED
+    pq.write_table(pa.table({name: [1]}), path)
+    trees = [ps.open(path)._metadata.schema_tree for _ in range(2)]
+    assert trees[0].leaf(0) == trees[1].leaf(0)
+    assert trees[0].leaf(0) is not trees[1].leaf(0)
+    assert ps.read_table(path).to_pylist() == [{name: 1}]
 
 
 def content(value: int) -> bytes:

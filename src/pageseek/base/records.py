@@ -45,6 +45,7 @@ else:
             def methods(made):
                 return _methods(made, _fields(made, values), frozen)
 
+            params = {"repr": repr, "eq": eq, "unsafe_hash": unsafe_hash, "frozen": frozen}
             late = ["__init__", "__match_args__"]
             members = {"__slots__": tuple(name for name in own if name not in inherited)}
             members["__replace__"] = dataclasses.replace
@@ -57,7 +58,7 @@ else:
                 late += ["__getstate__", "__setstate__"]
             members |= {name: _Late(methods) for name in late}
             for name in ("__dataclass_fields__", "__dataclass_params__"):
-                members[name] = _Late(lambda _: _standard(cls, values))
+                members[name] = _Late(lambda _: _standard(cls, values, params))
             if eq and not (frozen or unsafe_hash):
                 members["__hash__"] = None
             members |= given
@@ -115,23 +116,31 @@ class _Late:
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
 
 
-def _standard(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+def _standard(cls: type, values: dict[str, Any], params: dict[str, bool]) -> dict[str, Any]:
     """What the functions of the standard library know a dataclass by. `cls`: the class as it was written.
 
-    `values`: what its fields were set to.
+    `values`: what its fields were set to. `params`: the options of the dataclass.
     """
     written = {"__annotations__": cls.__annotations__, "__module__": cls.__module__, "__doc__": "-"}
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(
-        type(cls)(cls.__name__, cls.__bases__, written | values)
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(  # compiles nothing
+        type(cls.__name__, (), written | values)  # without bases, which may be generic or frozen
     )
-    return {name: getattr(made, name) for name in ("__dataclass_fields__", "__dataclass_params__")}
+    fields: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        fields |= getattr(base, "__dataclass_fields__", {})
+    fields |= made.__dataclass_fields__
+    for name, on in {"init": True, "slots": True, **params}.items():
+        if hasattr(made.__dataclass_params__, name):  # `slots` is told from Python 3.12 on
+            setattr(made.__dataclass_params__, name, on)
+    return {"__dataclass_fields__": fields, "__dataclass_params__": made.__dataclass_params__}
 
 
 def _fields(made: type, values: dict[str, Any]) -> list[dataclasses.Field[object]]:
     """The fields of a dataclass, those of its bases first."""
     fields: dict[str, dataclasses.Field[object]] = {}
     for base in reversed(made.__mro__[1:]):
-        fields |= getattr(base, "__dataclass_fields__", {})
+        if dataclasses.is_dataclass(base):
+            fields |= {field.name: field for field in dataclasses.fields(base)}  # no ClassVar
     for name, kind in made.__annotations__.items():
         if "ClassVar" not in kind:
             value = values.get(name, dataclasses.MISSING)

@@ -52,9 +52,25 @@ PRESENCE = LeafType((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
 def output(
     file: FileMetadata, names: tuple[str, ...] | None, options: Options
 ) -> tuple[tuple[Column, ...], pa.Schema]:
-    """The columns of these names (None: all), and their Arrow schema; kept for the next scan, also of files with the same columns."""
-    outputs, metadata = file.schema_tree.outputs, file.schema_metadata
-    key = names, options, tuple(metadata.items())
+    """The columns of these names (None: all), and their Arrow schema; kept for the next scan."""
+    key = names, options
+    found = file.outputs.get(key)
+    if found is None:
+        columns, schema = _shared_output(file, names, options)
+        metadata = file.schema_metadata
+        found = columns, schema.with_metadata(metadata) if metadata else schema
+        if len(file.outputs) >= 16:
+            file.outputs.clear()
+        file.outputs[key] = found
+    return found
+
+
+def _shared_output(
+    file: FileMetadata, names: tuple[str, ...] | None, options: Options
+) -> tuple[tuple[Column, ...], pa.Schema]:
+    """What of the output is the same in files with the same columns: all but the metadata of the schema."""
+    outputs = file.schema_tree.outputs
+    key = names, options
     found = outputs.get(key)
     if found is None:
         columns, fields = [], []
@@ -62,7 +78,7 @@ def output(
             column, field = _column(file, index, paths, options)
             columns.append(column)
             fields.append(field)
-        found = tuple(columns), pa.schema(fields, metadata=metadata or None)
+        found = tuple(columns), pa.schema(fields)
         if len(outputs) >= 16:
             outputs.clear()
         outputs[key] = found

@@ -123,6 +123,7 @@ class FooterFile:
         self._reads = Report()  # of parts of a large footer, until a scan counts them
         self._parsed = 0  # bytes of indexes and tables that were parsed since
         self._nodes: dict[tuple[int, Options], Node] = {}
+        self.outputs: dict[Any, Any] = {}  # of columns.output
         self.of_pairs: dict[bytes, Any] = {}  # what was made of key-value pairs
         self._keep_end()
         stored = self.key_value_metadata.get(b"ARROW:schema")

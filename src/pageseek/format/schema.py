@@ -66,7 +66,9 @@ class lazy(Generic[_T]):  # noqa: N801
         return made
 
 
-MOST_SHARED = 1 << 16  # bytes of elements: comparing those of wider files takes as long as it saves
+MOST_SHARED = (
+    1 << 16
+)  # bytes of elements, and of names: comparing those of wider files takes as long as it saves
 _open_schemas: WeakValueDictionary[tuple[bytes, bytes, bytes | None], Schema] = (
     WeakValueDictionary()
 )
@@ -159,7 +161,7 @@ class Schema:
         self._leaf_types: dict[tuple[int, Options], LeafType] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those used so far
         self._found: dict[str, list[int]] = {}  # and the positions of names
-        self.outputs: dict[Any, Any] = {}  # of columns.output
+        self.outputs: dict[Any, Any] = {}  # of columns.output, without metadata
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
         self._all_flat = num_leaves == self._n
 
@@ -174,10 +176,11 @@ class Schema:
     ) -> Schema:
         """The schema of a file, which shares fields and leaves with an open file that has the same columns."""
         made = cls(elements, num_leaves, footer, stored, source)
-        if len(elements) > MOST_SHARED:
+        if max(len(elements), made.names_end) > MOST_SHARED:
             return made
-        key = elements, bytes(footer[: made.names_end]), stored
-        known = _open_schemas.setdefault(key, made)
+        names = bytes(footer[: made.names_end])
+        made._footer = memoryview(names)  # others keep the schema, and the whole may be large
+        known = _open_schemas.setdefault((elements, names, stored), made)
         return made if known is made else known.of(source)
 
     @property

@@ -6,7 +6,7 @@ The form is that of docs/format.md.
 from __future__ import annotations
 
 import struct
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ KIND, VERSION = "distinct", 1
 FIXED_LAYOUT, STRINGS = 0, 1  # layouts of the values
 COMPLETE, NULLS, NANS = 1, 2, 4  # flags of a row group
 _HEAD = struct.Struct("<IIBBHI")  # row groups, values, layout, whether per row group, 0, width
-_Bits: TypeAlias = "npt.NDArray[np.uint8]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,8 @@ class Distinct:
     width: int
     values: bytes | memoryview
     ends: npt.NDArray[np.uint32] | None
-    flags: _Bits
-    has: _Bits | None
+    flags: npt.NDArray[np.uint8]
+    has: npt.NDArray[np.uint8] | None
 
     def to_bytes(self) -> bytes:
         """The body, as docs/format.md has it."""
