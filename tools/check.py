@@ -14,7 +14,8 @@ PYTEST = [PYTHON, "-m", "pytest", "-q"]
 FAST = "not spark and not cluster and not slow"
 CORES = min(os.cpu_count() or 1, 4)
 WORKERS = ["-n", str(CORES)]
-WAITING = ["-n", str(CORES + 1)]  # tests that wait for servers, disks and processes leave a core idle
+# tests that wait for servers, disks and processes leave a core idle
+WAITING = ["-n", str(CORES + 1)]
 # Stages with one process run beside others. Those that use all cores run alone, and so does the benchmark, which measures.
 ROUNDS = [
     [["lint"], ["build", "oldest"]],
