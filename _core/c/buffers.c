@@ -183,7 +183,7 @@ static bool lend(kept *block) {
 #if defined(MADV_FREE)
     const long small = sysconf(_SC_PAGESIZE);
     const size_t page = block->size >= PS_HUGE_FROM ? PS_HUGE_PAGE
-                                                 : (size_t)(small > 0 ? small : 4096);
+                                                    : (size_t)(small > 0 ? small : 4096);
     const uintptr_t from = (uintptr_t)block + sizeof *block,
                     end = (uintptr_t)block + block->size;
     const uintptr_t first = (from + page - 1) / page * page, last = end / page * page;

@@ -33,7 +33,7 @@ static void test_slow_ones_are_avoided_for_longer_and_longer(void) {
     }
     CHECK(!learn(&state, UINT64_MAX));
     CHECK_INT(paused(&state), PAUSE_MOST); /* and no longer */
-    CHECK(learn(&state, FAULT_NS)); /* a fast one ends that */
+    CHECK(learn(&state, FAULT_NS));        /* a fast one ends that */
     CHECK(!learn(&state, SLOW_NS));
     CHECK_INT(paused(&state), PAUSE_LEAST);
 }
