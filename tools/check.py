@@ -60,7 +60,7 @@ def stages() -> dict[str, Step]:
             seconds=90,
         ),
         Step("unit", unit, what="tests in Python", seconds=1000),
-        Step("ctest", ["bash", "tools/ctest.sh"], what="C tests under sanitizers", seconds=100),
+        Step("ctest", ["bash", "tools/ctest.sh"], what="C tests under sanitizers", seconds=145),
         Step("fuzz", ["bash", "tools/fuzz.sh"], what=f"{FUZZED} s a fuzz target", seconds=200),
         Step(
             "oracle",
@@ -68,7 +68,7 @@ def stages() -> dict[str, Step]:
             what="answers against two engines, on a sample",
             seconds=35,
         ),
-        Step("spark", spark, what="a Spark session, and a small cluster", seconds=900),
+        Step("spark", spark, what="a Spark session, and a small cluster", seconds=670),
         Step("bench", script("pageseek-bench", "--quick"), what="the benchmark, small", seconds=25),
     ]
     return {step.name: step for step in steps}
