@@ -66,9 +66,8 @@ class lazy(Generic[_T]):  # noqa: N801
         return made
 
 
-MOST_SHARED = (
-    1 << 16
-)  # bytes of elements, and of names: comparing those of wider files takes as long as it saves
+# bytes of elements, and of names: comparing those of wider files takes as long as it saves
+MOST_SHARED = 1 << 16
 _open_schemas: WeakValueDictionary[tuple[bytes, bytes, bytes | None], Schema] = (
     WeakValueDictionary()
 )

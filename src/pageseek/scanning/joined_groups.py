@@ -53,9 +53,8 @@ ENOUGH_BYTES = 4 << 20
 MOST_BYTES = 16 << 20  # of memory that joined row groups take, about
 MOST_OUTPUT = MOST_BYTES  # of each buffer: later codes may stand for far more than those before
 SMALL_ROWS = 1 << 18  # of a row group that is worth it
-CODED_ROWS = (
-    1 << 14
-)  # with more rows, strings are tested faster by the codes of a dictionary than by joined values
+# with more rows, strings are tested faster by the codes of a dictionary than by joined values
+CODED_ROWS = 1 << 14
 LEAST_STRING = 4  # bytes of its offset
 _ANY = 1 << 62  # values of a page: those of a flat leaf are as many as its rows
 
