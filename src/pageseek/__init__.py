@@ -133,7 +133,9 @@ def __getattr__(name: str) -> Any:
     if name in ("aio", "index", "polars", "spark"):
         return importlib.import_module(f"pageseek.{name}")
     if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from pageseek.base.other_names import no_such_name
+
+        raise no_such_name("pageseek", name, __all__)
     module = importlib.import_module(f"pageseek.{_WHERE[name]}")
     found = globals()[name] = getattr(module, "open_file" if name == "open" else name)
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base import habits
+from pageseek.base.other_names import INSTEAD
 
 
 @pytest.fixture
@@ -168,3 +171,26 @@ def test_partitioning_with_another_meaning_is_refused(lake: str) -> None:
             ps.scan(lake, partitioning=given)
     with pytest.raises(TypeError, match="partitioning='hiv'"):
         ps.scan(lake, partitioning="hiv")
+
+
+@pytest.mark.parametrize("owner", INSTEAD)
+def test_names_of_other_libraries_are_answered(path: str, owner: str) -> None:
+    """Each is missing, and its error names something that there is."""
+    at: Any = {"Column": ps.col("a"), "Scan": ps.scan(path), "pageseek": ps}[owner]
+    for name, instead in INSTEAD[owner].items():
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}': ") as raised:
+            getattr(at, name)
+        assert instead in str(raised.value)
+        found = re.match(r"write (?:open\(path\)\.)?(\w+)", instead)
+        if found:
+            assert hasattr(ps.open(path) if "open" in instead else at, found[1]) or found[1] == "open", instead  # fmt: skip
+
+
+def test_a_name_that_is_spelled_wrongly_is_guessed(path: str) -> None:
+    for at, name, meant in ((ps, "read_tabel", "read_table"), (ps.scan(path), "to_panda", "to_pandas"), (ps.col("a"), "is_nul", "is_null")):  # fmt: skip
+        with pytest.raises(AttributeError, match=f"did you mean {meant}"):
+            getattr(at, name)
+    with pytest.raises(AttributeError, match=r"has no attribute .zzzz.$"):
+        _ = ps.scan(path).zzzz  # type: ignore[attr-defined]
+    assert not hasattr(ps.col("a"), "__array__")
+    assert copy.deepcopy(ps.scan(path)).count_rows() == 10

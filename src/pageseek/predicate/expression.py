@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import NamedTuple, dataclass
+from pageseek.predicate.given_values import like_pattern, listed, packed
 from pageseek.predicate.operators import MIRRORED
 from pageseek.predicate.parameters import Param
-from pageseek.predicate.text import bare, show, show_column
+from pageseek.predicate.text import show, show_column
 
 # alternations of AND, OR and NOT within one another; chains of one kind have no limit
 MAX_DEPTH = 100
@@ -139,6 +139,11 @@ class Column:
 
         __and__ = __rand__ = __or__ = __ror__ = __invert__ = _operand
 
+        def __getattr__(self, name: str) -> NoReturn:
+            from pageseek.base.other_names import no_such_name
+
+            raise no_such_name("Column", name, dir(type(self)))
+
     def isin(self, values: Iterable[Any] | Param) -> Expression:
         """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
 
@@ -179,7 +184,7 @@ class Column:
 
         After `escape` any character stands for itself; with an empty `escape` there is no such character.
         """
-        return self._made(Like(self, _pattern("like", pattern, escape), escape))
+        return self._made(Like(self, like_pattern("like", pattern, escape), escape))
 
     def ilike(self, pattern: str, escape: str = "\\") -> Expression:
         """LIKE without regard to case, of text: each character of value and pattern stands for its small letter.
@@ -187,7 +192,7 @@ class Column:
         The small letter is that of Unicode's simple mapping, one character for one: `Ä` equals `ä`, and `ß` is not `ss`.
         Only what precedes the first letter or wildcard of the pattern prunes.
         """
-        checked = _pattern("ilike", pattern, escape)
+        checked = like_pattern("ilike", pattern, escape)
         if isinstance(checked, bytes):
             raise PredicateError(f"ilike({pattern!r}): a str; bytes have no case")
         return self._made(ILike(self, checked, escape))
@@ -239,83 +244,12 @@ class Element(Column):
         return f"any({show_column(self.path)})"
 
 
-def plain_text(value: Any) -> Any:
-    """Text and binary values of Arrow as those of Python; other values as they are."""
-    return value.as_py() if type(value) in _TEXT_SCALARS else value
-
-
-_TEXT_SCALARS = {
-    pa.StringScalar, pa.LargeStringScalar, pa.StringViewScalar, pa.BinaryScalar, pa.LargeBinaryScalar, pa.BinaryViewScalar,
-}  # fmt: skip
-
-
-def _pattern(what: str, pattern: object, escape: object) -> str | bytes:
-    """The pattern of LIKE, checked."""
-    if isinstance(pattern, Param):
-        raise PredicateError(
-            f"{what}({pattern!r}): a pattern is no parameter of a prepared query; starts_with takes one for a prefix"
-        )
-    pattern = plain_text(pattern)
-    if not isinstance(pattern, (str, bytes)):
-        raise PredicateError(f"{what}({pattern!r}): a str, or bytes for binary columns")
-    if not isinstance(escape, str) or len(escape) > 1:
-        raise PredicateError(f"{what}(escape={escape!r}): one character, or '' for none")
-    return pattern
-
-
 def _value(value: object) -> object:
     if isinstance(value, Expression):
         raise PredicateError(f"{value!r} is a condition; a column is compared with a value")
     return (
         bytes(value) if isinstance(value, memoryview) else value
     )  # a memoryview cannot be pickled
-
-
-_TIMES_OF_NUMPY = frozenset((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
-
-
-def listed(values: Any) -> tuple[Any, ...] | pa.Array:
-    """The values of `isin` as a tuple; arrays stay arrays."""
-    if isinstance(values, Param):  # it stands for all of them
-        return (Param(values.name, listed=True),)
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()
-    if isinstance(values, pa.Array):
-        return values
-    if type(values).__module__.startswith(("pandas", "polars")) and hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    if isinstance(values, np.ndarray):
-        if values.ndim != 1:
-            raise PredicateError(f"isin: an array of {values.ndim} dimensions; give one of one")
-        if values.dtype.kind in "biuf" and values.dtype.isnative:
-            return pa.array(values)
-        if values.dtype.kind == "M" and np.datetime_data(values.dtype) in _TIMES_OF_NUMPY:
-            return pa.array(values)
-        return tuple(values.tolist() if values.dtype.kind in "USO" else values)
-    if isinstance(values, (pa.Table, pa.RecordBatch)):
-        raise PredicateError("a table is no list of values: give a column of it, table['column']")
-    if hasattr(type(values), "to_table"):  # a scan, a dataset
-        raise PredicateError(
-            f"a {type(values).__name__} is no list of values: give those of a column, .to_table()['column']"
-        )
-    return tuple(values)
-
-
-class _Ticks(NamedTuple):
-    """A pickled date or time of pyarrow, whose own scalars are pickled as Python values: without nanoseconds."""
-
-    value: int
-    type: pa.DataType
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pa.scalar, (self.value, self.type)
-
-
-def _pack(value: Any) -> Any:
-    value = bare(value)
-    if isinstance(value, pa.Scalar) and pa.types.is_temporal(value.type) and value.is_valid:
-        return _Ticks(value.value, value.type)
-    return value
 
 
 class _Shown(Expression):
@@ -350,7 +284,7 @@ class Compare(Expression):
     value: Any
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Compare, (self.column, self.op, _pack(self.value))
+        return Compare, (self.column, self.op, packed(self.value))
 
     def __repr__(self) -> str:
         return f"{self.column.shown} {self.op} {show(self.value)}"
@@ -378,8 +312,9 @@ class IsIn(Expression):
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = self.values
-        packed = tuple(map(_pack, values)) if isinstance(values, tuple) else values
-        return IsIn, (self.column, packed)
+        if isinstance(values, tuple):
+            values = tuple(map(packed, values))
+        return IsIn, (self.column, values)
 
     def __repr__(self) -> str:
         count = len(self.values)

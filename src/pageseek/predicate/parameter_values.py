@@ -8,6 +8,7 @@ from typing import Any
 from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
+from pageseek.predicate.given_values import listed
 from pageseek.predicate.parameters import Param
 from pageseek.predicate.text import show
 
@@ -61,7 +62,7 @@ def with_values(expression: ex.Expression, values: Mapping[str, Any]) -> ex.Expr
 def _listed(part: ex.IsIn, values: Mapping[str, Any]) -> ex.Expression:
     first = part.values[0] if len(part.values) else None
     if isinstance(first, Param) and first.listed:
-        return ex.IsIn(part.column, ex.listed(values[first.name]))
+        return ex.IsIn(part.column, listed(values[first.name]))
     if any(isinstance(value, Param) for value in part.values):
         made = [values[one.name] if isinstance(one, Param) else one for one in part.values]
         return ex.IsIn(part.column, tuple(made))

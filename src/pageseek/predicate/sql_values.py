@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
-from pageseek.predicate.expression import Column, Expression, plain_text
+from pageseek.predicate.expression import Column, Expression
+from pageseek.predicate.given_values import plain_text
 from pageseek.predicate.parameters import Param
 
 _LISTS = (list, tuple, set, frozenset, np.ndarray, pa.Array, pa.ChunkedArray)

@@ -22,6 +22,7 @@ from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_D128, K_FI
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import NAN_RULES
 from pageseek.predicate.constant_column import constant_leaf_type
+from pageseek.predicate.given_values import listed
 from pageseek.predicate.in_literals import DTYPES
 from pageseek.predicate.literal import exact, fit
 from pageseek.predicate.parameter_values import parameters_of
@@ -110,7 +111,7 @@ def keys_of(
     for name, values in given.items():
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise PredicateError(f"many: param({name!r}): give a list of keys")
-        made[name] = ex.listed(values)
+        made[name] = listed(values)
     lengths = {name: len(values) for name, values in made.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name!r} has {n:,}" for name, n in lengths.items())

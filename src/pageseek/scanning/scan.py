@@ -39,6 +39,13 @@ class Scan:
     _progress: bool | Watch = False
     _origin: Origin = Origin()
 
+    if not TYPE_CHECKING:  # which knows by itself what a scan has
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from pageseek.base.other_names import no_such_name
+
+            raise no_such_name("Scan", name, dir(type(self)))
+
     @property
     def sources(self) -> tuple[Source, ...]:
         """The files, in the order of their rows."""
