@@ -41,6 +41,7 @@ from pageseek.datasets.spelling import (
     undecided,
     undecided_fields,
 )
+from pageseek.datasets.text_and_bytes import as_the_table_says
 from pageseek.datasets.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -69,6 +70,7 @@ class SchemaMapping:
         self.absent: dict[Path, None] = {}
         self._file, self._dataset_schema = file, dataset_schema
         self._options, self._strict = options, strict
+        self._of_table = dataset_schema.of_table
         self._names = Names(file, options)
         self.defaults: dict[str, pa.Scalar] = {}  # of columns that the file lacks
         self._own, self._undecided = None, dict[str, list[str]]()
@@ -125,7 +127,11 @@ class SchemaMapping:
             and not leaf.group
             and not holds(given.type, leaf_type.type)
         ):
-            raise too_narrow(self._file.name, given, leaf_type.type)
+            pair = [(leaf.path[0], leaf_type.type, given.type)]
+            options = as_the_table_says(self._options, pair) if self._of_table else None
+            if options is None:
+                raise too_narrow(self._file.name, given, leaf_type.type)
+            leaf_type = self._file.leaf_type(leaf, options)
         return leaf, leaf_type
 
     def _refuse_default(self, path: Path) -> None:
@@ -362,7 +368,13 @@ class SchemaMapping:
             except NoColumnError:
                 self._lacks(name)
         try:
-            columns, schema = output(file, tuple([name for name, _ in own]), options)
+            there = tuple([name for name, _ in own])
+            columns, schema = output(file, there, options)
+            if self._of_table and dataset_schema.given is not None:
+                told = [dataset_schema.given.field(name).type for _, name in own]
+                other = as_the_table_says(options, zip(there, schema.types, told, strict=True))
+                if other is not None:
+                    columns, schema = output(file, there, other)
             shares: dict[str, pa.DataType] = {}
         except NoColumnError:
             columns, schema, shares = self._those_there(own)
