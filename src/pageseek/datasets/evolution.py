@@ -370,11 +370,9 @@ class SchemaMapping:
         try:
             there = tuple([name for name, _ in own])
             columns, schema = output(file, there, options)
-            if self._of_table and dataset_schema.given is not None:
-                told = [dataset_schema.given.field(name).type for _, name in own]
-                other = as_the_table_says(options, zip(there, schema.types, told, strict=True))
-                if other is not None:
-                    columns, schema = output(file, there, other)
+            other = self._as_the_table_says(own, schema) if self._of_table else None
+            if other is not None:
+                columns, schema = output(file, there, other)
             shares: dict[str, pa.DataType] = {}
         except NoColumnError:
             columns, schema, shares = self._those_there(own)
@@ -382,6 +380,20 @@ class SchemaMapping:
             return columns, schema
         fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
         return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
+
+    def _as_the_table_says(self, own: list[tuple[str, str]], schema: pa.Schema) -> Options | None:
+        """Options for columns whose bytes are text in the table, or the other way round. `own`: names in the file, and in the
+        table, of the columns of a schema; some lead into structs.
+        """
+        given = self._dataset_schema.given
+        assert given is not None
+        names, types = dict(own), given.types
+        pairs = []
+        for field in schema:
+            at = given.get_field_index(names[field.name]) if field.name in names else -1
+            if at >= 0:
+                pairs.append((field.name, field.type, types[at]))
+        return as_the_table_says(self._options, pairs)
 
     def _renamed(
         self,
