@@ -200,7 +200,7 @@ def test_files_with_other_columns_do_not_share_what_was_found_of_them(tmp_path: 
     rows = [(0, "x", None), (1, "y", 1.5), (2, None, None)]
     for _ in range(2):
         for id_, b, c in rows:
-            for columns in (["id", "b", "c"], ["c", "id"], []):
+            for columns in (["id"], ["id", "b", "c"], ["c", "id"], []):
                 query = scan.select(columns).prepare(ps.col("id") == ps.param("k"))
                 found = few_reads(query, {"k": id_})
                 found = query.bind(k=id_).to_table() if found is None else found
