@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -34,10 +34,12 @@ from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.output_size import likely_rows
 from pageseek.scanning.point_tests import PointTests
 from pageseek.scanning.request import Request
-from pageseek.scanning.similar_files import UNKNOWN, SharedColumns
 from pageseek.scanning.steps import ScanContext
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
+
+if TYPE_CHECKING:
+    from pageseek.scanning.similar_files import SharedColumns
 
 # Compressed bytes of the rows in question. More are worth a second thread, or a Bloom filter or another index if there is one.
 # On two cores that begins at about 4 ms of work.
@@ -230,7 +232,11 @@ class PointPlan:
         """The plan of a lookup in a file; None where every call goes another way. `schema`: that of the answer, where the file is one
         of a table. `kept`: what the table keeps for files with the same columns.
         """
-        shared = None if kept is None else SharedColumns.of(kept, file, request)
+        shared = None
+        if kept is not None:
+            from pageseek.scanning.similar_files import SharedColumns  # late: for tables
+
+            shared = SharedColumns.of(kept, file, request)
         tests = PointTests.of(file, request, shared)
         return None if tests is None else cls(file, request, source, schema, tests, shared)
 
@@ -253,7 +259,7 @@ class PointPlan:
         elif shared is None:
             columns, _ = self._columns(schema)
         else:
-            if shared.columns is UNKNOWN:
+            if shared.columns is False:
                 shared.columns, _ = self._columns(schema)
             columns = shared.columns
         if columns is None:

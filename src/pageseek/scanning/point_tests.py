@@ -24,11 +24,11 @@ from pageseek.prune.protocol import Pruner
 from pageseek.prune.registry import PAGE_HEADERS, applicable
 from pageseek.prune.verdicts import PASSES, SOME
 from pageseek.scanning.request import Request
-from pageseek.scanning.similar_files import SharedColumns
 
 if TYPE_CHECKING:
     from pageseek.datasets.dataset_schema import Path
     from pageseek.datasets.evolution import SchemaMapping
+    from pageseek.scanning.similar_files import SharedColumns
 
 MOST_ALONG = 16  # leaves whose offset indexes come along with those of the tested ones
 MOST_GROUPS = 4  # that statistics leave: of more row groups, other indexes may rule out some

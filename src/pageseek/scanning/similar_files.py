@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pageseek.datasets.dataset_schema import DatasetSchema, Path
 from pageseek.format.columns import Column
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.scanning.request import Request
 
+if TYPE_CHECKING:
+    from pageseek.datasets.dataset_schema import DatasetSchema, Path
+
 MOST = 64  # sets of columns that are kept
-UNKNOWN: Final = False
 
 
 class SharedColumns:
@@ -21,7 +22,7 @@ class SharedColumns:
     Attributes
     ----------
     columns : tuple of Column or None
-        Those of a request; None where the core cannot make them by itself. UNKNOWN before they are found.
+        Those of a request; None where the core cannot make them by itself. False before they are found.
     tested : dict
         By the path of a condition the leaf that it tests; None where the core does not test it.
     """
@@ -30,7 +31,7 @@ class SharedColumns:
 
     def __init__(self, dataset_schema: DatasetSchema) -> None:
         self._dataset_schema = dataset_schema
-        self.columns: tuple[Column, ...] | Literal[False] | None = UNKNOWN
+        self.columns: tuple[Column, ...] | Literal[False] | None = False
         self.tested: dict[Path, tuple[Leaf, LeafType] | None] = {}
 
     @classmethod
