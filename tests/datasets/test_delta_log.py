@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +14,10 @@ import pytest
 import pageseek as ps
 from pageseek.base.errors import CorruptFileError
 from pageseek.datasets.delta_log import DeltaLog
+from pageseek.storage.local import LocalStore
+from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source
+from pageseek.storage.urls import of_pair
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
@@ -78,3 +83,35 @@ def test_a_checkpoint_that_lacks_a_part_hides_no_commit(tmp_path: Path) -> None:
     part = log / f"{1:020}.checkpoint.{1:010}.{2:010}.parquet"
     pq.write_table(pa.table({"protocol": pa.array([None], pa.int32())}), part)
     assert DeltaLog(Source(str(tmp_path)), "the table").replay(1).vectors == {"a.parquet": vector}
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_what_is_removed_is_read_of_a_checkpoint_without_its_other_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, far: bool
+) -> None:
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    n = 20_000
+    added = [{"path": f"{hashlib.sha256(str(i).encode()).hexdigest()}.parquet"} for i in range(n)]
+    removed = [{"path": "x%20y"}, *[None] * (n - 1)]
+    path = log / f"{3:020}.checkpoint.parquet"
+    pq.write_table(pa.table({"add": added, "remove": removed}), path)
+    (log / f"{4:020}.json").write_text('{"remove":{"path":"z"}}\n')
+    read: list[int] = []
+
+    def counted(of: Any) -> Any:
+        def count(store: Any, ranges: Any, *more: Any) -> Any:
+            read.extend(length for _, length in ranges)
+            return of(store, ranges, *more)
+
+        return count
+
+    for kind in (LocalStore, RemoteStore):
+        monkeypatch.setattr(kind, "read", counted(kind.read))
+    root = Source(str(tmp_path))
+    if far:
+        fsspec = pytest.importorskip("fsspec")
+        files, place = of_pair(fsspec.filesystem("file"), str(tmp_path))
+        root = Source(place, files)
+    assert DeltaLog(root, "the table").removes(4) == ["x%20y", "z"]
+    assert sum(read) < path.stat().st_size / 5

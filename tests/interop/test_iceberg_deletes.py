@@ -19,13 +19,14 @@ pytest.importorskip("sqlalchemy")
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from support.iceberg_by_hand import IDS, SCHEMA, Model, X, as_text, key_of, where
+from support.iceberg_by_hand import IDS, SCHEMA, Model, X, as_text, key_of, vector_of, where
 from support.iceberg_tables import appended, entries
 
 TABLES = int(os.environ.get("ICEBERG_TABLES", "12"))
+FIRST = int(os.environ.get("FIRST_TABLE", "0"))
 
 
-@pytest.mark.parametrize("seed", range(TABLES))
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + TABLES))
 def test_rows_and_filters_equal_a_model(tmp_path: Path, seed: int) -> None:
     model = Model(tmp_path, seed)
     try:
@@ -145,6 +146,31 @@ def test_deletes_that_are_broken(tmp_path: Path) -> None:
         with pytest.raises(ps.CorruptFileError, match=r"deletes 1\.parquet"):
             ps.read_table(model.table)
         model.catalog.close()
+
+
+def test_deletion_vectors_of_puffin_files(tmp_path: Path) -> None:
+    """A vector has the deletes by position of before; one with rows beyond its file, and one of another file, is an error."""
+    model = Model(tmp_path, 1)
+    model.append()
+    model.positions()
+    model.vector()
+    model.values()
+    model.append()
+    ((first, _, old), (second, _, more)) = model.files.values()
+    assert model.with_vectors == {first.file_path}
+    assert any(row is None for row in old)
+    assert as_text(ps.read_table(model.table).to_pylist()) == as_text(model.rows())
+    report = ps.scan(model.table).explain(analyze=True)
+    assert report.to_dict()["rows"]["pruned_by"]["deleted"] == old.count(None)
+    path = second.file_path
+    numbers = [0, len(more) - 1, len(more) + 5]
+    model.delete(vector_of(tmp_path / "beyond.puffin", second, path, numbers))
+    with pytest.raises(
+        ps.CorruptFileError, match=f"deletes row {len(more) + 5}, and the file has {len(more)}"
+    ):
+        ps.read_table(model.table)
+    assert ps.scan(model.table, columns=["id"]).filter(ps.col("id") == -1).count_rows() == 0
+    model.catalog.close()
 
 
 # -- tables of another writer ---------------------------------------------------------------------

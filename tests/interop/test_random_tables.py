@@ -17,6 +17,7 @@ import pytest
 import pageseek as ps
 
 TABLES = int(os.environ.get("RANDOM_TABLES", "10"))
+FIRST = int(os.environ.get("FIRST_TABLE", "0"))
 FILTERS = 20
 VALUES: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "i": (pa.int32(), lambda r: r.randrange(-50, 50)),
@@ -85,7 +86,7 @@ def check(source: Any, whole: pa.Table, kinds: dict[str, str], rng: random.Rando
     return ruled_out
 
 
-@pytest.mark.parametrize("seed", range(TABLES))
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + TABLES))
 def test_delta(tmp_path: Path, seed: int) -> None:
     deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
     rng, path = random.Random(seed), str(tmp_path / "t")
@@ -127,7 +128,7 @@ def test_delta(tmp_path: Path, seed: int) -> None:
     assert texts(ps.read_table(path, version=version)) == texts(whole)
 
 
-@pytest.mark.parametrize("seed", range(TABLES))
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + TABLES))
 def test_iceberg(catalog: Any, seed: int) -> None:
     from pyiceberg.expressions import IsNull
     from pyiceberg.transforms import IdentityTransform

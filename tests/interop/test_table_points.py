@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pageseek._core.points import AVAILABLE
 
 import pageseek as ps
+from pageseek.storage.local import LocalStore
 from support.delta_by_hand import KINDS, DeltaTable
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
@@ -144,3 +146,70 @@ def test_an_iceberg_table(catalog: Any, tmp_path: Path) -> None:
         change.add_column("z", StringType())
     query = ps.scan(table).prepare(ps.col("id") == ps.param("k"))
     assert query(512).to_pylist() == [{"id": 512, "w": 12, "z": None}]
+
+
+def test_a_file_is_opened_by_one_read_of_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Footer and page index lie in it; a long footer is read by itself."""
+    root = str(tmp_path / "t")
+    for i in range(3):
+        table = pa.table({"id": range(i * 100, i * 100 + 100), "b": ["x"] * 100})
+        if i == 2:  # a long footer
+            table = table.replace_schema_metadata({"long": "x" * 9000})
+        pq.write_table(table, tmp_path / f"{i}.parquet", write_page_index=True)
+    deltalake.write_deltalake(root, pa.table({"id": [-1], "b": ["x"]}))
+    log = tmp_path / "t" / "_delta_log" / f"{1:020}.json"
+    lines = []
+    for i in range(3):
+        (tmp_path / f"{i}.parquet").rename(tmp_path / "t" / f"{i}.parquet")
+        told = {"numRecords": 100, "minValues": {"id": i * 100}, "maxValues": {"id": i * 100 + 99}, "nullCount": {"id": 0}}  # fmt: skip
+        size = (tmp_path / "t" / f"{i}.parquet").stat().st_size
+        added = {"path": f"{i}.parquet", "partitionValues": {}, "size": size, "modificationTime": 1}
+        added |= {"dataChange": True, "stats": json.dumps(told)}
+        lines.append(json.dumps({"add": added}))
+    log.write_text("\n".join(lines))
+    scan, read = ps.scan(deltalake.DeltaTable(root)), LocalStore.read
+    ranges: list[tuple[int, int]] = []
+
+    def noted(store: LocalStore, asked: Any) -> Any:
+        ranges.extend(asked)
+        return read(store, asked)
+
+    monkeypatch.setattr(LocalStore, "read", noted)
+    ps.clear_cache()
+    for i, reads in ((0, 1), (1, 1), (2, 5)):
+        ranges.clear()
+        query = scan.prepare(ps.col("id") == ps.param("k"))
+        found = few_reads(query, {"k": i * 100 + 7})
+        assert found is not None and found.to_pydict() == {"id": [i * 100 + 7], "b": ["x"]}
+        assert len(ranges) <= reads, ranges
+        assert scan.filter(ps.col("id") == i * 100 + 7).to_table().equals(found)
+
+
+def test_files_with_other_columns_do_not_share_what_was_found_of_them(tmp_path: Path) -> None:
+    """Types differ, a column is missing, and their order differs."""
+    root = str(tmp_path / "t")
+    deltalake.write_deltalake(root, pa.table({"id": pa.array([0], pa.int32()), "b": ["x"]}))
+    more = pa.table({"b": ["y"], "id": pa.array([1], pa.int32()), "c": [1.5]})
+    deltalake.write_deltalake(root, more, mode="append", schema_mode="merge")
+    deltalake.write_deltalake(
+        root, pa.table({"id": pa.array([2], pa.int32())}), mode="append", schema_mode="merge"
+    )
+    for path in (tmp_path / "t").glob("*.parquet"):  # deltalake gives all files one order
+        table = pq.read_table(path)
+        names = sorted(table.column_names, reverse=table["id"][0].as_py() == 1)
+        pq.write_table(table.select(names), path, write_page_index=True)
+    scan = ps.scan(deltalake.DeltaTable(root))
+    rows = [(0, "x", None), (1, "y", 1.5), (2, None, None)]
+    for _ in range(2):
+        for id_, b, c in rows:
+            for columns in (["id"], ["id", "b", "c"], ["c", "id"], []):
+                query = scan.select(columns).prepare(ps.col("id") == ps.param("k"))
+                found = few_reads(query, {"k": id_})
+                found = query.bind(k=id_).to_table() if found is None else found
+                wanted = {"id": id_, "b": b, "c": c}
+                assert found.num_rows == 1
+                assert found.to_pydict() == {name: [wanted[name]] for name in columns}
+        found = few_reads(scan.select(["id"]).prepare(ps.col("b") == ps.param("k")), {"k": "y"})
+        assert found is not None and found["id"].to_pylist() == [1]

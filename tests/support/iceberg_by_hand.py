@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.delta_by_hand import bitmap
 from support.iceberg_tables import Deleting, here
 
 pytest.importorskip("pyiceberg", "0.10")
@@ -43,10 +47,12 @@ class Model:
         # of each data file: its entry, the number of its commit, and its rows, None where deleted
         self.files: dict[str, tuple[DataFile, int, list[Any]]] = {}
         self.added = self.next = 0
+        self.numbers: dict[str, set[int]] = {}  # that deletes by position have of a file
+        self.with_vectors: set[str] = set()
 
     def act(self) -> None:
         acts = [self.append, self.append, self.positions, self.positions, self.values, self.values]
-        self.rng.choice([*acts, self.evolve])()
+        self.rng.choice([*acts, self.evolve, self.vector])()
 
     def rows(self) -> list[dict[str, Any]]:
         return [row for _, _, rows in self.files.values() for row in rows if row is not None]
@@ -85,10 +91,11 @@ class Model:
 
     def positions(self) -> None:
         """Delete rows of one file, or of several of a partition, by their numbers."""
-        if not self.files:
+        files = {p: one for p, one in self.files.items() if p not in self.with_vectors}
+        if not files:
             return
-        one = self.rng.choice(list(self.files.values()))[0]
-        same = [p for p, (f, _, _) in self.files.items() if where(f) == where(one)]
+        one = self.rng.choice(list(files.values()))[0]
+        same = [p for p, (f, _, _) in files.items() if where(f) == where(one)]
         chosen = self.rng.sample(same, self.rng.randrange(1, len(same) + 1))
         pairs = []
         for path in sorted(chosen):
@@ -103,6 +110,24 @@ class Model:
         self.commit(table, DataFileContent.POSITION_DELETES, one, None, bounds)
         for path, number in pairs:
             self.files[path][2][number] = None
+            self.numbers.setdefault(path, set()).add(number)
+
+    def vector(self) -> None:
+        """Delete rows of a file by a deletion vector, which takes the place of its deletes by position."""
+        files = [path for path in self.files if path not in self.with_vectors]
+        if not files:
+            return
+        path = self.rng.choice(files)
+        of, _, rows = self.files[path]
+        numbers = self.numbers.get(path, set()) | {
+            self.rng.randrange(len(rows)) for _ in range(self.rng.randrange(1, 9))
+        }
+        vector = vector_of(self.folder / f"vector {self.added}.puffin", of, path, sorted(numbers))
+        self.added += 1
+        self.delete(vector)
+        self.with_vectors.add(path)
+        for number in numbers:
+            rows[number] = None
 
     def values(self) -> None:
         """Delete rows by some columns: of a partition, or of the whole table."""
@@ -157,11 +182,41 @@ class Model:
             file_size_in_bytes=path.stat().st_size, lower_bounds=told, upper_bounds=told, equality_ids=ids,
         )  # fmt: skip
         made.spec_id = of.spec_id
+        self.delete(made)
+
+    def delete(self, made: DataFile) -> None:
+        """Commit a file of deletes."""
         change = self.table.transaction()
         update = Deleting(Operation.APPEND, change, self.table.io)
         update.made = [made]
         update.commit()
         change.commit_transaction()
+
+
+def vector_of(to: Path, of: DataFile, path: str, numbers: list[int]) -> DataFile:
+    """A deletion vector of a data file, in a Puffin file with another blob before it (Puffin specification, deletion-vector-v1)."""
+    data = bitmap(numbers)
+    blob = struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    other = b"another blob"
+    about = {"referenced-data-file": path, "cardinality": str(len(numbers))}
+    blobs = [
+        {"type": "other", "fields": [], "snapshot-id": -1, "sequence-number": -1, "offset": 4, "length": len(other)},
+        {
+            "type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1,
+            "offset": 4 + len(other), "length": len(blob), "properties": about,
+        },
+    ]  # fmt: skip
+    footer = json.dumps({"blobs": blobs}).encode()
+    end = b"PFA1" + footer + struct.pack("<II", len(footer), 0) + b"PFA1"
+    to.write_bytes(b"PFA1" + other + blob + end)
+    made = DataFile.from_args(
+        _table_format_version=3, content=DataFileContent.POSITION_DELETES, file_path=f"file://{to}", file_format="PUFFIN",
+        partition=Record(*[of.partition[i] for i in range(len(of.partition))]), record_count=len(numbers),
+        file_size_in_bytes=to.stat().st_size, referenced_data_file=path, content_offset=4 + len(other),
+        content_size_in_bytes=len(blob),
+    )  # fmt: skip
+    made.spec_id = of.spec_id
+    return made
 
 
 def where(file: DataFile) -> Any:

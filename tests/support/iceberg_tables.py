@@ -18,6 +18,7 @@ from pageseek.index import iceberg_target as room
 pytest.importorskip("pyiceberg", "0.10")
 pytest.importorskip("sqlalchemy")
 
+from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import (  # fmt: skip
     DataFile,
@@ -143,18 +144,34 @@ class DeleteManifest(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
+class VectorManifest(DeleteManifest):
+    """A manifest of deletion vectors, which version 3 of the format has and pyiceberg does not write."""
+
+    @property
+    def version(self) -> Any:
+        return 3
+
+    def new_writer(self) -> Any:
+        schema = self._with_partition(3)
+        return AvroOutputFile[ManifestEntry](
+            self._output_file, file_schema=schema, record_schema=schema,
+            schema_name="manifest_entry", metadata=self._meta,
+        )  # fmt: skip
+
+
 class Deleting(_FastAppendFiles):
     """Puts delete files into a table, as Spark and Flink do, and pyiceberg does not."""
 
     made: list[DataFile]
 
     def _manifests(self) -> Any:
-        by: dict[int, list[DataFile]] = {}
+        by: dict[tuple[int, bool], list[DataFile]] = {}
         for one in self.made:
-            by.setdefault(one.spec_id, []).append(one)
+            by.setdefault((one.spec_id, one.file_format == "PUFFIN"), []).append(one)
         manifests, told = [], self._transaction.table_metadata
-        for spec, found in by.items():
-            to = DeleteManifest(told.specs()[spec], told.schema(), self.new_manifest_output(), self.snapshot_id, "gzip")  # type: ignore[arg-type]  # fmt: skip
+        for (spec, vectors), found in by.items():
+            kind = VectorManifest if vectors else DeleteManifest
+            to = kind(told.specs()[spec], told.schema(), self.new_manifest_output(), self.snapshot_id, "gzip")  # type: ignore[arg-type]  # fmt: skip
             with to as writer:
                 for one in found:
                     writer.add(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=one))  # fmt: skip

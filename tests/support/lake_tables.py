@@ -1,4 +1,4 @@
-"""Tables of Delta Lake and Iceberg for tests of `write`."""
+"""Tables of Delta Lake and Iceberg for tests of `write`, and rows of tables without their order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import pyarrow as pa
 import pytest
 
 KINDS = "delta", "iceberg"
+
+
+def rows_of(table: pa.Table, *keys: str) -> list[dict[str, Any]]:
+    """The rows in the order of some columns."""
+    return sorted(table.to_pylist(), key=lambda row: repr([row[key] for key in keys]))
 
 
 class Made:

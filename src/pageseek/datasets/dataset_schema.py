@@ -41,6 +41,7 @@ class DatasetSchema:
     inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
     # columns with dots in their names that some file has, of those that a request may mean
     dotted: frozenset[str] = frozenset()
+    of_table: bool = False  # the columns are those of a table of Delta Lake or Iceberg
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""

@@ -31,6 +31,7 @@ from pageseek.datasets.delta_paths import Spelling
 from pageseek.datasets.lake_places import Places
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source
+from pageseek.storage.store import Store
 from pageseek.storage.table_folders import LOG
 
 _checkpoint = re.compile(
@@ -89,6 +90,38 @@ def whole_file(source: Source) -> bytes:
         came = 0 if tail is None else len(tail)
         first = store.read([(0, store.size - came)])[0] if store.size > came else b""
         return bytes(first) + bytes(tail or b"")
+
+
+class _Ranges(io.RawIOBase):
+    """A file as an object that reads and seeks, for pyarrow."""
+
+    def __init__(self, store: Store) -> None:
+        tail = store.tail if isinstance(store, RemoteStore) else None
+        self._store, self._at = store, 0
+        self._tail = memoryview(b"" if tail is None else tail).cast("B")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_CUR: self._at, os.SEEK_END: self._store.size}.get(whence, 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, room: Any) -> int:
+        length = min(len(room), max(self._store.size - self._at, 0))
+        at = self._at - (self._store.size - len(self._tail))
+        if at >= 0 or not length:
+            room[:length] = self._tail[at : at + length]
+        else:
+            room[:length] = memoryview(self._store.read([(self._at, length)])[0]).cast("B")
+        self._at += length
+        return length
 
 
 def names_here(log: str) -> Iterator[str]:
@@ -319,9 +352,10 @@ class DeltaLog:
         return [one["path"] for one in table["sidecar"].to_pylist() if one and one.get("path")]
 
     def _columns(self, name: str, columns: Sequence[str]) -> pa.Table:
-        """Those of the columns that a checkpoint has."""
+        """Those of the columns that a checkpoint has. No others are read of a large one."""
         try:
-            return pq.ParquetFile(io.BytesIO(self._read(name))).read(columns=columns)
+            with closing(self._source(name).open()) as store:
+                return pq.ParquetFile(_Ranges(store), pre_buffer=True).read(columns=columns)
         except (pa.ArrowException, OSError) as error:
             raise CorruptFileError(f"{self._where}: {LOG}/{name}: {error}") from error
 
@@ -374,10 +408,11 @@ class DeltaLog:
                 found.vectors[path] = said
 
     def _read(self, name: str) -> bytes:
+        return whole_file(self._source(name))
+
+    def _source(self, name: str) -> Source:
         root = self._root
-        return whole_file(
-            Source(self._paths[name], root.filesystem, retry_policy=root.retry_policy)
-        )
+        return Source(self._paths[name], root.filesystem, retry_policy=root.retry_policy)
 
 
 def deletion_vector(

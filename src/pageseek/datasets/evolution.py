@@ -41,6 +41,7 @@ from pageseek.datasets.spelling import (
     undecided,
     undecided_fields,
 )
+from pageseek.datasets.text_and_bytes import as_the_table_says
 from pageseek.datasets.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -69,6 +70,7 @@ class SchemaMapping:
         self.absent: dict[Path, None] = {}
         self._file, self._dataset_schema = file, dataset_schema
         self._options, self._strict = options, strict
+        self._of_table = dataset_schema.of_table
         self._names = Names(file, options)
         self.defaults: dict[str, pa.Scalar] = {}  # of columns that the file lacks
         self._own, self._undecided = None, dict[str, list[str]]()
@@ -125,7 +127,11 @@ class SchemaMapping:
             and not leaf.group
             and not holds(given.type, leaf_type.type)
         ):
-            raise too_narrow(self._file.name, given, leaf_type.type)
+            pair = [(leaf.path[0], leaf_type.type, given.type)]
+            options = as_the_table_says(self._options, pair) if self._of_table else None
+            if options is None:
+                raise too_narrow(self._file.name, given, leaf_type.type)
+            leaf_type = self._file.leaf_type(leaf, options)
         return leaf, leaf_type
 
     def _refuse_default(self, path: Path) -> None:
@@ -362,7 +368,11 @@ class SchemaMapping:
             except NoColumnError:
                 self._lacks(name)
         try:
-            columns, schema = output(file, tuple([name for name, _ in own]), options)
+            there = tuple([name for name, _ in own])
+            columns, schema = output(file, there, options)
+            other = self._as_the_table_says(own, schema) if self._of_table else None
+            if other is not None:
+                columns, schema = output(file, there, other)
             shares: dict[str, pa.DataType] = {}
         except NoColumnError:
             columns, schema, shares = self._those_there(own)
@@ -370,6 +380,20 @@ class SchemaMapping:
             return columns, schema
         fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
         return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
+
+    def _as_the_table_says(self, own: list[tuple[str, str]], schema: pa.Schema) -> Options | None:
+        """Options for columns whose bytes are text in the table, or the other way round. `own`: names in the file, and in the
+        table, of the columns of a schema; some lead into structs.
+        """
+        given = self._dataset_schema.given
+        assert given is not None
+        names, types = dict(own), given.types
+        pairs = []
+        for field in schema:
+            at = given.get_field_index(names[field.name]) if field.name in names else -1
+            if at >= 0:
+                pairs.append((field.name, field.type, types[at]))
+        return as_the_table_says(self._options, pairs)
 
     def _renamed(
         self,

@@ -43,9 +43,7 @@ END_RECORD_BYTES = 400  # bytes of a kept end, beside its own
 MAX_RESULTS = (
     8  # results that are kept with one batch: one for each schema group, and each set of leaves
 )
-GROWING = (
-    8  # files opened last, whose sizes are taken again: their indexes are parsed as they are needed
-)
+GROWING = 8  # files after which the sizes of the last ones, twice as many, are taken again: their indexes are parsed when needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class FileCache:
         self._lock = threading.Lock()
         self.capacity = capacity
         self.max_bytes = max_bytes
-        self._bytes = self._hits = self._misses = self._evictions = 0
+        self._bytes = self._hits = self._misses = self._evictions = self._added = 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Its limits, and the ends of files that every process can open."""
@@ -121,13 +119,14 @@ class FileCache:
         end: Known | None = None,
         unconfirmed: UnconfirmedVersions | None = None,
         begun: Begun | None = None,
+        tail_bytes: int = 0,
     ) -> FileMetadata:
         """The file, with what was already parsed of it if its version is the same.
 
         A version without a date does not tell that: such a file is read again each time. `limit`: bytes that
         its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
         `unconfirmed`: a remote file is taken in the version that the cache has, and added there to be confirmed.
-        `begun`: the file, if its opening has begun.
+        `begun`: the file, if its opening has begun. `tail_bytes`: of the end of a local file, to read at once with its footer.
         """
         if source.data is not None:
             return FileMetadata(source, source.open(), report, limit)
@@ -170,6 +169,9 @@ class FileCache:
             return held
         renewed = isinstance(store, RemoteStore) and store.renewed
         tail = end.tail if end is not None and end.version == store.version else None
+        if tail is None and tail_bytes and isinstance(store, LocalStore):
+            length = min(store.size, tail_bytes)
+            tail = memoryview(store.read([(store.size - length, length)])[0])
         file = FileMetadata(source, store, report, limit, tail)
         self._add(key, file, renewed)
         kept = None if renewed else _kept(source)
@@ -283,8 +285,13 @@ class FileCache:
             self._misses += not hit
             self._forget(key)
             self._files[key] = file
+            self._measure(key)
             if len(self._files) > 1:
                 self._drop(len(self._files) - self._most())
+            self._added += 1
+            if self._added % GROWING == 0 or 2 * self._bytes > self.max_bytes:
+                for last in islice(reversed(self._files), 2 * GROWING):
+                    self._measure(last)
             self._shrink()
 
     def batch(self, paths: tuple[str, ...], limit: int, threads: int = 1) -> TailBatch | None:
@@ -441,8 +448,6 @@ class FileCache:
         return n
 
     def _shrink(self) -> None:
-        for key in islice(reversed(self._files), GROWING):
-            self._measure(key)
         while self._bytes > self.max_bytes and self._batches:  # they are read again most quickly
             self._evictions += self._forget_batch(next(iter(self._batches)))
         while self._bytes > self.max_bytes and len(self._files) > 1:

@@ -132,7 +132,9 @@ def with_schema(
 
         bounded = Sources(lake.sources)
         bounded.bounds = lake.bounds
-        return bounded, DatasetSchema(lake.folders, lake.schema, fields=lake.fields, inside=inside)
+        return bounded, DatasetSchema(
+            lake.folders, lake.schema, fields=lake.fields, inside=inside, of_table=True
+        )
     files = found.sources
     if not files:
         raise ValueError("the source is an empty list: no file to read")

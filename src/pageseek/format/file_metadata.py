@@ -269,9 +269,12 @@ class FileMetadata(AttachedFile):
         self, row_group: int, leaves: Sequence[Leaf], bounded: Sequence[Leaf], options: Options
     ) -> None:
         """Read what is not in memory, together: the offset indexes of leaves, and the column indexes of some of them."""
-        report, known = Report(), self.column_indexes
+        known = self.column_indexes
         offsets = [leaf for leaf in leaves if (row_group, leaf.index) not in self.offset_indexes]
         bounds = [leaf for leaf in bounded if (row_group, leaf.index, options) not in known]
+        if not offsets and not bounds:
+            return
+        report = Report()
         offsets, bounds = list(dict.fromkeys(offsets)), list(dict.fromkeys(bounds))
         places = [self.index_range("offset", row_group, leaf) for leaf in offsets]
         places += [self.index_range("column", row_group, leaf) for leaf in bounds]

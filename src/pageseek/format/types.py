@@ -92,6 +92,7 @@ class _Options(NamedTuple):
     int96_utc: bool
     any_text: bool
     as_bytes: tuple[tuple[str, ...], ...]
+    as_text: tuple[tuple[str, ...], ...]
 
 
 class Options(_Options):
@@ -101,7 +102,8 @@ class Options(_Options):
     the declared range come out as they are. `instants`: times without a zone are instants, as if they were in UTC.
     `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
     timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
-    `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary.
+    `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_text`: of those whose bytes are text if
+    the file does not say what they are.
     """
 
     __slots__ = ()
@@ -118,6 +120,7 @@ class Options(_Options):
         int96_utc: bool = False,
         any_text: bool = False,
         as_bytes: tuple[tuple[str, ...], ...] = (),
+        as_text: tuple[tuple[str, ...], ...] = (),
     ) -> Self:
         self = super().__new__(
             cls,
@@ -131,6 +134,7 @@ class Options(_Options):
             int96_utc,
             any_text,
             as_bytes,
+            as_text,
         )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
@@ -142,10 +146,16 @@ class Options(_Options):
 
     def makes_bytes(self, path: tuple[str, ...]) -> bool:
         """Whether the text of a leaf is binary."""
-        if not self.as_bytes:
-            return False
-        lower = tuple([name.lower() for name in path])
-        return any(lower[: len(one)] == one for one in self.as_bytes)
+        return bool(self.as_bytes) and _begins(path, self.as_bytes)
+
+    def makes_text(self, path: tuple[str, ...]) -> bool:
+        """Whether the bytes of a leaf are text."""
+        return bool(self.as_text) and _begins(path, self.as_text)
+
+
+def _begins(path: tuple[str, ...], beginnings: tuple[tuple[str, ...], ...]) -> bool:
+    lower = tuple([name.lower() for name in path])
+    return any(lower[: len(one)] == one for one in beginnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,15 +490,19 @@ def leaf_type_of(
     stored: pa.DataType | None = None,
     dictionary: bool = False,
     as_bytes: bool = False,
+    as_text: bool = False,
 ) -> LeafType:
     """How to decode a leaf of this element, and as what.
 
     `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can. `as_bytes`: text
-    is binary.
+    is binary. `as_text`: bytes of which nothing is said are text.
     """
     if as_bytes and element.type == BYTE_ARRAY and _is_text(element, options):
         element, stored = element._replace(converted_type=ABSENT, logical=0), None
-        options = options._replace(binary_text=False, as_bytes=())
+        options = options._replace(binary_text=False, as_bytes=(), as_text=())
+    elif as_text and element.type == BYTE_ARRAY and logical_of(element)[0] == 0:
+        element, stored = element._replace(converted_type=ABSENT, logical=L_STRING), None
+        options = options._replace(as_bytes=(), as_text=())
     # the type does not depend on name, repetition and number of children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
     natural, leaf_type = _natural_leaf_type(typed, options)

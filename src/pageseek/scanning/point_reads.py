@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -38,6 +38,9 @@ from pageseek.scanning.steps import ScanContext
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
 
+if TYPE_CHECKING:
+    from pageseek.scanning.similar_files import SharedColumns
+
 # Compressed bytes of the rows in question. More are worth a second thread, or a Bloom filter or another index if there is one.
 # On two cores that begins at about 4 ms of work.
 MOST_TESTED = 1 << 18  # of tested leaves, which are read
@@ -47,6 +50,9 @@ MOST_READ = 1 << 24  # of the pages that have these rows, which may be larger
 QUICK_CODECS = frozenset(map(CODECS.index, OWN))
 QUICK = 0.5  # what a byte counts in codecs that take half the time of ZSTD or less
 NO_LIMIT = (1 << 63) - 1
+TAIL = (
+    4 << 10
+)  # bytes that have the footer of most files of few columns, and their page index: one read instead of four
 
 
 class RowSizes(NamedTuple):
@@ -207,20 +213,32 @@ class PointPlan:
         source: Source,
         schema: pa.Schema | None,
         tests: PointTests,
+        shared: SharedColumns | None = None,
     ) -> None:
         self.file, self.pruners = file, REGISTRY.pruners
+        self._shared = shared
         self._request, self._source, self._schema, self._tests = request, source, schema, tests
         self._limit = NO_LIMIT if request.limit is None else request.limit
 
     @classmethod
     def of(
-        cls, file: FileMetadata, request: Request, source: Source, schema: pa.Schema | None
+        cls,
+        file: FileMetadata,
+        request: Request,
+        source: Source,
+        schema: pa.Schema | None,
+        kept: dict[Any, Any] | None = None,
     ) -> PointPlan | None:
         """The plan of a lookup in a file; None where every call goes another way. `schema`: that of the answer, where the file is one
-        of a table.
+        of a table. `kept`: what the table keeps for files with the same columns.
         """
-        tests = PointTests.of(file, request)
-        return None if tests is None else cls(file, request, source, schema, tests)
+        shared = None
+        if kept is not None:
+            from pageseek.scanning.similar_files import SharedColumns  # late: for tables
+
+            shared = SharedColumns.of(kept, file, request)
+        tests = PointTests.of(file, request, shared)
+        return None if tests is None else cls(file, request, source, schema, tests, shared)
 
     @cached_property
     def _deleted(self) -> rows.RowRanges | None:
@@ -235,15 +253,31 @@ class PointPlan:
     @cached_property
     def _leaves(self) -> PointLeaves | None:
         """The leaves that are read; None where the core cannot make a column of them by itself."""
-        bound_request = BoundRequest.of(self.file, self._request, self._source, filtered=False)
-        columns, schema = bound_request.columns, self._schema
+        shared, schema = self._shared, self._schema
         if schema is None:
-            schema = bound_request.schema
-        elif bound_request.adapter(schema, self._source) is not None:
-            return None
-        if not all(map(_is_flat, columns)):
+            columns, schema = self._columns(None)
+        elif shared is None:
+            columns, _ = self._columns(schema)
+        else:
+            if shared.columns is False:
+                shared.columns, _ = self._columns(schema)
+            columns = shared.columns
+        if columns is None:
             return None
         return PointLeaves(self.file, self._request, columns, schema, self._tests)
+
+    def _columns(self, schema: pa.Schema | None) -> tuple[tuple[Column, ...] | None, pa.Schema]:
+        """The columns that are read, and their schema. None: the core cannot make them by itself, or they have another one than
+        `schema`.
+        """
+        bound_request = BoundRequest.of(self.file, self._request, self._source, filtered=False)
+        columns = bound_request.columns
+        fits = schema is None or bound_request.adapter(schema, self._source) is None
+        return columns if fits and all(map(_is_flat, columns)) else None, bound_request.schema
+
+    def _read_along(self) -> Sequence[Leaf]:
+        leaves = self._leaves
+        return () if leaves is None else [leaf for leaf, _ in leaves.leaves]
 
     def table(self, values: Mapping[str, Any]) -> pa.Table | None:
         """The rows for the values of a call. None: it goes another way, which also names what is wrong.
@@ -264,7 +298,7 @@ class PointPlan:
         if tests is False:
             leaves = self._leaves
             return None if leaves is None else leaves.empty
-        found = self._tests.ranges(tests, self._deleted)
+        found = self._tests.ranges(tests, self._deleted, self._read_along)
         if found is None:
             return None
         leaves = self._leaves
@@ -355,11 +389,17 @@ def _is_flat(column: Column) -> bool:
 class PointReads:
     """The calls of a prepared query that few reads of one local file can answer. Threads may share it."""
 
-    __slots__ = ("_plan", "_request", "_schema", "_source")
+    __slots__ = ("_kept", "_plan", "_request", "_schema", "_source")
 
-    def __init__(self, source: Source, request: Request, schema: pa.Schema | None = None) -> None:
-        """`schema`: that of the answer, where the file is one of a table."""
-        self._source, self._request, self._schema = source, request, schema
+    def __init__(
+        self,
+        source: Source,
+        request: Request,
+        schema: pa.Schema | None = None,
+        kept: dict[Any, Any] | None = None,
+    ) -> None:
+        """`schema`: that of the answer, where the file is one of a table. `kept`: as of `PointPlan.of`."""
+        self._source, self._request, self._schema, self._kept = source, request, schema, kept
         # the file that was looked at last, and its plan; replaced as a whole
         self._plan: tuple[FileMetadata, PointPlan | None] | None = None
 
@@ -391,10 +431,10 @@ class PointReads:
             or (known[1] is not None and known[1].pruners is not REGISTRY.pruners)
         ):
             limit = self._request.limits.max_metadata_bytes
-            file = cache.open(source, Report(), limit)
+            file = cache.open(source, Report(), limit, tail_bytes=TAIL)
             plan = None
             if isinstance(file.store, LocalStore) and cache.holds(source, file):
-                plan = PointPlan.of(file, self._request, source, self._schema)
+                plan = PointPlan.of(file, self._request, source, self._schema, self._kept)
             self._plan = known = file, plan
         plan = known[1]
         return None if plan is None else plan.table(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek._core import rows
@@ -26,8 +26,11 @@ from pageseek.prune.verdicts import PASSES, SOME
 from pageseek.scanning.request import Request
 
 if TYPE_CHECKING:
+    from pageseek.datasets.dataset_schema import Path
     from pageseek.datasets.evolution import SchemaMapping
+    from pageseek.scanning.similar_files import SharedColumns
 
+MOST_ALONG = 16  # leaves whose offset indexes come along with those of the tested ones
 MOST_GROUPS = 4  # that statistics leave: of more row groups, other indexes may rule out some
 _TESTS = (ex.Compare, ex.IsIn, ex.StartsWith, ex.IsNan, ex.IsNull)
 Bounds = tuple[rows.Zones, OffsetIndex] | None
@@ -66,20 +69,19 @@ class PointTests:
         return applicable(self._file, self._request.prune, [test.leaf for test in self.tests])
 
     @classmethod
-    def of(cls, file: FileMetadata, request: Request) -> PointTests | None:
-        """The conditions of a filter; None where the core does not evaluate one of them."""
+    def of(
+        cls, file: FileMetadata, request: Request, shared: SharedColumns | None = None
+    ) -> PointTests | None:
+        """The conditions of a filter; None where the core does not evaluate one of them. `shared`: what other files with the same
+        columns have found.
+        """
         condition = request.filter
         assert condition is not None
         parts: Sequence[ex.Expression] = (condition,)
         if isinstance(condition, ex.And):
             parts = condition.args
-        names: Names | SchemaMapping = Names(file, request.options)
-        if request.dataset_schema is not None:
-            from pageseek.datasets.evolution import SchemaMapping  # late: for many files
-
-            names = SchemaMapping(file, request.dataset_schema, request.options, ())
         if any(isinstance(part, ex.ArrowFilter) for part in parts):
-            known = _without_arrow(parts, names, request)
+            known = _without_arrow(parts, _names(file, request), request)
             if known is None:
                 return None
             parts = known
@@ -87,7 +89,7 @@ class PointTests:
             return None
         tests = []
         for part in parts:
-            made = _test(part, names)
+            made = _test(part, file, request, {} if shared is None else shared.tested)
             if made is None:
                 return None
             tests.append(made)
@@ -119,10 +121,13 @@ class PointTests:
         return bound.value
 
     def ranges(
-        self, tests: Sequence[BoundLeaf], deleted: rows.RowRanges | None
+        self,
+        tests: Sequence[BoundLeaf],
+        deleted: rows.RowRanges | None,
+        along: Callable[[], Sequence[Leaf]] = tuple,
     ) -> list[tuple[int, rows.RowRanges]] | None:
         """The row groups that may have rows, and these rows; None where they are too many for one call, or where page headers may yet
-        take the place of an index.
+        take the place of an index. `along`: the leaves that are read if there are such rows.
         """
         file = self._file
         numbers: Sequence[int] = range(file.num_row_groups)
@@ -135,7 +140,7 @@ class PointTests:
             return None
         found = []
         for number in numbers:
-            known = self._bounds_of(number)
+            known = self._bounds_of(number, along)
             if known is None:
                 return None
             ranges = None
@@ -155,7 +160,7 @@ class PointTests:
                 found.append((number, ranges))
         return found
 
-    def _bounds_of(self, number: int) -> list[Bounds] | None:
+    def _bounds_of(self, number: int, along: Callable[[], Sequence[Leaf]]) -> list[Bounds] | None:
         """For each test the zones of the pages of its leaf, and where these pages are; None for one without such bounds. They are
         read if they are not in memory. None in place of the list: a leaf has no offset index.
         """
@@ -163,7 +168,15 @@ class PointTests:
         if known is None:
             try:
                 file, leaves = self._file, [test.leaf for test in self.tests]
-                file.read_page_indexes(number, leaves, leaves, self._request.options)
+                places = [file.index_range("offset", number, leaf) for leaf in leaves]
+                # the others cost little beside the tested ones if they were read with the footer
+                more = (
+                    along()
+                    if places and all(place and not file.to_fetch(*place) for place in places)
+                    else ()
+                )
+                offsets = [*leaves, *more] if len(more) <= MOST_ALONG else leaves
+                file.read_page_indexes(number, offsets, leaves, self._request.options)
                 if any(file.offset_indexes[number, leaf.index] is None for leaf in leaves):
                     return None
                 known = [self._bounds(number, leaf) for leaf in leaves]
@@ -202,8 +215,13 @@ def _without_arrow(
     return made
 
 
-def _test(condition: ex.Expression, names: Names | SchemaMapping) -> Test | None:
-    """A condition on its leaf; None where the core does not evaluate it."""
+def _test(
+    condition: ex.Expression,
+    file: FileMetadata,
+    request: Request,
+    known: dict[Path, tuple[Leaf, LeafType] | None],
+) -> Test | None:
+    """A condition on its leaf; None where the core does not evaluate it. `known`: leaves by their paths."""
     negate = False
     while isinstance(condition, ex.Not) or (isinstance(condition, ex.IsTrue) and not negate):
         if isinstance(condition, ex.Not):
@@ -212,9 +230,26 @@ def _test(condition: ex.Expression, names: Names | SchemaMapping) -> Test | None
     if not isinstance(condition, _TESTS) or type(condition.column) is not ex.Column:
         return None
     path = condition.column.path
+    if path not in known:
+        known[path] = _flat_leaf(path, _names(file, request))
+    found = known[path]
+    return found and Test(condition, negate, bool(parameters_of(condition)), *found)
+
+
+def _names(file: FileMetadata, request: Request) -> Names | SchemaMapping:
+    """The names of a filter in a file."""
+    if request.dataset_schema is None:
+        return Names(file, request.options)
+    from pageseek.datasets.evolution import SchemaMapping  # late: for many files
+
+    return SchemaMapping(file, request.dataset_schema, request.options, ())
+
+
+def _flat_leaf(path: Path, names: Names | SchemaMapping) -> tuple[Leaf, LeafType] | None:
+    """The leaf at a path; None where the core does not test it."""
     if not isinstance(names, Names) and names.as_float(path):
         return None
     leaf, leaf_type = names(path)
     if leaf.group or not leaf.flat or leaf_type.is_null or isinstance(leaf, ConstantColumn):
         return None
-    return Test(condition, negate, bool(parameters_of(condition)), leaf, leaf_type)
+    return leaf, leaf_type

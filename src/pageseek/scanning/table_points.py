@@ -81,7 +81,8 @@ class TablePoints:
         return made if request.limit is None else made.slice(0, request.limit)
 
     def _of_file(self, at: int) -> PointReads:
-        return PointReads(self._sources[at], self._request, self._schema)
+        sources = self._sources
+        return PointReads(sources[at], self._request, self._schema, sources.kept)
 
 
 def points_of(sources: Sources, request: Request) -> PointReads | TablePoints | None:

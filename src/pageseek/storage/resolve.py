@@ -114,6 +114,11 @@ class Sources(tuple[Source, ...]):
 
     bounds: Any = None
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What lookups find out of files with the same columns, for the next lookups; it is not pickled."""
+        return {}
+
     @classmethod
     def of(cls, sources: Sequence[Source]) -> Sources:
         """The files of a sequence, which is returned if it is of this class."""

@@ -1,0 +1,39 @@
+"""A column that a table calls text, in files whose writer did not say that its bytes are text, and the other way round.
+
+Both have the same bytes in a file and the same order. Text is checked as it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from pageseek.format.types import Options
+
+_BYTES = frozenset((pa.binary(), pa.large_binary(), pa.binary_view()))
+_TEXT = frozenset((pa.string(), pa.large_string(), pa.string_view()))
+
+
+def as_the_table_says(
+    options: Options, columns: Iterable[tuple[str, pa.DataType, pa.DataType]]
+) -> Options | None:
+    """Options with which text comes out as bytes, and bytes as text, where the table says so; None where they need not change.
+
+    `columns`: for each its name in the file, its type in the file and that in the table.
+    """
+    as_bytes, as_text = set[tuple[str, ...]](), set[tuple[str, ...]]()
+    for name, own, told in columns:
+        if own == told:
+            continue
+        kind = own.value_type if pa.types.is_dictionary(own) else own
+        if kind in _TEXT and told in _BYTES:
+            as_bytes.add((name.lower(),))
+        elif kind in _BYTES and told in _TEXT:
+            as_text.add((name.lower(),))
+    if not as_bytes and not as_text:
+        return None
+    return options._replace(
+        as_bytes=(*options.as_bytes, *sorted(as_bytes)),
+        as_text=(*options.as_text, *sorted(as_text)),
+    )
