@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,9 @@ from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format import file_bloom_form as form
 from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, directory
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.io import tails
-from pageseek.scanning import file_filters, footer_batches
+from pageseek.scanning import file_filters, file_scan, footer_batches
 from pageseek.storage.resolve import resolve
 from support.batch_comparison import check_rows, opened, outcome, rows
 
@@ -113,6 +115,35 @@ def test_one_file_is_opened_for_the_value_of_one(kept: Path) -> None:
     again = scan.plan().report
     assert again.files.pruned_by["file_bloom"] == gone["file_bloom"]
     assert again.bytes["index"] == 0 == again.bytes["metadata"]  # all is in memory
+
+
+@pytest.mark.parametrize(
+    ("condition", "idle"),
+    [
+        ("number = 2411", True),
+        ("number = 2411 and real > 0", True),
+        # of `or` a filter has denied one side, which the other mechanisms of the file have to know
+        ("number = 2411 or text = 't99'", False),
+    ],
+)
+def test_a_filter_that_left_a_file_is_not_asked_again(
+    folder: Path, condition: str, idle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # with several pages a chunk and a page index, the file is opened to be pruned further
+    path = folder / "011.parquet"
+    pq.write_table(table(11), path, data_page_size=1_000, write_batch_size=100)
+    rates = {"number": 1e-4, "text": 1e-4, "real": 1e-4}
+    ps.index.attach(path, file_bloom=rates, in_place=True)
+    found, prune = {}, file_scan.prune_pages
+
+    def noted(file: FileMetadata, *given: Any) -> Any:
+        found[Path(file.name).name] = given[-1]
+        return prune(file, *given)
+
+    monkeypatch.setattr(file_scan, "prune_pages", noted)
+    read = ps.read_table(str(folder), filter=condition)
+    assert 2411 in read["number"].to_pylist()
+    assert found["011.parquet"] == ({"file_bloom"} if idle else set())
 
 
 def test_filters_near_the_end_are_read_with_the_footers(

@@ -57,6 +57,8 @@ class HomogeneousFiles:
         Each mechanism that was asked, and `may` as it left it.
     alone : bool array
         Files that have to be opened to know more.
+    idle : list of (str, bool array)
+        Each mechanism, and the row groups of files of which it can prove no more.
     sound, final : list of bool
         For each row group whether all chunks are sound, as in FooterFile.placed_chunk, and whether no mechanism could add to
         what the footer proves. Filled by `look`.
@@ -82,6 +84,7 @@ class HomogeneousFiles:
         )  # row groups to count: undecided, and proven
         self.may = self.must = b"\1" * len(self.counts)
         self.steps: list[tuple[str, bytes]] = []
+        self.idle: list[tuple[str, Flags]] = []
         self._prune(STATISTICS, use, None)
         if schema_group.bound_request.bound is None:
             return
@@ -90,10 +93,12 @@ class HomogeneousFiles:
         for mechanism, form in LISTS.items():
             if mechanism not in use:
                 continue
-            unusable, answers = ask_lists(
+            unusable, answers, idle = ask_lists(
                 form, table, schema_group, self._open_files(), batch, report
             )
             asked |= unusable
+            if idle.any():
+                self.idle.append((mechanism, np.repeat(idle, table.n)))
             for test, answer in answers.items():
                 may, must = (np.frombuffer(one, np.uint8) for one in (answer.may, answer.must))
                 if test in proofs:
