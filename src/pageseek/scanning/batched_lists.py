@@ -46,11 +46,14 @@ class Asked(NamedTuple):
         What the lists of the others prove of each test, by its id.
     idle : bool array
         Files of which these lists prove nothing, and of which a pruner of the same mechanism could prove nothing either.
+    unread : bool array
+        Files whose lists were not read, since few are needed: pruners ask them when the files are opened.
     """
 
     unusable: Flags
     answers: dict[int, ListAnswer]
     idle: Flags
+    unread: Flags
 
 
 class ListReader:
@@ -162,17 +165,18 @@ def ask_lists(
     `open_files`: files with undecided rows. If few of them have lists, these are read as the files are opened.
     """
     unusable: Flags = np.zeros(len(open_files), np.bool_)
+    none = unusable.copy()
     tests = [test for test in schema_group.tests if form.takes(test)]
     have = unusable.copy()
     for test in tests:
         have |= form.present(table, schema_group, test)
     needed = open_files & have
     if not tests or not needed.any():
-        return Asked(unusable, {}, np.zeros_like(unusable))
+        return Asked(unusable, {}, none, none)
     named = schema_group.bound_request.request.distinct_index
     keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
     if LIST_SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
-        return Asked(needed, {}, np.zeros_like(unusable))
+        return Asked(none, {}, none, needed)
     answers, left_out = {}, [test for test in schema_group.tests if not form.takes(test)]
     idle = have & (form.only_denies and not any(map(form.leaves_out, left_out)))
     for test, key in zip(tests, keys, strict=True):
@@ -184,4 +188,4 @@ def ask_lists(
         if answer is not None:
             answers[id(test)] = answer
             idle &= table.of_files(np.frombuffer(answer.may, np.uint8) == 0) == 0
-    return Asked(unusable, answers, idle & ~unusable)
+    return Asked(unusable, answers, idle & ~unusable, none)

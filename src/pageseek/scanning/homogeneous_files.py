@@ -82,6 +82,8 @@ class HomogeneousFiles:
             [],
             [],
         )  # row groups to count: undecided, and proven
+        # row groups of files that are opened to ask indexes of rows, or filters
+        self._unasked: Flags = np.zeros(len(self.counts), np.bool_)
         self.may = self.must = b"\1" * len(self.counts)
         self.steps: list[tuple[str, bytes]] = []
         self.idle: list[tuple[str, Flags]] = []
@@ -93,10 +95,14 @@ class HomogeneousFiles:
         for mechanism, form in LISTS.items():
             if mechanism not in use:
                 continue
-            unusable, answers, idle = ask_lists(
+            unusable, answers, idle, unread = ask_lists(
                 form, table, schema_group, self._open_files(), batch, report
             )
             asked |= unusable
+            if not form.only_denies:
+                asked |= unread
+            elif unread.any():
+                self._unasked |= np.repeat(unread, table.n)
             if idle.any():
                 self.idle.append((mechanism, np.repeat(idle, table.n)))
             for test, answer in answers.items():
@@ -110,7 +116,7 @@ class HomogeneousFiles:
             if answers:
                 self._prune(mechanism, use, proofs)
         if use & OF_OPENED:
-            asked |= table.names(_OF_ROWS)
+            self._unasked |= np.repeat(table.names(_OF_ROWS), table.n)
         self.alone |= asked & self._open_files()
 
     def _prune(
@@ -201,7 +207,7 @@ class HomogeneousFiles:
                 lambda leaf: schema_group.leaf_types[leaf.index][2],
                 exact,
             )
-            last &= all_sound
+            last &= all_sound & ~self._unasked[left]
             self.final = of_all(last).tolist()
             spared = last & (np.frombuffer(self.must, np.uint8)[left] == 0) & (dear > 0)
             if DICTIONARY in use and spared.any():
