@@ -319,5 +319,5 @@ def test_filters_of_chunks_are_asked_of_the_few_files_that_are_left(tmp_path: Pa
     for key in range(101, 301, 2):
         report = ps.scan(str(tmp_path), filter=ps.col("key") == key).plan().report
         by_chunk += report.files.pruned_by.get("bloom_filter", 0)
-        assert report.files.pruned_by["file_bloom"] > 16 and report.files.read == 0
+        assert report.files.pruned_by["file_bloom"] > 16
     assert by_chunk > 3
