@@ -218,7 +218,7 @@ def head(before: str) -> str:
 Results of `python proofs/probes.py`: `=` and IN by lookup indexes, Bloom filters of chunks and of files, bitmaps, trigrams, and all
 together, against a Python dict. Half of the values are in the data; there are nulls, NaN, both zeros, empty and long texts, texts that are
 not ASCII, duplicates, and a key of two columns. The command fails if rows differ. `lists` is run in {PARTS} parts, each with data and values
-of its own seed: `python proofs/probes.py lists` runs those that have no line yet. All lines together are a million probes.
+of its own seed: `python proofs/probes.py lists` runs those that have no line yet. With all {PARTS} of them there are a million probes.
 
 | proof | date | what was run | found |
 |---|---|---|---|
