@@ -2,9 +2,11 @@
 
     python proofs/probes.py                    all of it, as lines of docs/proofs.md
     python proofs/probes.py single             only some of the proofs
+    python proofs/probes.py lists              the parts of `lists` that have no line yet; lists-7: this part, again
 
-`single`: `=` by a prepared scan. `lists`: IN of 1 to 256 values. `files`: `=` and IN of a folder of 40 files. Each probe is a value of
-which the rows are compared, by their numbers, with those that the dict has. The scans use one kind of index, or all.
+`single`: `=` by a prepared scan. `lists-1` and on: IN of 1 to 256 values, each part with data and values of its own seed. `files`: `=` and
+IN of a folder of 40 files. Each probe is a value of which the rows are compared, by their numbers, with those that the dict has. The scans
+use one kind of index, or all.
 """
 
 from __future__ import annotations
@@ -15,19 +17,21 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tqdm import tqdm
 
 import pageseek as ps
-from results import Failed, run
+from results import Failed, lines_of, run
 
 SEED, ROWS, FILES = 17, 120_000, 40
-SINGLE, LISTS, OF_FILES = 120_000, 840_000, 80_000  # probes
+SINGLE, LIST, OF_FILES = 120_000, 40_000, 80_000  # probes
+PARTS = 20  # of `lists`: with the others a million probes
 COLUMNS = ["i", "small", "f", "s", "b", "d", "t", "few"]
 FEW = "small", "few"
 KINDS = [["lookup"], ["bloom_filter"], ["file_bloom"], ["bitmap"], ["trigram"], None]
@@ -73,10 +77,10 @@ def written(path: Path, rows: pa.Table, rng: random.Random) -> None:
 
 
 @cache
-def one_file() -> tuple[str, dict[str, Rows]]:
-    path = Path(_FOLDER.name) / "one.parquet"
-    rows = table(np.random.default_rng(SEED), ROWS)
-    written(path, rows, random.Random(SEED))
+def one_file(seed: int = SEED) -> tuple[str, dict[str, Rows]]:
+    path = Path(_FOLDER.name) / f"one-{seed}.parquet"
+    rows = table(np.random.default_rng(seed), ROWS)
+    written(path, rows, random.Random(seed))
     return str(path), dicts(rows)
 
 
@@ -173,33 +177,38 @@ def single() -> tuple[str, str]:
     return f"seed {SEED}, {ROWS:,} rows, 8 columns and a key of two, {probes:,} probes", f"{rows:,} rows, all right"  # fmt: skip
 
 
-def in_lists(source: str, known: dict[str, Rows], total: int) -> tuple[int, int, int]:
-    rng, rows, probes, scans = random.Random(SEED + 2), 0, 0, 0
-    for name, kinds, n in shares(total):
-        of, values = known[name], values_of(name, known[name], rng)
-        scan = scan_of(source, kinds)
-        left = n
-        while left > 0:
-            many = 1 if name == "key" else rng.choice([1, 2, 16, 17, 100, 256])
-            some = [next(values) for _ in range(many)]
-            test = condition(name, some[0]) if many == 1 else ps.col(name).isin([*some, None])
-            wanted = {row for value in some for row in of.get(value, [])}
-            rows += check(scan.filter(test).to_table(), list(wanted), (name, kinds, some[:4]))
-            left, probes, scans = left - many, probes + many, scans + 1
+def in_lists(source: str, known: dict[str, Rows], total: int, seed: int) -> tuple[int, int, int]:
+    rng, rows, probes, scans = random.Random(seed), 0, 0, 0
+    every = list(shares(total))
+    with tqdm(total=sum(n for _, _, n in every), unit="probe", disable=None) as bar:
+        for name, kinds, n in every:
+            of, values = known[name], values_of(name, known[name], rng)
+            scan = scan_of(source, kinds)
+            left = n
+            while left > 0:
+                many = 1 if name == "key" else min(left, rng.choice([1, 2, 16, 17, 100, 256]))
+                some = [next(values) for _ in range(many)]
+                test = condition(name, some[0]) if many == 1 else ps.col(name).isin([*some, None])
+                wanted = {row for value in some for row in of.get(value, [])}
+                rows += check(scan.filter(test).to_table(), list(wanted), (name, kinds, some[:4]))
+                left, probes, scans = left - many, probes + many, scans + 1
+                bar.update(many)
     return rows, probes, scans
 
 
-def lists() -> tuple[str, str]:
-    rows, probes, scans = in_lists(*one_file(), LISTS)
-    return f"seed {SEED}, {ROWS:,} rows, {probes:,} probes in {scans:,} scans", f"{rows:,} rows, all right"  # fmt: skip
+def lists(part: int) -> tuple[str, str]:
+    seed = SEED + 1_000 + part
+    rows, probes, scans = in_lists(*one_file(seed), LIST, seed)
+    return f"seed {seed}, {ROWS:,} rows, {probes:,} probes in {scans:,} scans", f"{rows:,} rows, all right"  # fmt: skip
 
 
 def files() -> tuple[str, str]:
-    rows, probes, scans = in_lists(*folder(), OF_FILES)
+    rows, probes, scans = in_lists(*folder(), OF_FILES, SEED + 2)
     return f"seed {SEED}, {FILES} files, {ROWS:,} rows, {probes:,} probes in {scans:,} scans", f"{rows:,} rows, all right"  # fmt: skip
 
 
-PROOFS: dict[str, Callable[[], tuple[str, str]]] = {"single": single, "lists": lists, "files": files}  # fmt: skip
+LISTS = {f"lists-{part}": partial(lists, part) for part in range(1, PARTS + 1)}
+PROOFS: dict[str, Callable[[], tuple[str, str]]] = {"single": single, "files": files, **LISTS}
 
 
 def head(before: str) -> str:
@@ -208,12 +217,24 @@ def head(before: str) -> str:
 {TITLE}
 Results of `python proofs/probes.py`: `=` and IN by lookup indexes, Bloom filters of chunks and of files, bitmaps, trigrams, and all
 together, against a Python dict. Half of the values are in the data; there are nulls, NaN, both zeros, empty and long texts, texts that are
-not ASCII, duplicates, and a key of two columns. The command fails if rows differ.
+not ASCII, duplicates, and a key of two columns. The command fails if rows differ. `lists` is run in {PARTS} parts, each with data and values
+of its own seed: `python proofs/probes.py lists` runs those that have no line yet. With all {PARTS} of them there are a million probes.
 
 | proof | date | what was run | found |
 |---|---|---|---|
 """
 
 
+def chosen(names: list[str]) -> list[str]:
+    """The proofs to run: for `lists` its parts that have no line yet, so that a run that was stopped goes on."""
+    done = lines_of(PAGE, TITLE, LISTS)
+    parts = [part for part in LISTS if part not in done]
+    return [one for name in names for one in (parts if name == "lists" else [name])]
+
+
 if __name__ == "__main__":
-    sys.exit(run(PROOFS, sys.argv[1:], PAGE, TITLE, head))
+    names = chosen(sys.argv[1:])
+    if sys.argv[1:] and not names:
+        print("all parts of lists have a line")
+        sys.exit(0)
+    sys.exit(run(PROOFS, names, PAGE, TITLE, head))

@@ -129,6 +129,13 @@ def test_pages_of_two_bitmaps_and_a_range_and_counts_without_a_page(tmp_path: Pa
     both = ps.scan(path, columns=[], filter=(ps.col("a") == 5) & (ps.col("b") == 7))
     assert both.count_rows() == ((a == 5) & (b == 7)).sum()
     assert both.explain(analyze=True).to_dict()["pages"]["read"] == 0
+    half = ps.scan(path, filter=ps.col("a") < 50)
+    assert half.aggregate(["count"])["count"].to_pylist() == [(a < 50).sum()]
+    for analyze in (False, True):
+        ps.clear_cache()
+        told = half.explain(analyze=analyze, aggregate=["count"]).to_dict()
+        assert told["pages"]["read"] == told["bytes"]["data"] == 0
+        assert told["bytes"]["index"] < 12_000  # the directory, and not the rows of 50 values
 
 
 def test_counts_of_one_test_read_the_directory_alone(
@@ -154,6 +161,10 @@ def test_counts_of_one_test_read_the_directory_alone(
             read = 0
             scan = ps.scan(paths[1], filter=condition, prune=["bitmap"]).limit(limit)
             assert scan.count_rows() == min(wanted, limit), repr(condition)
+            assert (read == 0) == alone, repr(condition)
+            ps.clear_cache()
+            read = 0
+            assert scan.aggregate(["count"])["count"].to_pylist() == [min(wanted, limit)]
             assert (read == 0) == alone, repr(condition)
         assert ps.scan(paths[1], filter=condition).to_table().num_rows == wanted
     # rows are taken by their numbers

@@ -14,7 +14,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.format.bitmap_form import BitmapDirectory
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.lookup_form import LookupDirectory, num_blocks
+from pageseek.scanning import file_scan
 
 FILES, ROWS = 12, 4_000
 
@@ -79,6 +81,26 @@ def test_many_files_of_one_page_are_opened_for_their_indexes(tmp_path: Path) -> 
     report = scan.explain()
     assert report.rows.pruned_by.get("lookup", 0) + report.rows.pruned_by.get("bitmap", 0) > 10 * n
     assert scan.to_table().num_rows == 0
+
+
+def test_filters_are_not_asked_again_beside_a_lookup_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(12):
+        path = tmp_path / f"{i:02}.parquet"
+        keys = np.random.default_rng(i).permutation(600) * 12 + i
+        pq.write_table(pa.table({"key": keys, "row": range(600)}), path, use_dictionary=False)
+        ps.index.attach(path, bloom={"key": 1e-5}, lookup=["key"], in_place=True)
+    idle, prune = {}, file_scan.prune_pages
+
+    def noted(file: FileMetadata, *given: Any) -> Any:
+        idle[Path(file.name).name] = given[-1]
+        return prune(file, *given)
+
+    monkeypatch.setattr(file_scan, "prune_pages", noted)
+    found = ps.read_table(str(tmp_path), filter=ps.col("key") == 12 * 77 + 5)
+    assert found["key"].to_pylist() == [12 * 77 + 5]
+    assert idle == {"05.parquet": {"bloom_filter"}}
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -112,8 +112,9 @@ def test_other_types_of_output(path: str, options: dict[str, Any]) -> None:
     assert found["row"] == whole["row"]
 
 
-def test_few_pages_are_read_for_a_rare_text(tmp_path: Path) -> None:
-    rng, n, path = np.random.default_rng(3), 100_000, tmp_path / "a.parquet"
+@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_few_pages_are_read_for_a_rare_text(tmp_path: Path, n: int) -> None:
+    rng, path = np.random.default_rng(3), tmp_path / "a.parquet"
     words = np.array(["".join(rng.choice(list("etaoinshrdlu"), rng.integers(2, 9))) for _ in range(500)])  # fmt: skip
     texts = [" ".join(some) for some in words[rng.integers(0, 500, (n, 6))]]
     for i in rng.integers(0, n, 5):

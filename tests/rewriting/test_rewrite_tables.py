@@ -395,7 +395,9 @@ def test_features_that_are_not_known_are_refused(tmp_path: Path, feature: str) -
         path.read_text().replace('"writerFeatures": [', f'"writerFeatures": ["{feature}", ')
     )
     files = data_files(str(root))
-    with pytest.raises(ps.UnsupportedError, match=f"writers have to know {feature}"):
+    with pytest.raises(
+        ps.UnsupportedError, match=f"writers have to know {feature}: drop the feature"
+    ):
         ps.rewrite(root, in_place=True)
     assert data_files(str(root)) == files
 

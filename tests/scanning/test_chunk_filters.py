@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,9 @@ from pageseek._core import build as core
 import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format.checksums import filter_key
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
-from pageseek.scanning import chunk_filters, footer_batches
+from pageseek.scanning import chunk_filters, file_scan, footer_batches
 from pageseek.scanning.footer_table import FooterTable, entries_of
 from support.batch_comparison import check_rows, opened, outcome, rows
 
@@ -127,6 +129,30 @@ def test_one_file_is_opened_for_the_value_of_one(kept: Path) -> None:
     again = scan.plan().report
     assert again.files.pruned_by["bloom_filter"] == gone["bloom_filter"]
     assert again.bytes["index"] < report.bytes["index"] // 4  # most are in memory
+
+
+@pytest.mark.parametrize(
+    ("condition", "idle"),
+    [
+        ("number = 2412", True),
+        ("number = 2412 and text in ({})", False),  # the list is asked of each file
+        ("number = 2412 or text = 't99'", False),
+    ],
+)
+def test_a_filter_that_left_a_file_is_not_asked_again(
+    kept: Path, condition: str, idle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, prune = {}, file_scan.prune_pages
+
+    def noted(file: FileMetadata, *given: Any) -> Any:
+        found[Path(file.name).name] = given[-1]
+        return prune(file, *given)
+
+    monkeypatch.setattr(file_scan, "prune_pages", noted)
+    texts = ", ".join([f"'t{n}'" for n in (2412, *range(40))])
+    table = ps.read_table(str(kept), filter=condition.format(texts))
+    assert 2412 in table["number"].to_pylist()
+    assert found["012.parquet"] == ({"bloom_filter"} if idle else set())
 
 
 def test_filters_near_the_end_are_read_with_the_footers(

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,9 @@ from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format import file_bloom_form as form
 from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, directory
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.io import tails
-from pageseek.scanning import file_filters, footer_batches
+from pageseek.scanning import file_filters, file_scan, footer_batches
 from pageseek.storage.resolve import resolve
 from support.batch_comparison import check_rows, opened, outcome, rows
 
@@ -113,6 +115,35 @@ def test_one_file_is_opened_for_the_value_of_one(kept: Path) -> None:
     again = scan.plan().report
     assert again.files.pruned_by["file_bloom"] == gone["file_bloom"]
     assert again.bytes["index"] == 0 == again.bytes["metadata"]  # all is in memory
+
+
+@pytest.mark.parametrize(
+    ("condition", "idle"),
+    [
+        ("number = 2411", True),
+        ("number = 2411 and real > 0", True),
+        # of `or` a filter has denied one side, which the other mechanisms of the file have to know
+        ("number = 2411 or text = 't99'", False),
+    ],
+)
+def test_a_filter_that_left_a_file_is_not_asked_again(
+    folder: Path, condition: str, idle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # with several pages a chunk and a page index, the file is opened to be pruned further
+    path = folder / "011.parquet"
+    pq.write_table(table(11), path, data_page_size=1_000, write_batch_size=100)
+    rates = {"number": 1e-4, "text": 1e-4, "real": 1e-4}
+    ps.index.attach(path, file_bloom=rates, in_place=True)
+    found, prune = {}, file_scan.prune_pages
+
+    def noted(file: FileMetadata, *given: Any) -> Any:
+        found[Path(file.name).name] = given[-1]
+        return prune(file, *given)
+
+    monkeypatch.setattr(file_scan, "prune_pages", noted)
+    read = ps.read_table(str(folder), filter=condition)
+    assert 2411 in read["number"].to_pylist()
+    assert found["011.parquet"] == ({"file_bloom"} if idle else set())
 
 
 def test_filters_near_the_end_are_read_with_the_footers(
@@ -275,3 +306,18 @@ def test_a_column_of_other_width_in_some_files(folder: Path) -> None:
         check_rows(ps.scan(str(folder), filter=condition))
         whole = ps.read_table(str(folder), filter=condition, prune=False)
         assert ps.read_table(str(folder), filter=condition).equals(whole)
+
+
+def test_filters_of_chunks_are_asked_of_the_few_files_that_are_left(tmp_path: Path) -> None:
+    """Filters of files are often wrong here; by their footers alone these files of one page would be read."""
+    for i in range(32):
+        path = tmp_path / f"{i:02}.parquet"
+        keys = np.random.default_rng(i).permutation(12_800)[:400] * 2
+        pq.write_table(pa.table({"key": keys}), path, use_dictionary=False)
+        ps.index.attach(path, page_index=False, file_bloom={"key": 0.05}, bloom={"key": 1e-5}, in_place=True)  # fmt: skip
+    by_chunk = 0
+    for key in range(101, 301, 2):
+        report = ps.scan(str(tmp_path), filter=ps.col("key") == key).plan().report
+        by_chunk += report.files.pruned_by.get("bloom_filter", 0)
+        assert report.files.pruned_by["file_bloom"] > 16
+    assert by_chunk > 3

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
 from pageseek.base.report import format_size
 
 if TYPE_CHECKING:
-    from pageseek.advice.results import Advice, QueryAdvice
+    from pageseek.advice.results import Advice, Candidate, OpeningAdvice, QueryAdvice
+
+Way = tuple[str, int, int, str]  # title, bytes, requests, price
 
 SHOWN = 6  # ways of a query
 
@@ -29,6 +32,7 @@ def render(advice: Advice) -> str:
     return html.block(
         f"Advice on {advice.source}: {advice.num_rows:,} rows, {files}, {format_size(advice.file_bytes)}",
         *(_query(query) for query in advice.queries),
+        *([] if advice.opening is None else [_opening(advice.opening)]),
         html.table(head, wanted) if wanted else "Recommended: nothing.",
         html.lines(html.small(f"note: {note}") for note in advice.notes),
     )
@@ -36,23 +40,29 @@ def render(advice: Advice) -> str:
 
 def _query(query: QueryAdvice) -> html.Markup:
     now = "as it is, measured" if query.measured else "as it is"
-    ways = [(now, query.bytes, query.requests, "")]
-    ways += [
-        (
-            one.title,
-            one.bytes,
-            one.requests,
-            "rewrite" if one.rewrites else f"+{format_size(one.adds_bytes)}",
-        )
-        for one in query.candidates[:SHOWN]
-    ]
+    ways = [(now, query.bytes, query.requests, ""), *map(_way, query.candidates[:SHOWN])]
+    n = round(query.rows)
+    title = f"{query.query}: about {n:,} {'row' if n == 1 else 'rows'}"
+    note = html.small(query.note) if query.note else ""
+    return html.Markup(html.block(title, _table(ways), note))
+
+
+def _opening(opening: OpeningAdvice) -> html.Markup:
+    ways = [("as it is", opening.bytes, opening.requests, ""), _way(opening.candidate)]
+    title = "Opening a file, for a query of one column"
+    return html.Markup(html.block(title, _table(ways)))
+
+
+def _way(one: Candidate) -> Way:
+    price = "rewrite" if one.rewrites else f"+{format_size(one.adds_bytes)}"
+    return one.title, one.bytes, one.requests, price
+
+
+def _table(ways: Sequence[Way]) -> html.Markup:
     most = max(size for _, size, _, _ in ways)
     rows = [
         (title, format_size(size), html.share(size, most), f"{requests:,}", price)
         for title, size, requests, price in ways
     ]
     head = ("with", "bytes read", "", "requests", "price")
-    n = round(query.rows)
-    title = f"{query.query}: about {n:,} {'row' if n == 1 else 'rows'}"
-    note = html.small(query.note) if query.note else ""
-    return html.Markup(html.block(title, html.table(head, rows, right=(1, 3, 4)), note))
+    return html.table(head, rows, right=(1, 3, 4))

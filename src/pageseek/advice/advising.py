@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pageseek.advice.candidates import changes_for
+from pageseek.advice.column_facts import ColumnFacts
 from pageseek.advice.commands import Target, command_of, python_of, title_of
 from pageseek.advice.estimates import ATTACHED, FILE_BLOOM, TRIGRAM, Change, Estimator
 from pageseek.advice.footers import findings
@@ -14,7 +16,14 @@ from pageseek.advice.present import Present, present_in
 from pageseek.advice.questions import EQUAL, Question, questions_of
 from pageseek.advice.reading import Cost
 from pageseek.advice.recommending import Tried, is_worth_it, recommended
-from pageseek.advice.results import Advice, Candidate, QueryAdvice, rounded
+from pageseek.advice.results import (
+    Advice,
+    Candidate,
+    OpeningAdvice,
+    QueryAdvice,
+    Recommendation,
+    rounded,
+)
 from pageseek.advice.sampling import Sample, masks_of, sample_of
 from pageseek.api import scan
 from pageseek.base.arguments import whole
@@ -80,7 +89,8 @@ def advise(
     name = lazy.sources[0].name if target.is_one else ", ".join(target.names) or "the source"
     made = Advice(name, present.num_files, present.num_rows, size)
     if queries is None:
-        made.recommended = found + opening
+        made.recommended = found
+        _add_opening(made, opening)
         return made
     tried: list[Tried] = []
     prices: dict[Change, int] = {}
@@ -96,8 +106,14 @@ def advise(
         made.queries.append(one.advice(tried[-1], prices, target, analyze))
     made.recommended = recommended(tried, prices, target)
     if any(_has_few_columns(one, len(lazy.schema)) for one in asked):
-        made.recommended += opening
+        _add_opening(made, opening)
     return made
+
+
+def _add_opening(made: Advice, opening: tuple[Recommendation, OpeningAdvice] | None) -> None:
+    if opening is not None:
+        made.recommended.append(opening[0])
+        made.opening = opening[1]
 
 
 def _has_few_columns(question: Question, total: int) -> bool:
@@ -123,7 +139,9 @@ class _Query:
         has_file_filters = any(
             one.kind == EQUAL and present.has(FILE_BLOOM, one.path) for one in question.conditions
         )
-        self._estimator = Estimator(matches, present.num_rows, plan.report, has_file_filters)
+        self._estimator = Estimator(
+            matches, present.num_rows, plan.report, self._filter_bytes, has_file_filters
+        )
 
     def tried(self) -> Tried:
         """The costs of now, and with each change."""
@@ -137,13 +155,20 @@ class _Query:
         """About the bytes that an attached index adds."""
         if change.kind == TRIGRAM and (found := self._estimator.search(change.columns[0])):
             return found[1].size
+        layout = self._estimator.layout
+        return self._present.adds(change, self._facts(change.columns), layout)
+
+    def _filter_bytes(self, kind: str, path: str) -> int:
+        """About the bytes of a Bloom filter of a column."""
+        return self._present.filter_bytes(kind, self._facts([path]), self._estimator.layout)
+
+    def _facts(self, columns: Sequence[str]) -> ColumnFacts | None:
+        """The facts of the first of some columns that the query tests."""
         matches = self._estimator.matches
-        facts = [
-            f
-            for f, one in zip(matches.facts, matches.conditions, strict=True)
-            if one.path in change.columns
-        ]
-        return self._present.adds(change, facts[0] if facts else None, matches.layout)
+        for facts, one in zip(matches.facts, matches.conditions, strict=True):
+            if one.path in columns:
+                return facts
+        return None
 
     def advice(
         self, tried: Tried, prices: dict[Change, int], target: Target, analyze: bool

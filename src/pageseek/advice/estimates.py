@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,12 @@ from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format import bitmap_form, file_bloom_form, lookup_form, trigram_form
 from pageseek.format.embedded import PAYLOAD_HEAD_BYTES
+from pageseek.index.kinds.file_bloom import FIRST_BYTES as FIRST_FILTER_BYTES
+from pageseek.scanning.chunk_filters import LONGEST_END
+from pageseek.scanning.file_filters import FILTERS
+from pageseek.scanning.filters_in_tails import LONGEST_TAIL
+from pageseek.scanning.footer_batches import FEWEST_FILES
+from pageseek.scanning.planner import FEWEST_FILES as MANY_FILES
 
 PAGE_INDEX, BLOOM, LOOKUP, BITMAP, DISTINCT = "page_index", "bloom", "lookup", "bitmap", "distinct"
 TRIGRAM, FILE_BLOOM = "trigram", "file_bloom"
@@ -45,12 +51,19 @@ class Estimator:
     """Costs of one query: as the files are, and as they would be."""
 
     def __init__(
-        self, matches: Matches, total_rows: int, report: Report, has_file_filters: bool = False
+        self,
+        matches: Matches,
+        total_rows: int,
+        report: Report,
+        filter_bytes: Callable[[str, str], int],
+        has_file_filters: bool = False,
     ) -> None:
-        """`total_rows`: of the source. `report`: of the plan. `has_file_filters`: planning has asked Bloom filters of whole files."""
+        """`total_rows`: of the source. `report`: of the plan. `filter_bytes`: about the bytes of a Bloom filter of a kind, by the
+        column. `has_file_filters`: planning has asked filters of whole files.
+        """
         self.matches, self.layout = matches, matches.layout
         self._total, self._report = max(total_rows, 1), report
-        self._has_file_filters = has_file_filters
+        self._has_file_filters, self._filter_bytes = has_file_filters, filter_bytes
         self._every = tuple(range(len(matches.conditions)))
         self._searches: dict[int, TextSearch] = {}
 
@@ -195,6 +208,7 @@ class Estimator:
             places = self.matches.places(together)
             n = self.matches.num_rows(together)
             asked = [self._pays(group, change.kind, k, n, i) for group in made]
+            of_filter = self._filter_read(condition.path, k) if change.kind == BLOOM else 0.0
             if change.kind in (LOOKUP, KEY):
                 self._ask_lookup(made, asked, k, cost)
             for number, (group, here) in enumerate(zip(made, places, strict=True)):
@@ -204,7 +218,7 @@ class Estimator:
                     cost.index += _bitmap_bytes(group, here, condition, self._seen(i))
                     cost.requests += 1
                 elif change.kind == BLOOM:
-                    cost.index += FILTER_READ * k
+                    cost.index += of_filter
                     cost.requests += 1
                 if change.kind in (LOOKUP, KEY, BITMAP):
                     left = group.ranges & here
@@ -219,6 +233,14 @@ class Estimator:
                 cost.index += 100 + self._seen(i) * (16 * len(made) + 16)
                 cost.requests += 1
         return made
+
+    def _filter_read(self, path: str, k: int) -> float:
+        """The bytes that are read of the Bloom filter of a column chunk. Those of many local files are read together, and whole."""
+        groups, files = self.layout.groups, {one.file for one in self.layout.groups}
+        size = self._filter_bytes(BLOOM, path)
+        of_file = size * len(groups) / max(len(files), 1)
+        together = not self.layout.far and len(files) >= MANY_FILES and of_file <= LONGEST_END
+        return size if together else FILTER_READ * k
 
     def search(self, column: str) -> tuple[int, TextSearch] | None:
         """The number of the condition on the texts of a column, and what a trigram index does for it; None where there is none."""
@@ -257,7 +279,9 @@ class Estimator:
     def _by_files(
         self, groups: Sequence[Group], change: Change, cost: Cost, spared: Cost
     ) -> list[Group]:
-        """The row groups of files that a Bloom filter of each leaves. Of a small one the whole may be read, with the footer."""
+        """The row groups of files that a Bloom filter of each leaves. Local files are asked together: their filters are read whole,
+        and small ones with the footers.
+        """
         made = list(groups)
         for i, condition in enumerate(self.matches.conditions):
             if condition.path not in change.columns or condition.kind != EQUAL:
@@ -267,8 +291,14 @@ class Estimator:
             k = max(len(condition.values), 1)
             wrong = min(BLOOM_RATE * k, 1.0)
             asked = len({one.file for one in made if one.ranges})
-            cost.index += asked * k * file_bloom_form.SECTOR_BYTES
-            cost.requests += asked
+            size = PAYLOAD_HEAD_BYTES + self._filter_bytes(FILE_BLOOM, condition.path)
+            together = not self.layout.far and asked * size <= FILTERS
+            if not together:
+                sectors = PAYLOAD_HEAD_BYTES + k * file_bloom_form.SECTOR_BYTES + FIRST_FILTER_BYTES
+                size = min(size, sectors)
+            cost.index += asked * size
+            in_tail = together and asked >= FEWEST_FILES and size <= LONGEST_TAIL
+            cost.requests += 0 if in_tail else asked
             for number, group in enumerate(made):
                 if group.ranges and group.file not in kept:
                     spared.add(self._read_one(group, number), wrong)

@@ -19,7 +19,7 @@ from pageseek.advice.estimates import (
 )
 from pageseek.advice.layout import Layout, spread
 from pageseek.advice.present import Present
-from pageseek.advice.results import Recommendation
+from pageseek.advice.results import Candidate, OpeningAdvice, Recommendation
 from pageseek.base.errors import PageseekError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report, format_size
@@ -44,6 +44,7 @@ NEARLY = 0.8  # of the row groups begin above the one before, where a column is 
 END_BYTES = 8  # of a file, behind the footer
 SCHEMA_BYTES = 12  # of a leaf in a footer, beside its name
 SPARSE_REQUESTS = 4  # by which parts of a footer are read
+WHOLE_REQUESTS = 2  # by which a large footer is read: the end of the file tells how long it is
 SHOWN = 6  # columns that are named
 
 
@@ -64,7 +65,7 @@ class Facts(NamedTuple):
 
 def findings(
     sources: Sequence[Source], present: Present, target: Target, report: Report
-) -> tuple[list[Recommendation], list[Recommendation], int]:
+) -> tuple[list[Recommendation], tuple[Recommendation, OpeningAdvice] | None, int]:
     """What would help any query, the most important first; what would make opening the files cheaper; and the bytes of all files."""
     chosen = spread(len(sources), MOST_LOOKED_AT)
     files = [cache.open(sources[i], report) for i in chosen]
@@ -74,7 +75,7 @@ def findings(
         _page_indexes, _statistics, _pages, _row_groups, _nearly_sorted, _filters, _codecs, _small_files,
     )  # fmt: skip
     made = [one for look in looks for one in look(facts)]
-    return made, list(_wide(facts)), size
+    return made, _wide(facts), size
 
 
 def _attached(change: Change, facts: Facts, title: str, why: str) -> Recommendation:
@@ -242,28 +243,33 @@ def _small_files(facts: Facts) -> Iterator[Recommendation]:
         yield _rewritten(facts, "fewer files", why, f"--row-group-rows {USUAL_GROUP}", f"row_group_rows={USUAL_GROUP:_}")  # fmt: skip
 
 
-def _wide(facts: Facts) -> Iterator[Recommendation]:
+def _wide(facts: Facts) -> tuple[Recommendation, OpeningAdvice] | None:
     """Footers of which a query needs a small part."""
     if facts.present.has(FOOTER, ""):
-        return
+        return None
     large = [file for file in facts.files if is_large(file.store, _footer_bytes(file))]
     if not large:
-        return
+        return None
     scale = facts.present.num_files / len(facts.files)
     before = sum(map(_footer_bytes, large)) / len(large)
     after = sum(map(_footer_part, large)) / len(large)
     if after > before / 2:
-        return
+        return None
     change = Change(FOOTER, ())
     adds = sum(body_bytes(len(file.leaves), file.num_row_groups) for file in large) * scale
-    yield Recommendation(
+    adds += facts.present.page_index_bytes  # `attach` adds page indexes as well
+    how = command_of(change, facts.target), python_of(change, facts.target)
+    candidate = Candidate(
+        title_of(change), FOOTER, (), round(after), SPARSE_REQUESTS, int(adds), False, *how
+    )
+    found = Recommendation(
         title_of(change),
         f"a footer has {format_size(round(before))}, all of which is read to open a file, by 1 request or 2; for a query of one column "
         f"about {format_size(round(after))} are read then, by {SPARSE_REQUESTS} requests",
-        command_of(change, facts.target),
-        python_of(change, facts.target),
-        int(adds + facts.present.page_index_bytes),  # `attach` adds page indexes as well
+        *how,
+        int(adds),
     )
+    return found, OpeningAdvice(round(before), WHOLE_REQUESTS, candidate)
 
 
 def _footer_bytes(file: FileMetadata) -> int:

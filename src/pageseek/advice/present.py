@@ -77,13 +77,22 @@ class Present:
         share = facts.distinct / max(layout.num_rows, 1)
         return share * self.num_rows if share > OWN / facts.run else facts.distinct
 
+    def filter_bytes(self, kind: str, facts: ColumnFacts | None, layout: Layout) -> int:
+        """About the bytes of the Bloom filter of a column chunk (BLOOM), or of a whole file (FILE_BLOOM)."""
+        distinct = self.distinct(facts, layout)
+        if kind == BLOOM:
+            run = 1.0 if facts is None else facts.run
+            n = min(distinct, self.num_rows / max(self.num_groups, 1) / run)
+            return int(blocks_for(max(int(n), 1), BLOOM_RATE) * BLOOM_BLOCK)
+        n = min(distinct, self.num_rows / max(self.num_files, 1))
+        return int(file_bloom_form.body_bytes(blocks_for(max(int(n), 1), FILE_BLOOM_RATE)))
+
     def adds(self, change: Change, facts: ColumnFacts | None, layout: Layout) -> int:
         """About the bytes that an attached index adds to all files."""
         if change.kind == PAGE_INDEX:
             return int(self.page_index_bytes)
         groups = max(self.num_groups, 1)
         distinct = self.distinct(facts, layout)
-        in_group = min(distinct, self.num_rows / groups / (1.0 if facts is None else facts.run))
         size = 0.0
         if change.kind in (LOOKUP, KEY):
             n = max(self.num_rows // max(self.num_files, 1), 1)
@@ -94,13 +103,9 @@ class Present:
         elif change.kind == BITMAP:
             size = min(2.0, distinct / 8) * self.num_rows
         elif change.kind == BLOOM:
-            size = groups * blocks_for(max(int(in_group), 1), BLOOM_RATE) * BLOOM_BLOCK
+            size = groups * self.filter_bytes(BLOOM, facts, layout)
         elif change.kind == FILE_BLOOM:
-            files = max(self.num_files, 1)
-            in_file = min(distinct, self.num_rows / files)
-            size = files * file_bloom_form.body_bytes(
-                blocks_for(max(int(in_file), 1), FILE_BLOOM_RATE)
-            )
+            size = self.num_files * self.filter_bytes(FILE_BLOOM, facts, layout)
         elif change.kind == DISTINCT:
             width = 12 if facts is None else facts.value_bytes
             size = self.num_files * distinct * width + groups * distinct / 8

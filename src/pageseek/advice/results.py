@@ -26,10 +26,10 @@ class Candidate:
         The change in words.
     kind : str
         "page_index", "bloom", "file_bloom", "lookup", "key_lookup", "bitmap", "distinct", "trigram", "sort_by", "cluster_by",
-        "page_rows" or "row_group_rows".
+        "page_rows", "row_group_rows", or "footer" (of an opening).
     columns : tuple of str
     bytes, requests : int
-        About what the query would read, without the footers.
+        About what the query would read, without the footers; of an opening what is read of the footer.
     adds_bytes : int
         About the bytes that all files grow by; 0 if the rows are rewritten.
     rewrites : bool
@@ -81,6 +81,23 @@ class QueryAdvice:
 
 
 @dataclass(frozen=True, slots=True)
+class OpeningAdvice:
+    """What is read to open one file for a query of one column.
+
+    Attributes
+    ----------
+    bytes, requests : int
+        Of a footer as it is.
+    candidate : Candidate
+        The change, with the bytes of a footer that are read then.
+    """
+
+    bytes: int
+    requests: int
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """A change that is worth it.
 
@@ -112,6 +129,8 @@ class Advice:
     sampled_bytes : int
         Bytes of data that were read to estimate.
     notes : list of str
+    opening : OpeningAdvice or None
+        What opening a file with a large footer reads, where less would do.
     """
 
     source: str
@@ -122,6 +141,7 @@ class Advice:
     recommended: list[Recommendation] = field(default_factory=list)
     sampled_bytes: int = 0
     notes: list[str] = field(default_factory=list)
+    opening: OpeningAdvice | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -132,6 +152,10 @@ class Advice:
             "bytes": self.file_bytes,
             "sampled_bytes": self.sampled_bytes,
             "queries": [_query(one) for one in self.queries],
+            "opening": None if self.opening is None else {
+                "before": {"bytes": self.opening.bytes, "requests": self.opening.requests},
+                "candidates": [_candidate(self.opening.candidate)],
+            },
             "recommended": [
                 {name: getattr(one, name) for name in ("title", "why", "command", "python", "adds_bytes", "rewrites")}
                 for one in self.recommended
@@ -157,6 +181,11 @@ class Advice:
         for number, query in enumerate(self.queries, 1):
             yield ""
             yield from _query_lines(number, query)
+        if self.opening is not None:
+            yield ""
+            yield "Opening a file, for a query of one column"
+            now = ("as it is", format_size(self.opening.bytes), f"{self.opening.requests:,}", "")
+            yield from _table([now, _line(self.opening.candidate)])
         yield ""
         if self.recommended:
             yield "Recommended:"
@@ -171,17 +200,18 @@ class Advice:
             yield f"note: {note}"
 
 
-def _query(query: QueryAdvice) -> dict[str, Any]:
+def _candidate(one: Candidate) -> dict[str, Any]:
     names = ("title", "kind", "columns", "bytes", "requests", "adds_bytes", "rewrites", "command", "python")  # fmt: skip
+    return {name: list(one.columns) if name == "columns" else getattr(one, name) for name in names}
+
+
+def _query(query: QueryAdvice) -> dict[str, Any]:
     return {
         "query": query.query,
         "columns": None if query.columns is None else list(query.columns),
         "rows": round(query.rows, 1),
         "before": {"bytes": query.bytes, "requests": query.requests, "pages": query.pages, "measured": query.measured},
-        "candidates": [
-            {name: list(one.columns) if name == "columns" else getattr(one, name) for name in names}
-            for one in query.candidates
-        ],
+        "candidates": [_candidate(one) for one in query.candidates],
         "note": query.note,
     }  # fmt: skip
 
@@ -194,13 +224,19 @@ def _query_lines(number: int, query: QueryAdvice) -> Iterator[str]:
     yield f"{number}. {query.query} ({columns}): about {n:,} {'row' if n == 1 else 'rows'}"
     now = "as it is" if not query.measured else "as it is, measured"
     lines = [(now, format_size(query.bytes), f"{query.requests:,}", "")]
-    for one in query.candidates[:SHOWN]:
-        price = "rewrite" if one.rewrites else f"+{format_size(one.adds_bytes)}"
-        lines.append((one.title, format_size(one.bytes), f"{one.requests:,}", price))
-    for line in table(("with", "bytes read", "requests", "price"), lines, (1, 2, 3)):
-        yield "   " + line
+    yield from _table([*lines, *map(_line, query.candidates[:SHOWN])])
     if query.note:
         yield "   " + query.note
+
+
+def _line(one: Candidate) -> tuple[str, str, str, str]:
+    price = "rewrite" if one.rewrites else f"+{format_size(one.adds_bytes)}"
+    return one.title, format_size(one.bytes), f"{one.requests:,}", price
+
+
+def _table(lines: list[tuple[str, str, str, str]]) -> Iterator[str]:
+    for line in table(("with", "bytes read", "requests", "price"), lines, (1, 2, 3)):
+        yield "   " + line
 
 
 def _item_lines(number: int, item: Recommendation) -> Iterator[str]:

@@ -49,6 +49,15 @@ def block_place(blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return HEAD.size + blocks // SECTOR_BLOCKS * SECTOR_BYTES + blocks % SECTOR_BLOCKS * core.BLOCK
 
 
+def blocks_at(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """The bytes of blocks that begin at some places of the data; IndexError where one does not lie within."""
+    # each row of the view is a block, so that a block is copied at once and not byte by byte
+    every = np.lib.stride_tricks.as_strided(
+        data, (max(len(data) - core.BLOCK + 1, 0), core.BLOCK), (1, 1), writeable=False
+    )
+    return every[at]
+
+
 def bits_of(hashes: U64) -> npt.NDArray[np.int64]:
     """The bits that hashes set within their blocks, eight each."""
     keys = hashes.astype(np.uint32)[:, None] * _SALTS

@@ -19,6 +19,8 @@ from pageseek.storage.table_folders import LOG
 from pageseek.storage.writing import writer
 
 LOCKS = "aws_s3_locking_provider"  # an option of deltalake, and a variable of the environment
+# what helps where a table has a feature of writers that is not known here
+DROP_FEATURE = "drop the feature (ALTER TABLE ... DROP FEATURE), or change the files with an engine that knows it"
 _OF_REMOVED = "deletionVector", "tags", "baseRowId", "defaultRowCommitVersion"
 
 
@@ -50,7 +52,8 @@ class DeltaCommits:
         }
         if told.get(LOCKS) or told.get(LOCKS.removeprefix("aws_")):
             raise UnsupportedError(
-                f"{self._name}: its writers lock it by {told.get(LOCKS) or 'a service'}, which is not known here"
+                f"{self._name}: its writers lock it by {told.get(LOCKS) or 'a service'}, which is not known here: if all of them use "
+                f"conditional PUTs, which S3 has, leave {LOCKS} out of the options and the environment"
             )
 
     def entry(self, version: int) -> Source:

@@ -23,7 +23,7 @@ from pageseek.base.errors import CorruptFileError, FileChangedError, Unsupported
 from pageseek.datasets.delta_log import DeltaLog
 from pageseek.datasets.lake_tables import table_of_lake
 from pageseek.datasets.table_files import Table, with_version
-from pageseek.index.delta_commits import DeltaCommits, commit_body, stored_name
+from pageseek.index.delta_commits import DROP_FEATURE, DeltaCommits, commit_body, stored_name
 from pageseek.index.table_target import OvertakenError, TableEnd, same_file
 from pageseek.storage import Source
 from pageseek.storage.redact import secrets_of
@@ -80,7 +80,9 @@ class DeltaEnd(TableEnd):
         self._add, self._remove = AddAction, RemoveAction
         unknown = sorted(set(table.protocol().writer_features or ()) - FEATURES)
         if unknown:
-            raise UnsupportedError(f"{self.table}: its writers have to know {', '.join(unknown)}")
+            raise UnsupportedError(
+                f"{self.table}: its writers have to know {', '.join(unknown)}: {DROP_FEATURE}"
+            )
         found = table_of_lake(table, storage_options)
         assert found is not None
         sources = found.sources
@@ -187,7 +189,7 @@ class DeltaLogEnd(TableEnd):
         unknown = sorted(set(protocol.get("writerFeatures") or ()) - FEATURES)
         if unknown or int(protocol.get("minWriterVersion", 0)) > WRITER:
             what = ", ".join(unknown) or f"version {protocol['minWriterVersion']} of the protocol"
-            raise UnsupportedError(f"{self.table}: its writers have to know {what}")
+            raise UnsupportedError(f"{self.table}: its writers have to know {what}: {DROP_FEATURE}")
         added = said.added.get(unquote(self._old))
         if added is None or not all(said.live([self._old], self.table)):
             raise FileChangedError(

@@ -17,7 +17,7 @@ from pageseek.datasets.delta_bounds import PHYSICAL_NAME
 from pageseek.datasets.delta_log import DeltaLog
 from pageseek.datasets.delta_paths import is_absolute
 from pageseek.datasets.table_files import Table
-from pageseek.index.delta_commits import DeltaCommits, commit_body, stored_name
+from pageseek.index.delta_commits import DROP_FEATURE, DeltaCommits, commit_body, stored_name
 from pageseek.index.delta_statistics import stated
 from pageseek.index.delta_target import FEATURES, WRITER
 from pageseek.index.table_target import TRIES
@@ -65,7 +65,7 @@ class DeltaRewrite(TableRewrite):
         unknown = sorted(needed - FEATURES)
         if unknown or newer:
             what = ", ".join(unknown) or f"version {protocol['minWriterVersion']} of the protocol"
-            raise UnsupportedError(f"{self.name}: its writers have to know {what}")
+            raise UnsupportedError(f"{self.name}: its writers have to know {what}: {DROP_FEATURE}")
         self._mapped = settings.get("delta.columnMapping.mode", "none") != "none"
 
     # -- files -------------------------------------------------------------------------------------

@@ -95,7 +95,11 @@ class Aggregation:
         self._columns = {path: ColumnValues(name, below) for path, (name, below) in places.items()}
         self._num_rows = 0  # that were read
         self._narrows = request.limit is None and all(one.function != "count" for one in wanted)
-        request = scheduler.request = replace(request, columns=names, row_number=None)
+        request = replace(request, columns=names, row_number=None)
+        if not paths and request.filter is not None and not request.selects_rows:
+            counts_only = not any(source.deletes for source in sources)
+            request = replace(request, counts_only=counts_only)
+        scheduler.request = request
         planner = Planner(sources, request, scheduler, lazy=analyze, batches=False)
         self._request = scheduler.request = planner.request
         self._metadata = MetadataAnswers(self._request, wanted, self._columns)

@@ -40,6 +40,12 @@ class BatchedFile:
         return version_of(self._batch.seen(self._place))
 
     @property
+    def idle(self) -> frozenset[str]:
+        """Mechanisms that would prove no more of the file if it was opened."""
+        some = slice(self.first, self.first + len(self.counts))
+        return frozenset([name for name, flags in self.homogeneous.idle if flags[some].all()])
+
+    @property
     def known(self) -> Known:
         """That version with the last bytes, from which the file is opened."""
         return self._batch.end(self._place).known

@@ -35,6 +35,27 @@ class ListAnswer(NamedTuple):
     exact: Flags | None
 
 
+class Asked(NamedTuple):
+    """What lists of one form have answered.
+
+    Attributes
+    ----------
+    unusable : bool array
+        Files whose lists cannot be used here.
+    answers : dict
+        What the lists of the others prove of each test, by its id.
+    idle : bool array
+        Files of which these lists prove nothing, and of which a pruner of the same mechanism could prove nothing either.
+    unread : bool array
+        Files whose lists were not read, since few are needed: pruners ask them when the files are opened.
+    """
+
+    unusable: Flags
+    answers: dict[int, ListAnswer]
+    idle: Flags
+    unread: Flags
+
+
 class ListReader:
     """Reads the lists of one column of the files of a footer table."""
 
@@ -105,6 +126,7 @@ class ColumnLists:
     """
 
     footer_key: ClassVar[bytes]
+    only_denies: ClassVar[bool] = False  # a proof is always that no row of a row group passes
     unusable: Flags
 
     def __init__(self, reader: ListReader) -> None:
@@ -120,6 +142,11 @@ class ColumnLists:
         """Whether such lists may prove anything of a test."""
         raise NotImplementedError
 
+    @staticmethod
+    def leaves_out(test: BoundLeaf) -> bool:
+        """Whether a pruner may prove something of a test that these lists do not take."""
+        return True
+
     def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
         """The proof of a test; None if the lists prove nothing."""
         raise NotImplementedError
@@ -132,24 +159,26 @@ def ask_lists(
     open_files: Flags,
     batch: TailBatch,
     report: Report,
-) -> tuple[Flags, dict[int, ListAnswer]]:
-    """The files whose lists cannot be used here, and what the lists of the others prove of each test, by its id.
+) -> Asked:
+    """What lists of one form prove of the tests that they take.
 
     `open_files`: files with undecided rows. If few of them have lists, these are read as the files are opened.
     """
     unusable: Flags = np.zeros(len(open_files), np.bool_)
+    none = unusable.copy()
     tests = [test for test in schema_group.tests if form.takes(test)]
     have = unusable.copy()
     for test in tests:
         have |= form.present(table, schema_group, test)
     needed = open_files & have
     if not tests or not needed.any():
-        return unusable, {}
+        return Asked(unusable, {}, none, none)
     named = schema_group.bound_request.request.distinct_index
     keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
     if LIST_SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
-        return needed, {}
-    answers = {}
+        return Asked(none, {}, none, needed)
+    answers, left_out = {}, [test for test in schema_group.tests if not form.takes(test)]
+    idle = have & (form.only_denies and not any(map(form.leaves_out, left_out)))
     for test, key in zip(tests, keys, strict=True):
         if key not in table.lists:
             table.lists[key] = form(ListReader(table, schema_group, test, batch, report))
@@ -158,4 +187,5 @@ def ask_lists(
         answer = lists.evaluate(test)
         if answer is not None:
             answers[id(test)] = answer
-    return unusable, answers
+            idle &= table.of_files(np.frombuffer(answer.may, np.uint8) == 0) == 0
+    return Asked(unusable, answers, idle & ~unusable, none)

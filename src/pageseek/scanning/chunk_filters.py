@@ -27,7 +27,7 @@ from pageseek.format.checksums import (
 )
 from pageseek.format.chunks import Sound, sound_chunks
 from pageseek.format.embedded import BLOOM, KEY, InvalidIndexError, Pointer, directory_of
-from pageseek.format.file_bloom_form import WORDS, block_of, words_of
+from pageseek.format.file_bloom_form import block_of, blocks_at, words_of
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import filter_hashes
@@ -52,6 +52,8 @@ Int64s = npt.NDArray[np.int64]
 
 class ChunkFilters(ColumnLists):
     """The filters that can be used, probed together."""
+
+    only_denies = True
 
     def __init__(self, reader: ListReader) -> None:
         table, chunks = reader.table, reader.chunks
@@ -111,6 +113,11 @@ class ChunkFilters(ColumnLists):
         """Whether rows need one of a few values that have hashes."""
         hashes = filter_hashes(test)
         return hashes is not None and 0 < len(hashes) // 8 <= MOST_VALUES
+
+    @staticmethod
+    def leaves_out(test: BoundLeaf) -> bool:
+        """A pruner looks up longer lists, too."""
+        return filter_hashes(test) is not None
 
     def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
         """The row groups that have none of the values."""
@@ -204,7 +211,7 @@ class _Bitsets:
         """Whether some of the row groups may have one of the values."""
         blocks = block_of(hashes, self._blocks.astype(np.uint64)[:, None])
         at = self._starts[:, None] + core.BLOCK * blocks
-        words = self._data[at[:, :, None] + np.arange(4 * WORDS)].view("<u4")
+        words = blocks_at(self._data, at).view("<u4")
         wanted = words_of(hashes)
         found: Flags = ((words & wanted) == wanted).all(axis=2).any(axis=1)
         return found

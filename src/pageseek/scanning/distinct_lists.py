@@ -21,8 +21,10 @@ from pageseek.format.value_list import KIND, VERSION
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.value_lists import ValueLists
 from pageseek.scanning.batched_lists import ColumnLists, ListAnswer, ListReader
-from pageseek.scanning.footer_table import KEYS
+from pageseek.scanning.footer_table import KEYS, Flags, FooterTable, entries_of
+from pageseek.scanning.schema_group import SchemaGroup
 
+_ENTRIES = entries_of([KIND])
 Int64s = npt.NDArray[np.int64]
 
 
@@ -51,6 +53,11 @@ class DistinctLists(ColumnLists):
             self.unusable[found] = True
             return
         self.unusable[found] = ~self._values.sound
+
+    @classmethod
+    def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
+        """The files that have lists: other indexes are no reason to open a file."""
+        return table.names(_ENTRIES)
 
     @staticmethod
     def takes(test: BoundLeaf) -> bool:

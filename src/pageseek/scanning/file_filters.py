@@ -25,6 +25,8 @@ Int64s = npt.NDArray[np.int64]
 class FileFilters(ColumnLists):
     """The filters that can be used, probed together."""
 
+    only_denies = True
+
     def __init__(self, reader: ListReader) -> None:
         table = reader.table
         self._tree = reader.schema_group.tree
@@ -44,6 +46,11 @@ class FileFilters(ColumnLists):
             return False
         hashes = needed_hashes(test)
         return hashes is not None and len(hashes) <= form.MOST_VALUES
+
+    @staticmethod
+    def leaves_out(test: BoundLeaf) -> bool:
+        """Of groups of leaves, and of lists that are too long, no pruner proves more."""
+        return bool(test.leaf.max_rep)
 
     def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
         """The files that have none of the values."""
@@ -140,7 +147,7 @@ class _Filters:
         """Whether some of the files may have one of the values."""
         blocks = form.block_of(hashes, self._blocks[some, None])
         at = self._starts[some, None] + form.block_place(blocks)
-        words = self._data[at[:, :, None] + np.arange(4 * form.WORDS)].view("<u4")
+        words = form.blocks_at(self._data, at).view("<u4")
         wanted = form.words_of(hashes)
         found: npt.NDArray[np.bool_] = ((words & wanted) == wanted).all(axis=2).any(axis=1)
         return found

@@ -27,11 +27,13 @@ def prune_pages(
     proof: GroupProof,
     groups: Sequence[GroupPlan],
     report: Report,
+    idle: frozenset[str] = frozenset(),
 ) -> Steps[list[GroupPlan]]:
     """The row groups with the rows that no mechanism rules out; without those that have none.
 
     Row groups that were pruned by the footer alone are put to the other mechanisms. A report of chunks then has the pages and
-    bytes that are left to read. `proof`: what the footer proves of each row group.
+    bytes that are left to read. `proof`: what the footer proves of each row group. `idle`: mechanisms that
+    would prove nothing.
     """
     request, use = bound_request.request, bound_request.leaves
     open_groups, ignored = {}, {}
@@ -48,7 +50,7 @@ def prune_pages(
             bound_request.bound,
             proof,
             use.required(file),
-            request.prune,
+            request.prune - idle if idle else request.prune,
             request.options,
             report,
             use.asks_for_matches,

@@ -53,6 +53,8 @@ class FileScan:
         The row groups to read, once the file is pruned.
     first_row : int
         The number of rows in the files before it.
+    idle : frozenset of str
+        Mechanisms that are known to prove no more than is proved.
     begun : dict
         Row groups that are being read ahead of their turn, with their results (`Scheduler.begin`).
     """
@@ -64,6 +66,7 @@ class FileScan:
         "bound_request",
         "file",
         "first_row",
+        "idle",
         "plan",
         "request",
         "source",
@@ -83,6 +86,7 @@ class FileScan:
         self.request, self.first_row = request, first_row
         self._proof: GroupProof | None = None
         self._deleted: rows.RowRanges | None = None
+        self.idle: frozenset[str] = frozenset()
         self.begun: dict[int, Future[Any]] = {}
 
     # -- prune ----------------------------------------------------------------------------------
@@ -112,7 +116,7 @@ class FileScan:
     def prune_pages(self, groups: Sequence[GroupPlan], report: Report) -> Steps[list[GroupPlan]]:
         """The row groups with the rows that no mechanism rules out; without those that have none."""
         proof = self._proof or self.proof
-        return prune_pages(self.file, self.bound_request, proof, groups, report)
+        return prune_pages(self.file, self.bound_request, proof, groups, report, self.idle)
 
     def load_offsets(self, report: Report) -> Steps[None]:
         """Load the offset indexes for a plan that was made earlier, or in another process."""

@@ -57,6 +57,8 @@ class HomogeneousFiles:
         Each mechanism that was asked, and `may` as it left it.
     alone : bool array
         Files that have to be opened to know more.
+    idle : list of (str, bool array)
+        Each mechanism, and the row groups of files of which it can prove no more.
     sound, final : list of bool
         For each row group whether all chunks are sound, as in FooterFile.placed_chunk, and whether no mechanism could add to
         what the footer proves. Filled by `look`.
@@ -80,8 +82,11 @@ class HomogeneousFiles:
             [],
             [],
         )  # row groups to count: undecided, and proven
+        # row groups of files that are opened to ask indexes of rows, or filters
+        self._unasked: Flags = np.zeros(len(self.counts), np.bool_)
         self.may = self.must = b"\1" * len(self.counts)
         self.steps: list[tuple[str, bytes]] = []
+        self.idle: list[tuple[str, Flags]] = []
         self._prune(STATISTICS, use, None)
         if schema_group.bound_request.bound is None:
             return
@@ -90,10 +95,16 @@ class HomogeneousFiles:
         for mechanism, form in LISTS.items():
             if mechanism not in use:
                 continue
-            unusable, answers = ask_lists(
+            unusable, answers, idle, unread = ask_lists(
                 form, table, schema_group, self._open_files(), batch, report
             )
             asked |= unusable
+            if not form.only_denies:
+                asked |= unread
+            elif unread.any():
+                self._unasked |= np.repeat(unread, table.n)
+            if idle.any():
+                self.idle.append((mechanism, np.repeat(idle, table.n)))
             for test, answer in answers.items():
                 may, must = (np.frombuffer(one, np.uint8) for one in (answer.may, answer.must))
                 if test in proofs:
@@ -105,7 +116,7 @@ class HomogeneousFiles:
             if answers:
                 self._prune(mechanism, use, proofs)
         if use & OF_OPENED:
-            asked |= table.names(_OF_ROWS)
+            self._unasked |= np.repeat(table.names(_OF_ROWS), table.n)
         self.alone |= asked & self._open_files()
 
     def _prune(
@@ -196,7 +207,7 @@ class HomogeneousFiles:
                 lambda leaf: schema_group.leaf_types[leaf.index][2],
                 exact,
             )
-            last &= all_sound
+            last &= all_sound & ~self._unasked[left]
             self.final = of_all(last).tolist()
             spared = last & (np.frombuffer(self.must, np.uint8)[left] == 0) & (dear > 0)
             if DICTIONARY in use and spared.any():

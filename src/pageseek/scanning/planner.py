@@ -216,6 +216,8 @@ class Planner:
                 scan = self._open(source, at, batched)
             version, num_rows = scan.file.store.version, scan.file.num_rows
             schema, row_groups = scan.file.schema_key, scan.file.num_row_groups
+            if batched is not None and batched.version == version:
+                scan.idle = batched.idle
             groups, proof = self._prune(scan, may_match)
         if self.request.selected is not None:
             check_selected(self.request.selected, source, num_rows)

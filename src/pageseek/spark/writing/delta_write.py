@@ -17,6 +17,7 @@ import pyarrow as pa
 from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
 from pageseek.datasets.lake_places import delta_options
 from pageseek.datasets.lake_tables import table_of_lake
+from pageseek.index.delta_commits import DROP_FEATURE
 from pageseek.index.table_target import TRIES
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.writing.commit import Staging
@@ -74,7 +75,9 @@ class DeltaTarget(Target):
         """Raise UnsupportedError where values would have to be checked or made."""
         unknown = sorted(set(self._delta.protocol().writer_features or ()) - FEATURES)
         if unknown:
-            raise UnsupportedError(f"{self.name}: its writers have to know {', '.join(unknown)}")
+            raise UnsupportedError(
+                f"{self.name}: its writers have to know {', '.join(unknown)}: {DROP_FEATURE}"
+            )
         settings = self._delta.metadata().configuration
         rules = [name for name in settings if name.startswith("delta.constraints.")]
         if settings.get("delta.columnMapping.mode", "none") != "none":
@@ -219,8 +222,9 @@ class DeltaTarget(Target):
         for one in old:
             if one["path"] in there:
                 raise UnsupportedError(
-                    f"{self.name}: {one['path']} has a deletion vector, which RemoveAction of deltalake does not tell of: purge the "
-                    "table before (REORG TABLE ... APPLY (PURGE)), or write with Spark's delta format"
+                    f"{self.name}: {one['path']} has a deletion vector, which RemoveAction of deltalake does not tell of: take the "
+                    "deleted rows out before, by pageseek.rewrite(table, in_place=True) or REORG TABLE ... APPLY (PURGE), or write with "
+                    "Spark's delta format"
                 )
 
     def _texts(self, one: StagedReport) -> dict[str, str | None]:
