@@ -40,7 +40,7 @@ def rows_of(wanted: Wanted) -> tuple[Any, Report]:
 def quick_rows_of(wanted: Wanted) -> tuple[list[pa.RecordBatch], Report] | None:
     """The batches of a scan, read on all cores, and the report; None if they are too many for the driver."""
     plan, report = wanted.for_tasks(wanted.plan), wanted.plan.report.to_execute()
-    request = replace(plan.request, threads=max(plan.request.threads, cores()))
+    request = replace(plan.request, threads=max(plan.request.threads or 1, cores()))
     batches = held(_batches(wanted, replace(plan, request=request), report), plan)
     return None if batches is None else (batches, report.finish())
 
