@@ -130,6 +130,17 @@ def test_case_matters_to_a_schema_where_it_does_to_the_session(
     check_schema(spark, path, "ID long, s struct<A: long>, zz int", "ID = 2", "s.A = 1")
 
 
+@pytest.mark.parametrize("schema", ["x int, X int", "X long, x long"])
+@pytest.mark.usefixtures("known")
+def test_a_schema_may_have_columns_that_differ_in_case_alone(
+    spark: Any, tmp_path: Path, conf: Any, schema: str
+) -> None:
+    two, three = pa.array([2], pa.int32()), pa.array([3], pa.int32())
+    path = written(tmp_path, {"X": two}, {"x": three, "X": two}, {"x": three}, {"y": two})
+    conf("spark.sql.caseSensitive", "true")
+    check_schema(spark, path, schema, "X = 2", "x = 3", "x = 3 or X = 2")
+
+
 LATER = {"id": [1]}, {"id": [2], "Xx": [20]}, {"id": [3], "xx": [30]}, {"ID": [4], "xX": [40]}
 
 

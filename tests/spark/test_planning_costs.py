@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pageseek.spark import load
+from pageseek.spark.filters.binding import Binding
 from pageseek.spark.session.names import Columns
 from pageseek.spark.table import native
 
@@ -92,3 +93,23 @@ def test_files_that_are_added_to_the_context_reach_later_tasks(
         made.writestr("pageseek_added.py", "here = 1\n")
     spark.sparkContext.addPyFile(str(tmp_path / "added.zip"))
     assert python_of(spark) is not before
+
+
+def test_each_condition_is_translated_once_for_a_query(
+    spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark asks which ones are applied here, and then for the plan."""
+    translated: list[Any] = []
+    really = Binding.checked
+
+    def count(self: Binding, given: Any) -> Any:
+        translated.append(given)
+        return really(self, given)
+
+    monkeypatch.setattr(Binding, "checked", count)
+    for condition, rows in (("k = 7 and x < 3", 1), ("x > 0 and k in (7, 8)", 2)):
+        translated.clear()
+        assert len(load(spark, folder).where(condition).collect()) == rows
+        assert len(translated) == len(set(map(repr, translated))) >= 2
+    frame = load(spark, folder).where("k = 7").select("k", "_metadata.file_name")
+    assert [list(row) for row in frame.collect()] == [[7, "00.parquet"]]

@@ -51,8 +51,8 @@ def load(
     columns, filter : optional
         As in `read`.
     local : bool
-        Whether the driver itself reads what pruning leaves if that is little: about 5,000 rows of 1.5 MB at most, from a
-        store 20,000 of 6 MB. Such a query has no task.
+        Whether the driver itself reads what pruning leaves if few rows are expected to pass, about 5,000 of 1.5 MB at most, from a
+        store 20,000 of 6 MB, and if that takes less time than a job begins in. Such a query has no task.
     native : bool
         Whether Spark's own reader may read the files that are left where most of their rows are wanted, since it is
         quicker then. It is taken only for files that it reads as pageseek does.

@@ -64,7 +64,7 @@ class Binding:
         made = spark_filter(given, self.columns, self.settings)
         if made is None:
             return None
-        for name in filter(self._is_collated, sorted(_tested(made))):
+        for name in filter(self._is_collated, sorted(tested_columns(made))):
             raise UnsupportedError(
                 f"filter {made!r}: {name!r} has a collation of Spark, which compares its texts by rules of its own; "
                 "filter the DataFrame instead: load(...).where(...)"
@@ -124,7 +124,7 @@ class Binding:
         return scan
 
 
-def _tested(e: Expression) -> set[str]:
+def tested_columns(e: Expression) -> set[str]:
     """The top-level columns in a condition."""
     tops: set[str] = set()
     for one in walk(e):

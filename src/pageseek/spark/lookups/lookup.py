@@ -225,12 +225,15 @@ class _Keys(NamedTuple):
         if isinstance(self.given, pa.Table):
             found = self.given.select(self.on).rename_columns(names)
         else:
-            frame = self.present()
-            if not hasattr(frame, "toArrow") or (
-                self._may_be_large() and not self._is_small(frame)
-            ):
+            frame = self.frame()
+            if not hasattr(frame, "toArrow"):
                 return None
-            found = frame.limit(min(limit, _MOST_LIMIT) + 1).toArrow()
+            if self._may_be_large() or self.on != list(range(len(self.names))):
+                frame = self.present()
+                if self._may_be_large() and not self._is_small(frame):
+                    return None
+            # nulls of keys that need no other step count here, which costs less than to filter them in Spark
+            found = frame.limit(min(limit, _MOST_LIMIT) + 1).toArrow().rename_columns(names)
         if found.num_rows > limit or found.nbytes > BROADCAST_BYTES:
             return None
         return without_nulls(found.cast(pa.schema(list(zip(names, self.kinds, strict=True)))))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from pageseek.base.report import Report
+from pageseek.base.workers import cores
+from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.columns.plan_schema import name_of
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.table.aggregates import row_of_none
-from pageseek.spark.table.local import local_rows
+from pageseek.spark.table.local import held, local_rows
 from pageseek.spark.table.wanted import Wanted
 from pageseek.spark.tasks.sizing import calendars_of
 from pageseek.spark.tasks.task import execute
@@ -19,7 +22,7 @@ from pageseek.spark.tasks.task import execute
 
 def rows_of(wanted: Wanted) -> tuple[Any, Report]:
     """The rows of a scan as a list of Java, and the report of what was read."""
-    aggregation, spark, sent = wanted.aggregation, wanted.table.spark, wanted.sent
+    aggregation, sent = wanted.aggregation, wanted.sent
     batches: Iterable[pa.RecordBatch]
     if aggregation is not None:
         report = wanted.plan.report
@@ -30,7 +33,23 @@ def rows_of(wanted: Wanted) -> tuple[Any, Report]:
             batches = [to_wire(batch, sent, name_of(wanted.scan)) for batch in found]
     else:
         report = wanted.plan.report.to_execute()
-        plan = wanted.for_tasks(wanted.plan)
-        batches = execute(plan, wanted.wire, calendars_of(spark, plan, wanted.wire), report)
-    rows = local_rows(spark, batches, wanted.schema)
-    return rows, report.finish()
+        batches = _batches(wanted, wanted.for_tasks(wanted.plan), report)
+    return as_rows(wanted, batches), report.finish()
+
+
+def quick_rows_of(wanted: Wanted) -> tuple[list[pa.RecordBatch], Report] | None:
+    """The batches of a scan, read on all cores, and the report; None if they are too many for the driver."""
+    plan, report = wanted.for_tasks(wanted.plan), wanted.plan.report.to_execute()
+    request = replace(plan.request, threads=max(plan.request.threads or 1, cores()))
+    batches = held(_batches(wanted, replace(plan, request=request), report), plan)
+    return None if batches is None else (batches, report.finish())
+
+
+def as_rows(wanted: Wanted, batches: Iterable[pa.RecordBatch]) -> Any:
+    """The batches of a scan as a list of Java."""
+    return local_rows(wanted.table.spark, batches, wanted.schema)
+
+
+def _batches(wanted: Wanted, plan: ScanPlan, report: Report) -> Iterator[pa.RecordBatch]:
+    calendars = calendars_of(wanted.table.spark, plan, wanted.wire)
+    return execute(plan, wanted.wire, calendars, report)

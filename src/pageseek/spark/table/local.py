@@ -1,4 +1,9 @@
-"""Small scans that the driver reads: rows that reach Spark without a job."""
+"""Small scans that the driver reads: rows that reach Spark without a job.
+
+Two kinds of scans are small. Of the first, little may be left, and they are read when Spark wants the rows. Of the second, little
+is expected to pass, and what is left takes less time to read than a job takes to begin. These are read while Spark plans, so that
+tasks can read them if more passes than was expected.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,8 @@ from pageseek.spark.columns.row_metadata import as_stored
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.table.shim import java_class
-from pageseek.spark.tasks.sizing import size
+from pageseek.spark.tasks.expected import likely_bytes
+from pageseek.spark.tasks.sizing import rate_of, size
 from pageseek.spark.tasks.task import ROWS
 
 if TYPE_CHECKING:
@@ -29,6 +35,11 @@ FAR_RESULT, FAR_RESULT_BYTES = 20_000, 6 << 20  # of a store, which tasks would 
 MOST_ROWS = 200_000  # that may pass, should the guess be wrong
 BYTES = 8 << 20  # to read
 DECODED_BYTES = 32 << 20  # of all rows that may pass
+# of a core, to read what takes less time than a job; of a store, whose files tasks would have to open once more
+SECONDS, FAR_SECONDS = 0.15, 0.25
+FILE_SECONDS = 0.0005  # of a file that the driver has opened
+MOST_BYTES = 128 << 20  # to read, should the guess of the time be wrong
+GIVEN_UP = 4  # times as many rows or bytes as the driver reads: tasks read them instead
 CALL_BYTES = 64 << 10  # that a call of the JVM may take along
 _BATCH = 10_000
 # parameters of later releases of Spark; the earlier ones take UTC
@@ -37,13 +48,46 @@ _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
 def is_small(expected: int, plan: ScanPlan) -> bool:
-    """Whether the driver reads a plan that is expected to give so many rows."""
-    far = any(file.source.far for file in plan.files[:1])
-    most, most_bytes = (FAR_RESULT, FAR_RESULT_BYTES) if far else (RESULT, RESULT_BYTES)
-    if expected > most or plan.num_rows > MOST_ROWS or plan.cost > BYTES:
+    """Whether the driver reads a plan that is expected to give so many rows, and no more than it can hold in any case."""
+    if expected > _most(plan)[0] or plan.num_rows > MOST_ROWS or plan.cost > BYTES:
         return False
     decoded = size(plan)
-    return decoded <= DECODED_BYTES and expected * decoded <= most_bytes * max(plan.num_rows, 1)
+    return decoded <= DECODED_BYTES and _is_short(expected, decoded, plan)
+
+
+def is_quick(expected: int, plan: ScanPlan) -> bool:
+    """Whether the driver tries to read a plan, because that is likely to be quicker than a job."""
+    if expected > _most(plan)[0] or plan.cost > MOST_BYTES:
+        return False
+    most = FAR_SECONDS if _is_far(plan) else SECONDS
+    seconds = likely_bytes(plan, expected) / rate_of(plan) + len(plan.files) * FILE_SECONDS
+    return seconds <= most and _is_short(expected, size(plan), plan)
+
+
+def _is_short(expected: int, decoded: int, plan: ScanPlan) -> bool:
+    """Whether the expected rows are of few bytes. `decoded`: the bytes of all rows that may pass."""
+    return expected * decoded <= _most(plan)[1] * max(plan.num_rows, 1)
+
+
+def _is_far(plan: ScanPlan) -> bool:
+    return any(file.source.far for file in plan.files[:1])
+
+
+def _most(plan: ScanPlan) -> tuple[int, int]:
+    """The rows, and their bytes when decoded, that the driver reads."""
+    return (FAR_RESULT, FAR_RESULT_BYTES) if _is_far(plan) else (RESULT, RESULT_BYTES)
+
+
+def held(batches: Iterable[pa.RecordBatch], plan: ScanPlan) -> list[pa.RecordBatch] | None:
+    """The batches of a plan; None if they are much more than the driver reads."""
+    rows, size = (GIVEN_UP * one for one in _most(plan))
+    made = []
+    for batch in batches:
+        made.append(batch)
+        rows, size = rows - batch.num_rows, size - batch.nbytes
+        if rows < 0 or size < 0:
+            return None
+    return made
 
 
 def local_rows(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> Any:

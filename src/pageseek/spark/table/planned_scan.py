@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
+
+from pageseek.base.report import Report
 from pageseek.datasets.confirmed import Confirmed, asked_once
 from pageseek.spark.columns.file_values import COLUMN
 from pageseek.spark.session.settings import as_java
-from pageseek.spark.table.driver import rows_of
-from pageseek.spark.table.local import is_small
+from pageseek.spark.table.driver import as_rows, quick_rows_of, rows_of
+from pageseek.spark.table.local import is_quick, is_small
 from pageseek.spark.table.native import is_native
 from pageseek.spark.table.native_files import files_of
 from pageseek.spark.table.shim import Proxy
@@ -31,6 +34,7 @@ class PlannedScan(Proxy):
         self._wanted, self._confirmed = wanted, confirmed
         plan = wanted.plan
         self.run = Run(plan.report, files=plan.files, source=wanted.table.name)
+        self._read: tuple[list[pa.RecordBatch], Report] | None = None  # while it was planned
         self.run.way = self._way = self._chosen()
 
     def _chosen(self) -> str:
@@ -42,8 +46,13 @@ class PlannedScan(Proxy):
             return "native"
         if not plan.files:
             return "local"
-        local = wanted.table.choices.local and is_small(wanted.expected, plan)
-        return "local" if local else "tasks"
+        if not wanted.table.choices.local:
+            return "tasks"
+        if is_small(wanted.expected, plan):
+            return "local"
+        if is_quick(wanted.expected, plan):
+            self._read = quick_rows_of(wanted)
+        return "tasks" if self._read is None else "local"
 
     def apply(self, question: str, about: Any) -> Any:
         """Answer, with the versions that the scan was planned with."""
@@ -66,7 +75,11 @@ class PlannedScan(Proxy):
 
     def on_local(self, about: str) -> Any:
         """The rows, as a list of Java."""
-        rows, report = rows_of(self._wanted)
+        if self._read is None:
+            rows, report = rows_of(self._wanted)
+        else:
+            batches, report = self._read
+            rows, self._read = as_rows(self._wanted, batches), None
         self._begun().by_driver(report)
         return rows
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from pageseek.datasets.confirmed import Confirmed, asked_once
+from pageseek.spark.filters.binding import Binding
 from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups, is_of_today
 from pageseek.spark.table.native import is_native, may_be_native
 from pageseek.spark.table.planned_scan import PlannedScan
@@ -38,6 +39,7 @@ class ScanPlanner(Proxy):
 
     def __init__(self, table: SourceTable) -> None:
         self.table, self._confirmed = table, Confirmed()
+        self._binding: Binding | None = None  # of the predicates that Spark has pushed
 
     def apply(self, question: str, about: Any) -> Any:
         """Answer, with the versions that were confirmed for the questions before."""
@@ -50,7 +52,7 @@ class ScanPlanner(Proxy):
         Where Spark's own reader will read the files, Spark applies all.
         """
         given = json.loads(about)
-        binding = self.table.binding(given)
+        binding = self._binding = self.table.binding(given)
         accepted = [binding.pushed(one) is not None for one in given]
         if any(accepted) and self.table.choices.native:
             scan, columns = binding.filtered(given), binding.columns
@@ -79,4 +81,4 @@ class ScanPlanner(Proxy):
 
     def on_plan(self, about: str) -> PlannedScan:
         """The plan of a scan."""
-        return PlannedScan(Wanted(self.table, json.loads(about)), self._confirmed)
+        return PlannedScan(Wanted(self.table, json.loads(about), self._binding), self._confirmed)

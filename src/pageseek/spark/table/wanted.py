@@ -10,6 +10,7 @@ from typing import Any
 from pageseek.scanning.scan_plan import ScanPlan
 from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import paths_of, schema_of
+from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.catalyst import has_float
 from pageseek.spark.table.aggregates import Aggregation, summarized, wire_of
 from pageseek.spark.table.table import SourceTable
@@ -49,7 +50,10 @@ class Wanted:
         Their types on the way.
     """
 
-    def __init__(self, table: SourceTable, request: dict[str, Any]) -> None:
+    def __init__(
+        self, table: SourceTable, request: dict[str, Any], binding: Binding | None = None
+    ) -> None:
+        """`binding`: that of the predicates, if Spark was told before which of them are applied here."""
         from pyspark.sql.types import StructType
 
         schema = asked = StructType.fromJson(json.loads(request["schema"]))
@@ -59,7 +63,9 @@ class Wanted:
         if self.hidden:
             stored = StructType([f for f in schema if f.name != file_values.COLUMN])
         tested = [*request["predicates"], *request["given"]]
-        self.table, self.binding = table, table.binding(tested, bool(self.hidden))
+        if self.hidden or binding is None:
+            binding = table.binding(tested, bool(self.hidden))
+        self.table, self.binding = table, binding
         self.aggregation = None
         if "aggregation" in request:
             self.aggregation = Aggregation.of(request["aggregation"])

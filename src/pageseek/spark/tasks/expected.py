@@ -1,4 +1,7 @@
-"""How many rows a filter may leave: a guess from the statistics of a few files, by which ways to read are chosen."""
+"""How many rows a filter may leave, and what is read for them: guesses by which ways to read are chosen.
+
+They come from the statistics of a few files.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ from pageseek.base.errors import PageseekError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.predicate import expression as ex
 from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.spark.filters.binding import tested_columns
 from pageseek.spark.session.names import Columns
 
 _SAMPLE = 4  # files whose statistics are looked at
 _KEY = 1e-3  # the part of the rows that has one value, where nothing is known of the values
+_DENSE = 8  # compressed bytes of a text, from which on texts are taken to differ: those that recur compress to less
 _PREFIX = 0.05
 _OTHER = 0.5  # for conditions of which nothing is known
 
@@ -33,11 +38,27 @@ def expected_rows(plan: ScanPlan, columns: Columns) -> int:
         return most
     step = max(len(plan.files) // _SAMPLE, 1)
     sample = [columns.open(file.source) for file in plan.files[::step][:_SAMPLE]]
-    part = sum(_fraction(condition, file) for file in sample) / len(sample)
+    passing = sum(file.num_rows * _fraction(condition, file) for file in sample) / len(sample)
     sure = sum(
         group.ranges.num_rows for file in plan.files for group in file.groups if group.fully_matched
     )
-    return max(min(most, int(plan.report.rows.total * part) + 1), sure)
+    return max(min(most, int(len(plan.files) * passing) + 1), sure)
+
+
+def likely_bytes(plan: ScanPlan, expected: int) -> int:
+    """About the bytes that a plan reads if so many rows pass: all pages of the filter's columns, and of each other column a page
+    for each row at most.
+    """
+    leaves = plan.report.tally()[1]
+    if plan.request.filter is None or not leaves:
+        return plan.cost
+    tested, size = tested_columns(plan.request.filter), 0.0
+    for path, leaf in leaves.items():
+        part = 1.0
+        if leaf.pages_read and path.partition(".")[0] not in tested:
+            part = min(expected / leaf.pages_read, 1.0)
+        size += part * leaf.bytes
+    return min(int(size), plan.cost)
 
 
 def _fraction(e: ex.Expression, file: FileMetadata) -> float:
@@ -73,9 +94,11 @@ def _of_all(e: ex.And, file: FileMetadata) -> float:
 def _of_values(e: ex.Compare | ex.IsIn, file: FileMetadata) -> float:
     bounds = _bounds(e.column.path, file)
     if isinstance(e, ex.IsIn):
-        return min(len(e.values) * _one_value(bounds), 1.0)
+        return min(len(e.values) * _one_value(e.column.path, bounds, file), 1.0)
     if e.op in ("=", "!="):
-        same = _one_value(bounds)
+        text = _text(e.value)
+        constant = text is not None and text == _only_value(e.column.path, file)
+        same = 1.0 if constant else _one_value(e.column.path, bounds, file)
         return same if e.op == "=" else 1.0 - same
     value = _number(e.value)
     if bounds is None or value is None:
@@ -87,10 +110,44 @@ def _of_values(e: ex.Compare | ex.IsIn, file: FileMetadata) -> float:
     return below if e.op in ("<", "<=") else 1.0 - below
 
 
-def _one_value(bounds: tuple[float, float, bool] | None) -> float:
-    if bounds is None or not bounds[2]:
-        return _KEY
-    return 1.0 / (bounds[1] - bounds[0] + 1.0)
+def _one_value(
+    path: tuple[str, ...], bounds: tuple[float, float, bool] | None, file: FileMetadata
+) -> float:
+    """The part of the rows that has one value of a column with these bounds."""
+    if bounds is not None and bounds[2]:
+        return 1.0 / (bounds[1] - bounds[0] + 1.0)
+    if bounds is None:
+        try:
+            leaf = file._resolve(".".join(path))
+            chunk = file.chunk(0, leaf)
+        except (PageseekError, IndexError):
+            return _KEY
+        if chunk.total_compressed_size > _DENSE * max(chunk.num_values, 1):
+            return 1.0 / max(file.num_rows, 1)
+    return _KEY
+
+
+def _only_value(path: tuple[str, ...], file: FileMetadata) -> bytes | None:
+    """The text or bytes that all values of a column equal, by the statistics; None where they do not say so."""
+    try:
+        lower, upper = file.statistics(".".join(path))
+    except PageseekError:
+        return None
+    found = {_text(value) for bounds in (lower, upper) for value in bounds}
+    return found.pop() if len(found) == 1 else None
+
+
+def _text(value: Any) -> bytes | None:
+    """A text or bytes as bytes; None for other values."""
+    if isinstance(value, pa.Scalar):
+        try:
+            value = value.as_buffer()
+        except (AttributeError, TypeError):
+            return None
+        return None if value is None else bytes(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return value if isinstance(value, bytes) else None
 
 
 def _bounds(path: tuple[str, ...], file: FileMetadata) -> tuple[float, float, bool] | None:

@@ -36,9 +36,14 @@ ROW_BYTES, TEXT_BYTES = 8, 20  # what Spark assumes if it has no statistics
 def work(plan: ScanPlan, expected: int) -> float:
     """About the seconds that one core needs for a plan that is expected to give so many rows."""
     values = expected * max(len(plan.schema), 1)
+    files = len(plan.files) * FILE_SECONDS
+    return plan.cost / rate_of(plan) + values / VALUES_PER_SECOND + files
+
+
+def rate_of(plan: ScanPlan) -> float:
+    """The bytes that a core fetches and decompresses in a second."""
     far = bool(plan.files) and plan.files[0].source.far
-    rate = FAR_BYTES_PER_SECOND if far else BYTES_PER_SECOND
-    return plan.cost / rate + values / VALUES_PER_SECOND + len(plan.files) * FILE_SECONDS
+    return FAR_BYTES_PER_SECOND if far else BYTES_PER_SECOND
 
 
 def task_count(plan: ScanPlan, expected: int, parallelism: Callable[[], int]) -> int:
