@@ -312,10 +312,14 @@ class JoinedReader(GroupReader):
                 leaf = part.leaf
                 if file.has_one_page(one.number, leaf):
                     continue
+                offsets = file.offset_indexes.get((one.number, leaf.index))
+                if offsets is not None and offsets.num_pages > 1:
+                    starts = offsets.first_row + one.first  # a slice of the rows takes longer
+                    if rows.pages_touched(ranges, starts).count(1) == offsets.num_pages:
+                        continue
                 if own is None:
                     own = one.of(ranges)
                     few = not tested and few_blocks(own, one.num_rows)
-                offsets = file.offset_indexes.get((one.number, leaf.index))
                 if offsets is None:
                     if few:
                         return False
