@@ -321,7 +321,7 @@ static void put_codes(bytes *out, const uint32_t *codes, size_t n, int width, bo
     runs.length = 0;
     for (size_t at = 0; at < n;) {
         size_t same = 1;
-        while (at + same < n && same < 127 && codes[at + same] == codes[at]) same++;
+        while (at + same < n && same < 63 && codes[at + same] == codes[at]) same++;
         if (same >= 8 || n - at < 8) {
             put(&runs, &(uint8_t){(uint8_t)(same << 1)}, 1);
             put(&runs, codes + at, (size_t)(width + 7) / 8);
@@ -370,7 +370,7 @@ static void test_codes_become_what_passes(void) {
             }
             if (nulls) put_codes(&body, valid + c * N, N, 1, true);
             put_codes(&body, values, n, width, false);
-            page(&chunks[c], DICTIONARY, PLAIN, 0, NULL, 0);
+            page(&chunks[c], DICTIONARY, PLAIN, 0, "", 0);
             page(&chunks[c], DATA, CODES, N, body.data, body.length);
         }
         size_t n_ranges = 0, n = 0;
