@@ -199,9 +199,10 @@ typedef struct ps_leaf_spec {
     int64_t range;
     int32_t lsb_levels; /* 1: BIT_PACKED levels begin at the low bit, as Impala wrote them */
     int32_t max_def, max_rep;
-    int32_t levels_only;      /* 1: a nested leaf whose levels are decoded, and no value */
-    int32_t passes; /* 1: a flat leaf of PS_BOOL, which ps_leaf_passes tells for each code of a dictionary */
-    int32_t n_nesting_levels; /* 0: a flat leaf, which is a column by itself */
+    int32_t levels_only; /* 1: a nested leaf whose levels are decoded, and no value */
+    int32_t
+        passes; /* 1: a flat leaf of PS_BOOL, which ps_leaf_passes tells for each code of a dictionary */
+    int32_t n_nesting_levels;               /* 0: a flat leaf, which is a column by itself */
     const ps_nesting_level *nesting_levels; /* copied by ps_leaf_new */
     size_t max_output; /* bytes that each output buffer of one read may hold */
     int64_t

@@ -8,7 +8,8 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     if (!spec->passes) {
         PS_TRY(ps_convert_check(spec, err));
     } else if (spec->kind != PS_BOOL || spec->n_nesting_levels || spec->range || spec->utf8) {
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "codes of a flat leaf alone become PS_BOOL");
+        return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                       "codes of a flat leaf alone become PS_BOOL");
     }
     if (spec->n_nesting_levels == 0 && (spec->max_rep || spec->max_def > 1)) {
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need nesting levels",

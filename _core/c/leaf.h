@@ -66,8 +66,8 @@ typedef struct ps_dictionary {
     ps_grow
         values; /* views of byte strings; else, unless direct: n converted values; none of PS_BOOL */
     const uint8_t *passes; /* PS_BOOL: a byte for each entry */
-    bool has_long; /* views: one of the ready entries is longer than PS_VIEW_SHORT */
-    bool placed;   /* views: of such an entry, some bytes are in the output */
+    bool has_long;         /* views: one of the ready entries is longer than PS_VIEW_SHORT */
+    bool placed;           /* views: of such an entry, some bytes are in the output */
 } ps_dictionary;
 
 /* How far the values of a page are read, besides page.value: a copy of it is a way back. */

@@ -398,8 +398,9 @@ static void test_codes_become_what_passes(void) {
                 if (!copy) return;
                 memcpy(copy, passes[c], known);
                 memory[c] = copy;
-                places[c] = (ps_task_page){chunks[c].data, chunks[c].length, c * N, N,
-                                           fault == 2 ? NULL : copy, known};
+                places[c] = (ps_task_page){
+                    chunks[c].data, chunks[c].length, c * N, N, fault == 2 ? NULL : copy,
+                    known};
             }
             ps_page_task t = task_of(leaf, places, 2, NULL);
             t.chunk = true;

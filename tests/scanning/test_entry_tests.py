@@ -90,7 +90,7 @@ CASES = [
     (ps.col("uint32") != 7, "uint32", lambda x: x is not None and x != 7),
     ((ps.col("uint32") < 5) | (ps.col("uint32") > 40), "uint32", lambda x: x is not None and (x < 5 or x > 40)),
     (ps.col("float") > 30, "float", lambda x: x is not None and x > 30),
-    (ps.col("double").is_nan(), "double", lambda x: x is not None and x != x),  # noqa: PLR0124
+    (ps.col("double").is_nan(), "double", lambda x: x is not None and x != x),
     (ps.col("time") >= dt.datetime(2020, 1, 1, 0, 30), "time", lambda x: x is not None and x.minute >= 30),
 ]  # fmt: skip
 

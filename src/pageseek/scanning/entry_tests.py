@@ -27,7 +27,11 @@ class EntryTests(NamedTuple):
 
 
 def entry_tests(
-    part: Part, chunks: Sequence[memoryview], num_rows: int, condition: Bound, settings: CodecSettings
+    part: Part,
+    chunks: Sequence[memoryview],
+    num_rows: int,
+    condition: Bound,
+    settings: CodecSettings,
 ) -> EntryTests | None:
     """Evaluate a condition on the entries of the dictionaries of chunks, which lie in front. None: the values have to be tested,
     since entries are many, or one is damaged, which is a fault only where a row has it.

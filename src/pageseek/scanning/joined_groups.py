@@ -251,7 +251,15 @@ class JoinedReader(GroupReader):
         Rows from the first row of the first row group to the last row of the last one.
     """
 
-    __slots__ = "_apart", "_bound_request", "_counts", "_places", "num_rows", "ranges"
+    __slots__ = (
+        "_apart",
+        "_bound_request",
+        "_counts",
+        "_held_chunks",
+        "_places",
+        "num_rows",
+        "ranges",
+    )
 
     def __init__(
         self,
@@ -274,6 +282,8 @@ class JoinedReader(GroupReader):
         self.num_rows = place.first + place.num_rows
         # of each leaf the row groups that were read, their bytes and rows, and the decoders of their pages
         self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[Any]]] = []
+        # chunks of all row groups, which were fetched and not decoded, and their leaf
+        self._held_chunks: tuple[Leaf | None, list[memoryview]] = (None, [])
         self._apart: ScanContext | None = None  # of what is read row group by row group
 
     def read(
@@ -282,14 +292,13 @@ class JoinedReader(GroupReader):
         """Fetch and decode several leaves, as GroupReader does. Dictionary codes are never kept, as each row group has its own."""
         if not parts:
             return
-        file = self._file
         chosen = self._places
         if ranges is not self.ranges:
             chosen = [one for one in chosen if ranges.meets(one.first, one.first + one.num_rows)]
             if not self._want_all_pages(parts, chosen, ranges, tested):
                 yield from self._read_apart(parts, chosen, ranges, tested)
                 return
-        wanted, size, buffers = yield from self._fetch_chunks(parts, chosen)
+        size, buffers = yield from self._fetch_chunks(parts, chosen)
         tasks: list[PageTask] = []
         ends = []
         for i, part in enumerate(parts):
@@ -306,13 +315,16 @@ class JoinedReader(GroupReader):
                 raise _UnfitError
             arrays = [to_arrow(part.leaf_type, *one) for one in some]
             self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
-            length = sum([n for _, n in wanted[i * len(chosen) : (i + 1) * len(chosen)]])
+            length = sum([data.nbytes for data in buffers[i * len(chosen) : (i + 1) * len(chosen)]])
             self._counts.append((part.leaf, chosen, length, ranges, decoders))
 
     def _fetch_chunks(
         self, parts: Sequence[Part], chosen: Sequence[Place]
-    ) -> Steps[tuple[list[tuple[int, int]], int, list[memoryview]]]:
-        """Read the chunks of leaves, those of one leaf side by side. Returns their places, the sum of their bytes, and these."""
+    ) -> Steps[tuple[int, list[memoryview]]]:
+        """Read the chunks of leaves, those of one leaf side by side. Returns the sum of their bytes, and these."""
+        (leaf, buffers), self._held_chunks = self._held_chunks, (None, [])
+        if len(parts) == 1 and parts[0].leaf is leaf and len(buffers) == len(chosen):
+            return sum([data.nbytes for data in buffers]), buffers
         wanted, memory = [], 0
         for part in parts:
             for one in chosen:
@@ -323,7 +335,7 @@ class JoinedReader(GroupReader):
         if size >= LEAST_RESERVED:
             yield Reserve(size + memory)
         buffers = yield Read(wanted, "data")
-        return wanted, size, buffers
+        return size, buffers
 
     def test_codes(
         self, part: Part, condition: Bound, ranges: rows.RowRanges
@@ -336,14 +348,15 @@ class JoinedReader(GroupReader):
             chunk = self._file.chunk(one.number, part.leaf)
             if chunk.encoding_stats != 1 or chunk.other_data_pages or one.num_rows < CODE_TEST_ROWS:
                 return None
-        wanted, size, buffers = yield from self._fetch_chunks([part], chosen)
+        size, buffers = yield from self._fetch_chunks([part], chosen)
         settings = self._settings(part.leaf, chosen)
         tests = entry_tests(part, buffers, ranges.num_rows, condition, settings)
-        if tests is None:
-            return None
-        tasks = self._tasks(part, buffers, chosen, ranges, tests.passes)
-        made = yield DecodePages(tasks, size)
-        if not all(isinstance(one, tuple) for one in made):
+        made: list[Any] = [None]
+        if tests is not None:
+            tasks = self._tasks(part, buffers, chosen, ranges, tests.passes)
+            made = yield DecodePages(tasks, size)
+        if tests is None or not all(isinstance(one, tuple) for one in made):
+            self._held_chunks = part.leaf, buffers  # which are decoded next
             return None
         self._counts.append((part.leaf, chosen, size, ranges, [task[0] for task in tasks]))
         return joined_masks([_mask(*one, tests.nulls) for one in made])
