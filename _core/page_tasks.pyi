@@ -6,7 +6,12 @@ from typing_extensions import disjoint_base
 
 _Wanted: TypeAlias = list[
     tuple[
-        LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | list[bytes] | None, bool
+        LeafDecoder,
+        list[tuple[memoryview, int, int]],
+        Any,
+        int,
+        memoryview | list[bytes] | None,
+        bool,
     ]
 ]
 _Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
