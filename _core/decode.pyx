@@ -56,6 +56,9 @@ cdef class LeafDecoder(LeafBuffers):
         decodes whole steps of `step` bytes, and takes less time than `decompress`.
     codec_settings : CodecSettings, optional
         Replaces the parameters that it has; of two limits of the output, the smaller one holds.
+    passes : bool
+        The kind is K_BOOL, whatever the physical type: for `read_pages`, which is told which entries of dictionaries
+        are true.
 
     Call `begin(selection)`, then `head(bytes)` and `take(first_row)` for each page that holds a selected row, then
     `finish()`, which returns the buffers. `take` returns TAKE_PAGE (the next page comes), TAKE_DONE, TAKE_FULL

@@ -38,7 +38,8 @@ cdef extern from "pageseek.h" nogil:
         int32_t type
         int16_t def_level, rep_level
     ctypedef struct ps_leaf_spec:
-        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_nesting_levels
+        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, passes
+        int32_t n_nesting_levels
         int64_t range
         const ps_nesting_level *nesting_levels
         size_t max_output

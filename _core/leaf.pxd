@@ -59,6 +59,8 @@ cdef extern from "pageseek.h" nogil:
         const uint8_t *data
         size_t length
         int64_t first_row, rows
+        const uint8_t *passes
+        int64_t n_passes
     ctypedef struct ps_page_task:
         ps_leaf *leaf
         const ps_task_page *pages

@@ -33,6 +33,7 @@ class LeafBuffers(PageReader):
         prefix: Callable[[memoryview, int, Block], None] | None = None,
         step: int = 1,
         codec_settings: CodecSettings | None = None,
+        passes: bool = False,
     ) -> Self: ...
     dictionary_pages: int
     pages_read: int

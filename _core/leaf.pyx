@@ -44,7 +44,7 @@ cdef class LeafBuffers(PageReader):
                   str codec="uncompressed", decompress=None, tuple nesting_levels=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t max_values=INT64_MAX, int64_t likely_rows=0,
                   bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1,
-                  CodecSettings codec_settings=None):
+                  CodecSettings codec_settings=None, bint passes=False):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_nesting_level levels[254]  # 2 * PS_MAX_LEVEL
@@ -65,6 +65,7 @@ cdef class LeafBuffers(PageReader):
             levels[i].type, levels[i].def_level, levels[i].rep_level = level
         spec.n_nesting_levels, spec.nesting_levels = <int32_t>len(nesting_levels), levels
         self.n_nesting_levels, self.nested, self.levels_only = spec.n_nesting_levels, spec.n_nesting_levels > 0, levels_only
+        spec.passes = passes
         spec.likely_rows, self.max_page, self.max_values = likely_rows, max_page, max_values
         self.always_compressed = always_compressed
         while self.rep_mask < max_rep:

@@ -5,7 +5,14 @@ from pageseek._core.memory import Block
 from typing_extensions import disjoint_base
 
 _Wanted: TypeAlias = list[
-    tuple[LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool]
+    tuple[
+        LeafDecoder,
+        list[tuple[memoryview, int, int]],
+        Any,
+        int,
+        memoryview | list[bytes] | None,
+        bool,
+    ]
 ]
 _Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
 

@@ -24,7 +24,9 @@ def read_pages(list wanted not None, size_t threads=1):
     ----------
     wanted : list of (LeafDecoder, list, ranges, int, buffer or None, bool)
         A decoder, which occurs once; its pages, each (buffer, first row, rows) as the offset index has them; the rows, and
-        the hint, as for `begin`; the dictionary page; and whether the pages are whole chunks, of a row group each.
+        the hint, as for `begin`; the dictionary page; and whether the pages are whole chunks, of a row group each. For a
+        decoder of `passes`, which reads chunks, a list takes the place of the dictionary page: for each chunk a
+        buffer with a byte for each entry of its dictionary, 1 or 0.
     threads : int
         The greatest number of threads. A decoder is one thread's.
 
@@ -60,7 +62,7 @@ cdef class PageWork:
         if self.items is not None:
             raise ValueError("work begins once")
         cdef tuple items = tuple(wanted)
-        cdef Py_ssize_t n = len(items), i, n_pages = 0, at = 0
+        cdef Py_ssize_t n = len(items), i, n_pages = 0, at = 0, k
         cdef LeafBuffers decoder
         cdef ps_page_task *task
         cdef ps_task_page *page
@@ -69,10 +71,10 @@ cdef class PageWork:
             n_pages += len(item[1])
         self.tasks = <ps_page_task *>PyMem_Calloc(<size_t>n + 1, sizeof(ps_page_task))
         self.pages = <ps_task_page *>PyMem_Calloc(<size_t>n_pages + 1, sizeof(ps_task_page))
-        self.views = <Py_buffer *>PyMem_Calloc(<size_t>(n + n_pages) + 1, sizeof(Py_buffer))
+        self.views = <Py_buffer *>PyMem_Calloc(<size_t>(n + 2 * n_pages) + 1, sizeof(Py_buffer))
         if self.tasks == NULL or self.pages == NULL or self.views == NULL:
             raise MemoryError
-        self.n_views = n + n_pages
+        self.n_views = n + 2 * n_pages
         for i in range(n):
             one, places, ranges, hint, dictionary, whole = items[i]
             if not isinstance(one, LeafBuffers):
@@ -84,7 +86,7 @@ cdef class PageWork:
             decoder.drop_dictionary()
             task = &self.tasks[i]
             decoder.hold_rows(ranges, &task.selection)
-            task.pages = &self.pages[at]
+            task.pages, k = &self.pages[at], at
             for data, first_row, rows in places:
                 if at == n_pages:
                     raise ValueError("pages were added meanwhile")
@@ -94,7 +96,16 @@ cdef class PageWork:
                 page.first_row, page.rows = first_row, rows
                 at += 1
                 task.n_pages += 1
-            if dictionary is not None:
+            if isinstance(dictionary, list):
+                if <size_t>len(dictionary) != task.n_pages:
+                    raise ValueError(f"{len(dictionary)} buffers for {task.n_pages} chunks")
+                for data in tuple(dictionary):
+                    page = &self.pages[k]
+                    PyObject_GetBuffer(data, &self.views[n + n_pages + k], PyBUF_SIMPLE)
+                    page.passes = <const uint8_t *>self.views[n + n_pages + k].buf
+                    page.n_passes = self.views[n + n_pages + k].len
+                    k += 1
+            elif dictionary is not None:
                 PyObject_GetBuffer(dictionary, &self.views[i], PyBUF_SIMPLE)
                 task.dictionary = <const uint8_t *>self.views[i].buf
                 task.dictionary_length = <size_t>self.views[i].len

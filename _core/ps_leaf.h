@@ -199,8 +199,10 @@ typedef struct ps_leaf_spec {
     int64_t range;
     int32_t lsb_levels; /* 1: BIT_PACKED levels begin at the low bit, as Impala wrote them */
     int32_t max_def, max_rep;
-    int32_t levels_only;      /* 1: a nested leaf whose levels are decoded, and no value */
-    int32_t n_nesting_levels; /* 0: a flat leaf, which is a column by itself */
+    int32_t levels_only; /* 1: a nested leaf whose levels are decoded, and no value */
+    int32_t
+        passes; /* 1: a flat leaf of PS_BOOL, which ps_leaf_passes tells for each code of a dictionary */
+    int32_t n_nesting_levels;               /* 0: a flat leaf, which is a column by itself */
     const ps_nesting_level *nesting_levels; /* copied by ps_leaf_new */
     size_t max_output; /* bytes that each output buffer of one read may hold */
     int64_t
@@ -295,6 +297,11 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
  * long as `data` would be. */
 ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, ps_error *err);
 
+/* Sets, in place of a dictionary of n entries, a byte for each of them: 1 or 0, which rows with that code become. It is for a
+ * leaf whose spec has `passes`, which takes no other dictionary, and no page but those of codes. Borrowed as
+ * `data` above. */
+ps_status ps_leaf_passes(ps_leaf *leaf, const uint8_t *passes, int64_t n, ps_error *err);
+
 /* Begins an output of the selected rows from where the leaf stands, at most max_rows. The selection is borrowed until
  * finish or forget_selection. `hint`: bytes of byte strings that are expected, for a nested leaf its slots; 0: not
  * known. */
@@ -368,6 +375,8 @@ typedef struct ps_task_page {
     const uint8_t *data;
     size_t length;
     int64_t first_row, rows; /* by the index; of a chunk: all of the row group */
+    const uint8_t *passes;   /* of a chunk: as for ps_leaf_passes, or NULL */
+    int64_t n_passes;
 } ps_task_page;
 
 /* The rows of a leaf that lie in some pages. Everything is borrowed. */

@@ -166,6 +166,17 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
     return status;
 }
 
+ps_status ps_leaf_passes(ps_leaf *leaf, const uint8_t *passes, int64_t n, ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    if (!leaf->spec.passes || n < 0 || n > INT32_MAX)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "%lld bytes for codes", (long long)n);
+    d->loaded = d->checked = true;
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_drop_page(leaf);
+    d->n = d->ready = (uint32_t)n;
+    d->passes = passes;
+    return PS_OK;
+}
+
 static ps_status open(ps_leaf *leaf, ps_error *err) {
     if (!leaf->dictionary.loaded) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
@@ -384,13 +395,65 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
                                  d->reader->data + d->reader->have, fit, err);
 }
 
+/* The bits of n codes, in words; those behind the last are zero. */
+static void look_up(const ps_leaf *leaf, const uint32_t *codes, size_t n, uint64_t *words) {
+    const uint8_t *passes = leaf->dictionary.passes;
+    for (size_t at = 0; at < n; at += 64) {
+        const size_t count = n - at < 64 ? n - at : 64;
+        uint8_t flags[64];
+        uint64_t word = 0;
+        if (count < 64) memset(flags, 0, sizeof flags);
+        for (size_t i = 0; i < count; i++) flags[i] = passes[codes[at + i]];
+        for (size_t i = 0; i < 8; i++)
+            word |= ps_bytes_to_bits(ps_load64(flags + 8 * i)) << 8 * i;
+        words[at / 64] = word;
+    }
+}
+
+/* The bits of codes. A run of one code is one bit, many times. */
+static ps_status read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n,
+                           ps_error *err) {
+    ps_rle *place = &leaf->page.place.codes;
+    const uint8_t *start = place->start;
+    uint32_t codes[BATCH];
+    uint64_t words[BATCH / 64];
+    while (n) {
+        uint64_t repeated;
+        PS_TRY(ps_page_error(leaf, start, ps_rle_peek_repeat(place, &repeated, err), err));
+        if (repeated) {
+            const int64_t take = repeated < (uint64_t)n ? (int64_t)repeated : n;
+            PS_TRY(read_codes(leaf, codes, 1, err));
+            PS_TRY(skip(leaf, take - 1, err));
+            ps_bits_fill(out, out_bit, (size_t)take, leaf->dictionary.passes[*codes]);
+            out_bit += (size_t)take, n -= take;
+            continue;
+        }
+        const size_t batch = n < BATCH ? (size_t)n : BATCH;
+        PS_TRY(read_codes(leaf, codes, batch, err));
+        look_up(leaf, codes, batch, words);
+        ps_bits_copy(out, out_bit, (const uint8_t *)words, 0, batch);
+        out_bit += batch, n -= (int64_t)batch;
+    }
+    return PS_OK;
+}
+
+static ps_status block_bits(ps_leaf *leaf, uint64_t *out, const ps_block *block,
+                            ps_error *err) {
+    uint32_t codes[PS_BLOCK];
+    PS_TRY(read_block(leaf, codes, block, err));
+    look_up(leaf, codes, block->kept, out);
+    return PS_OK;
+}
+
 const ps_encoding ps_dictionary_codes = {
     .rows_per_run = 64,
     .rows_per_run_nulls = 64,
     .open = open,
     .skip = skip,
     .read = read_fixed,
+    .read_bits = read_bits,
     .read_strings = read_strings,
     .block = block_fixed,
+    .block_bits = block_bits,
     .block_strings = block_strings,
 };

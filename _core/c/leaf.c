@@ -5,7 +5,12 @@
 
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     *out = NULL;
-    PS_TRY(ps_convert_check(spec, err));
+    if (!spec->passes) {
+        PS_TRY(ps_convert_check(spec, err));
+    } else if (spec->kind != PS_BOOL || spec->n_nesting_levels || spec->range || spec->utf8) {
+        return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                       "codes of a flat leaf alone become PS_BOOL");
+    }
     if (spec->n_nesting_levels == 0 && (spec->max_rep || spec->max_def > 1)) {
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need nesting levels",
                        (int)spec->max_def, (int)spec->max_rep);
@@ -29,7 +34,7 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     leaf->out_width = ps_kind_width(spec);
     leaf->views = spec->kind == PS_VIEWS;
     leaf->bytes = leaf->views || ps_kind_has_offsets(spec->kind);
-    leaf->copies = ps_convert_is_copy(spec);
+    leaf->copies = !spec->passes && ps_convert_is_copy(spec);
     *out = leaf;
     return PS_OK;
 }
@@ -210,6 +215,9 @@ static ps_status find_encoding(ps_leaf *leaf, ps_error *err) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "encoding %d is not one for values of physical type %d", encoding,
                        physical);
+    }
+    if (leaf->spec.passes && tables[encoding] != &ps_dictionary_codes) {
+        return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "encoding %d has no codes", encoding);
     }
     leaf->page.encoding = physical == PQ_BOOLEAN && encoding == PQ_PLAIN ? &ps_plain_booleans
                                                                          : tables[encoding];

@@ -64,9 +64,10 @@ typedef struct ps_dictionary {
     size_t at;      /* byte strings: where the next entry lies */
     ps_grow slices; /* byte strings: ps_slice[n] */
     ps_grow
-        values; /* views of byte strings; else, unless direct: n converted values; PS_BOOL never has one */
-    bool has_long; /* views: one of the ready entries is longer than PS_VIEW_SHORT */
-    bool placed;   /* views: of such an entry, some bytes are in the output */
+        values; /* views of byte strings; else, unless direct: n converted values; none of PS_BOOL */
+    const uint8_t *passes; /* PS_BOOL: a byte for each entry */
+    bool has_long;         /* views: one of the ready entries is longer than PS_VIEW_SHORT */
+    bool placed;           /* views: of such an entry, some bytes are in the output */
 } ps_dictionary;
 
 /* How far the values of a page are read, besides page.value: a copy of it is a way back. */

@@ -240,6 +240,12 @@ static ps_task_state take_chunk(ps_page_task *t, const ps_task_page *chunk,
     int64_t done_rows = 0;
     size_t at = 0;
     if (first < 0 || chunk->rows < 0 || chunk->rows > INT64_MAX - first) return PS_TASK_AGAIN;
+    if (chunk->passes) {
+        if (ps_leaf_passes(t->leaf, chunk->passes, chunk->n_passes, NULL) != PS_OK)
+            return PS_TASK_AGAIN;
+        t->dictionary_used = true;
+        t->dictionary_pages++; /* which the caller read */
+    }
     while (*state == PS_TAKE_PAGE && done_rows < chunk->rows && at < chunk->length) {
         const uint8_t *data = chunk->data + at;
         ps_page_header h;

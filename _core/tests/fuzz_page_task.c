@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         task.dictionary = dictionary = part(&in, size, &task.dictionary_length);
     }
     enum { MOST_PAGES = 4 };
-    ps_task_page pages[MOST_PAGES];
+    ps_task_page pages[MOST_PAGES] = {{0}};
     uint8_t *memory[MOST_PAGES];
     const uint8_t cut = width & 64 ? byte_of(&in) : 0;
     int64_t first = 0;

@@ -1,4 +1,4 @@
-/* Tests of pages read by several threads: with their dictionaries, from chunks, and with false claims. */
+/* Tests of pages read by several threads: with their dictionaries, from chunks, by codes, and with false claims. */
 #include <stdlib.h>
 
 #include "../pageseek.h"
@@ -10,7 +10,7 @@ enum { INT32 = 1, LEAVES = 40, ROWS = 8 };
 static const ps_range TWO[2] = {{1, 3}, {5, 6}};
 
 static ps_task_page page_of(const bytes *data, int first_row) {
-    return (ps_task_page){data->data, data->length, first_row, ROWS};
+    return (ps_task_page){data->data, data->length, first_row, ROWS, NULL, 0};
 }
 
 static ps_page_task task_of(ps_leaf *leaf, const ps_task_page *pages, size_t n,
@@ -191,7 +191,7 @@ static void test_several_pages(void) {
                 places[needed++] = page_of(&pages[i], i * ROWS);
                 last = (size_t)i + 1;
             }
-        const ps_task_page whole = {chunk.data, chunk.length, 0, PAGES * ROWS};
+        const ps_task_page whole = {chunk.data, chunk.length, 0, PAGES * ROWS, NULL, 0};
         for (int by_chunk = 0; by_chunk < 2; by_chunk++) {
             ps_leaf *leaf = leaf_of();
             ps_page_task t = by_chunk ? task_of(leaf, &whole, 1, NULL)
@@ -299,7 +299,7 @@ static void test_every_cut_and_every_byte_altered(void) {
         memcpy(copy, chunk.data, length);
         if (i >= chunk.length) copy[i / 8 % length] ^= (uint8_t)(1u << i % 8);
         ps_leaf *leaf = leaf_of();
-        const ps_task_page place = {copy, length, 0, ROWS};
+        const ps_task_page place = {copy, length, 0, ROWS, NULL, 0};
         ps_page_task t = task_of(leaf, &place, 1, NULL);
         t.chunk = true;
         ps_page_tasks(&t, 1, 1);
@@ -315,6 +315,147 @@ static void test_every_cut_and_every_byte_altered(void) {
     CHECK(done > 0); /* values may be others */
 }
 
+/* Codes of `width` bits as runs of one code and packed groups in turn; a length in front where they are levels. */
+static void put_codes(bytes *out, const uint32_t *codes, size_t n, int width, bool levels) {
+    static bytes runs;
+    runs.length = 0;
+    for (size_t at = 0; at < n;) {
+        size_t same = 1;
+        while (at + same < n && same < 63 && codes[at + same] == codes[at]) same++;
+        if (same >= 8 || n - at < 8) {
+            put(&runs, &(uint8_t){(uint8_t)(same << 1)}, 1);
+            put(&runs, codes + at, (size_t)(width + 7) / 8);
+            at += same;
+            continue;
+        }
+        uint8_t group[32] = {0};
+        for (int i = 0; i < 8; i++)
+            for (int b = 0; b < width; b++)
+                if (codes[at + (size_t)i] >> b & 1)
+                    group[(i * width + b) / 8] |= (uint8_t)(1u << (i * width + b) % 8);
+        put(&runs, &(uint8_t){3}, 1);
+        put(&runs, group, (size_t)width);
+        at += 8;
+    }
+    if (levels)
+        put(out, &(uint32_t){(uint32_t)runs.length}, 4);
+    else
+        put(out, &(uint8_t){(uint8_t)width}, 1);
+    put(out, runs.data, runs.length);
+}
+
+/* Of a leaf with `passes`: what rows become, in two chunks of 1,500 rows, of which every `step`-th or all are selected. */
+static void test_codes_become_what_passes(void) {
+    enum { N = 1500, MOST = 300 };
+    static const int widths[] = {0, 1, 3, 9};
+    static bytes chunks[2];
+    static ps_range ranges[2 * N];
+    static uint32_t codes[2 * N], valid[2 * N], values[N];
+    uint8_t passes[2][MOST];
+    uint32_t random = 1;
+    for (int form = 0; form < 4 * 2 * 3; form++) {
+        const int width = widths[form % 4], nulls = form / 4 % 2, step = 7 * (form / 8);
+        const uint32_t entries = width == 9 ? MOST : 1u << width;
+        for (int c = 0; c < 2; c++) {
+            static bytes body;
+            size_t n = 0;
+            body.length = chunks[c].length = 0;
+            for (int i = 0; i < MOST; i++)
+                passes[c][i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 31);
+            for (int i = c * N; i < (c + 1) * N; i++) {
+                random = random * 1664525 + 1013904223;
+                codes[i] = i % 200 < 70 && i % N ? codes[i - 1] : (random >> 8) % entries;
+                valid[i] = !nulls || (random >> 4) % 5 > 0;
+                if (valid[i]) values[n++] = codes[i];
+            }
+            if (nulls) put_codes(&body, valid + c * N, N, 1, true);
+            put_codes(&body, values, n, width, false);
+            page(&chunks[c], DICTIONARY, PLAIN, 0, "", 0);
+            page(&chunks[c], DATA, CODES, N, body.data, body.length);
+        }
+        size_t n_ranges = 0, n = 0;
+        uint32_t greatest = 0; /* of selected rows */
+        for (int64_t i = 0; i < 2 * N; i += step ? step : 1)
+            if (valid[i] && codes[i] > greatest) greatest = codes[i];
+        if (!step) ranges[n_ranges++] = (ps_range){0, 2 * N};
+        for (int64_t i = 0; step && i < 2 * N; i += step)
+            ranges[n_ranges++] = (ps_range){i, i + 1};
+        const ps_leaf_spec spec = {.physical = INT32,
+                                   .kind = PS_BOOL,
+                                   .passes = 1,
+                                   .max_def = nulls,
+                                   .max_output = 1 << 20};
+        for (int fault = 0; fault < 3; fault++) {
+            ps_leaf *leaf = NULL;
+            CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_OK);
+            ps_task_page places[2];
+            uint8_t *memory[2];
+            for (int c = 0; c < 2; c++) {
+                /* of its length, so that a read beyond is seen */
+                const uint32_t known = fault == 1 ? greatest : entries;
+                uint8_t *copy = malloc(known ? known : 1);
+                CHECK(copy != NULL);
+                if (!copy) return;
+                memcpy(copy, passes[c], known);
+                memory[c] = copy;
+                places[c] = (ps_task_page){
+                    chunks[c].data, chunks[c].length, c * N, N, fault == 2 ? NULL : copy,
+                    known};
+            }
+            ps_page_task t = task_of(leaf, places, 2, NULL);
+            t.chunk = true;
+            t.selection = (ps_selection){.ranges = ranges, .n_ranges = n_ranges};
+            ps_page_tasks(&t, 1, 1);
+            CHECK_INT(t.state, fault ? PS_TASK_AGAIN : PS_TASK_DONE);
+            n = 0;
+            for (int64_t r = 0; t.state == PS_TASK_DONE && r < 2 * N; r++) {
+                if (step && r % step) continue;
+                const bool is_valid = !t.column.validity ||
+                                      (t.column.validity[n / 8] >> n % 8 & 1);
+                CHECK_INT(is_valid, valid[r]);
+                if (is_valid)
+                    CHECK_INT(t.column.values[n / 8] >> n % 8 & 1, passes[r / N][codes[r]]);
+                n++;
+            }
+            if (t.state == PS_TASK_DONE) {
+                CHECK_INT(t.column.n, n);
+                drop(&t.column);
+            }
+            ps_leaf_free(leaf);
+            for (int c = 0; c < 2; c++) free(memory[c]);
+        }
+    }
+}
+
+static void test_only_codes_have_what_passes(void) {
+    int32_t values[ROWS] = {0};
+    bytes plain = {.length = 0};
+    page(&plain, DATA, PLAIN, ROWS, values, sizeof values);
+    ps_leaf_spec spec = {
+        .physical = INT32, .kind = PS_BOOL, .passes = 1, .max_output = 1 << 20};
+    ps_leaf *leaf = NULL;
+    CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_OK);
+    ps_task_page place = page_of(&plain, 0);
+    place.passes = (const uint8_t *)"\1";
+    place.n_passes = 1;
+    ps_page_task t = task_of(leaf, &place, 1, NULL);
+    t.chunk = true;
+    ps_page_tasks(&t, 1, 1);
+    CHECK_INT(t.state, PS_TASK_AGAIN);
+    CHECK_INT(ps_leaf_dictionary(leaf, (const uint8_t *)values, sizeof values, ROWS, NULL),
+              PS_CORRUPT);
+    CHECK_INT(ps_leaf_passes(leaf, NULL, -1, NULL), PS_INVALID);
+    ps_leaf_free(leaf);
+    leaf = leaf_of(); /* of values */
+    CHECK_INT(ps_leaf_passes(leaf, place.passes, 1, NULL), PS_INVALID);
+    ps_leaf_free(leaf);
+    spec.kind = PS_I32;
+    CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_INVALID);
+    spec.kind = PS_BOOL;
+    spec.max_def = 2;
+    CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_INVALID);
+}
+
 int main(void) {
     test_many_leaves_by_several_threads();
     test_work_that_goes_on_meanwhile();
@@ -322,5 +463,7 @@ int main(void) {
     test_several_pages();
     test_several_chunks();
     test_every_cut_and_every_byte_altered();
+    test_codes_become_what_passes();
+    test_only_codes_have_what_passes();
     return check_report();
 }

@@ -19,6 +19,7 @@ from pageseek.predicate.bound import (
     leaves_of,
     null_tests,
 )
+from pageseek.predicate.masks import Bitmap
 from pageseek.scanning.accounting import count_limited
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.condition_order import blocks_of
@@ -127,17 +128,15 @@ class GroupFilter:
             if not ranges:
                 break
             began = time.perf_counter()
-            missing = [test for key, test in tests.items() if key not in held]
-            parts, shared, told = self._tested(missing)
-            unread = [part for key, part in parts.items() if key not in held]
-            yield from self._reader.read(unread, ranges, tested=True)
-            for leaf in shared:
-                decoded.share_presence(leaf)
-            for key, other in told.items():
-                if key != other:
-                    decoded.tell_by(key, other)
+            found: tuple[Bitmap, int] | None = None
+            alone = self._tested_alone(place)
+            if alone is not None and alone.leaf.key not in held and last[alone.leaf.key] == i:
+                found = yield from self._reader.test_codes(alone, part, ranges)
             n, before = ranges.num_rows, ranges
-            mask, count = decoded.evaluate(part, n)
+            if found is None:
+                yield from self._read_tested(tests, ranges)
+                found = decoded.evaluate(part, n)
+            mask, count = found
             seconds = time.perf_counter() - began
             for key in tuple(held):
                 if key not in payload and last.get(key, -1) <= i:
@@ -151,6 +150,31 @@ class GroupFilter:
                 left, now = self._blocks(ranges), self._blocks(before)
                 self._learned.note(place, (n, now), (count, left), seconds)
         return ranges
+
+    def _tested_alone(self, place: int) -> Part | None:
+        """The one leaf that a condition tests, unless its values are payload, too, or more than single values are tested."""
+        condition, tests = self._use.conditions[place]
+        if len(tests) > 1 or self._by_levels or has_residual(condition):
+            return None
+        (test,) = tests.values()
+        leaf = test.leaf
+        if leaf.group or not leaf.flat or leaf.index in self._use.payload:
+            return None
+        return Part(leaf, test.leaf_type)
+
+    def _read_tested(self, tests: dict[Key, BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
+        """Read what a condition tests, as far as it is not held."""
+        decoded = self._reader.decoded
+        held = decoded.arrays
+        missing = [test for key, test in tests.items() if key not in held]
+        parts, shared, told = self._tested(missing)
+        unread = [part for key, part in parts.items() if key not in held]
+        yield from self._reader.read(unread, ranges, tested=True)
+        for leaf in shared:
+            decoded.share_presence(leaf)
+        for key, other in told.items():
+            if key != other:
+                decoded.tell_by(key, other)
 
     def _blocks(self, ranges: rows.RowRanges) -> int:
         return blocks_of(ranges, self._num_rows)

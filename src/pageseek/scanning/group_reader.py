@@ -10,6 +10,8 @@ from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.coalesce import pays_ahead
+from pageseek.predicate.bound import Bound
+from pageseek.predicate.masks import Bitmap
 from pageseek.scanning.decoded_columns import DecodedColumns, Key
 from pageseek.scanning.leaf_places import places_wanted
 from pageseek.scanning.leaf_reader import LeafReader
@@ -178,6 +180,15 @@ class GroupReader:
         start, data = self._held[i]
         inside = offset + length <= start + data.nbytes
         return data[offset - start : offset - start + length] if inside else None
+
+    def test_codes(
+        self, part: Part, condition: Bound, ranges: rows.RowRanges
+    ) -> Steps[tuple[Bitmap, int] | None]:
+        """The rows for which a condition on one leaf is TRUE, as a bitmap and their number, by dictionary codes alone; None where
+        the values have to be read.
+        """
+        yield from ()
+        return None
 
     def levels_only(self, leaf: Leaf) -> bool:
         """Whether only the levels of a leaf that stands for a group are read."""

@@ -17,17 +17,21 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
+from pageseek._core.codecs import CodecSettings
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTES_KINDS, to_arrow
-from pageseek.predicate.bound import BoundLeaf, null_tests
+from pageseek.format.types import BYTES_KINDS, K_BOOL, to_arrow
+from pageseek.predicate.bound import Bound, BoundLeaf, null_tests
+from pageseek.predicate.masks import Bitmap, count_bits, first_bits
+from pageseek.predicate.masks import joined as joined_masks
 from pageseek.scanning.accounting import count_kept
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.condition_order import few_blocks
+from pageseek.scanning.entry_tests import entry_tests
 from pageseek.scanning.file_scan import FileScan, Rows
 from pageseek.scanning.group_filter import GroupFilter
 from pageseek.scanning.group_reader import LEAST_RESERVED, GroupReader
@@ -55,6 +59,8 @@ MOST_OUTPUT = MOST_BYTES  # of each buffer: later codes may stand for far more t
 SMALL_ROWS = 1 << 18  # of a row group that is worth it
 # with more rows, strings are tested faster by the codes of a dictionary than by joined values
 CODED_ROWS = 1 << 14
+# with more rows, numbers are tested by the codes of a dictionary, whose entries are evaluated in Python
+CODE_TEST_ROWS = 1 << 13
 LEAST_STRING = 4  # bytes of its offset
 _ANY = 1 << 62  # values of a page: those of a flat leaf are as many as its rows
 
@@ -223,6 +229,17 @@ def read_joined(
     return Rows(ranges, arrays)
 
 
+def _mask(
+    n: int, null_count: int, validity: Any, _: Any, values: Any, nulls: bool
+) -> tuple[Bitmap, int, int]:
+    """The rows that pass, of what the core made of codes. `nulls`: whether a null does."""
+    mask: Bitmap = np.frombuffer(values, np.uint8, (n + 7) // 8)
+    if null_count:
+        valid = np.frombuffer(validity, np.uint8, (n + 7) // 8)
+        mask = (mask & valid) | (~valid & first_bits(n, n)) if nulls else mask & valid
+    return mask, count_bits(mask, n), n
+
+
 class JoinedReader(GroupReader):
     """Reads leaves of joined row groups.
 
@@ -234,7 +251,15 @@ class JoinedReader(GroupReader):
         Rows from the first row of the first row group to the last row of the last one.
     """
 
-    __slots__ = "_apart", "_bound_request", "_counts", "_places", "num_rows", "ranges"
+    __slots__ = (
+        "_apart",
+        "_bound_request",
+        "_counts",
+        "_held_chunks",
+        "_places",
+        "num_rows",
+        "ranges",
+    )
 
     def __init__(
         self,
@@ -257,6 +282,8 @@ class JoinedReader(GroupReader):
         self.num_rows = place.first + place.num_rows
         # of each leaf the row groups that were read, their bytes and rows, and the decoders of their pages
         self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[Any]]] = []
+        # chunks of all row groups, which were fetched and not decoded, and their leaf
+        self._held_chunks: tuple[Leaf | None, list[memoryview]] = (None, [])
         self._apart: ScanContext | None = None  # of what is read row group by row group
 
     def read(
@@ -265,23 +292,13 @@ class JoinedReader(GroupReader):
         """Fetch and decode several leaves, as GroupReader does. Dictionary codes are never kept, as each row group has its own."""
         if not parts:
             return
-        file = self._file
         chosen = self._places
         if ranges is not self.ranges:
             chosen = [one for one in chosen if ranges.meets(one.first, one.first + one.num_rows)]
             if not self._want_all_pages(parts, chosen, ranges, tested):
                 yield from self._read_apart(parts, chosen, ranges, tested)
                 return
-        wanted, memory = [], 0
-        for part in parts:
-            for one in chosen:
-                chunk, start, stop = file.placed_chunk(one.number, part.leaf)
-                wanted.append((start, stop - start))
-                memory += likely_memory(chunk, one.num_rows, one.num_rows)
-        size = sum([length for _, length in wanted])
-        if size >= LEAST_RESERVED:
-            yield Reserve(size + memory)
-        buffers = yield Read(wanted, "data")
+        size, buffers = yield from self._fetch_chunks(parts, chosen)
         tasks: list[PageTask] = []
         ends = []
         for i, part in enumerate(parts):
@@ -298,8 +315,51 @@ class JoinedReader(GroupReader):
                 raise _UnfitError
             arrays = [to_arrow(part.leaf_type, *one) for one in some]
             self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
-            length = sum([n for _, n in wanted[i * len(chosen) : (i + 1) * len(chosen)]])
+            length = sum([data.nbytes for data in buffers[i * len(chosen) : (i + 1) * len(chosen)]])
             self._counts.append((part.leaf, chosen, length, ranges, decoders))
+
+    def _fetch_chunks(
+        self, parts: Sequence[Part], chosen: Sequence[Place]
+    ) -> Steps[tuple[int, list[memoryview]]]:
+        """Read the chunks of leaves, those of one leaf side by side. Returns the sum of their bytes, and these."""
+        (leaf, buffers), self._held_chunks = self._held_chunks, (None, [])
+        if len(parts) == 1 and parts[0].leaf is leaf and len(buffers) == len(chosen):
+            return sum([data.nbytes for data in buffers]), buffers
+        wanted, memory = [], 0
+        for part in parts:
+            for one in chosen:
+                chunk, start, stop = self._file.placed_chunk(one.number, part.leaf)
+                wanted.append((start, stop - start))
+                memory += likely_memory(chunk, one.num_rows, one.num_rows)
+        size = sum([length for _, length in wanted])
+        if size >= LEAST_RESERVED:
+            yield Reserve(size + memory)
+        buffers = yield Read(wanted, "data")
+        return size, buffers
+
+    def test_codes(
+        self, part: Part, condition: Bound, ranges: rows.RowRanges
+    ) -> Steps[tuple[Bitmap, int] | None]:
+        """As GroupReader has it, where the footer says that all pages of long row groups have codes."""
+        leaf_type, chosen = part.leaf_type, self._places
+        if ranges is not self.ranges or leaf_type.is_null or leaf_type.kind in CODED_KINDS:
+            return None
+        for one in chosen:
+            chunk = self._file.chunk(one.number, part.leaf)
+            if chunk.encoding_stats != 1 or chunk.other_data_pages or one.num_rows < CODE_TEST_ROWS:
+                return None
+        size, buffers = yield from self._fetch_chunks([part], chosen)
+        settings = self._settings(part.leaf, chosen)
+        tests = entry_tests(part, buffers, ranges.num_rows, condition, settings)
+        made: list[Any] = [None]
+        if tests is not None:
+            tasks = self._tasks(part, buffers, chosen, ranges, tests.passes)
+            made = yield DecodePages(tasks, size)
+        if tests is None or not all(isinstance(one, tuple) for one in made):
+            self._held_chunks = part.leaf, buffers  # which are decoded next
+            return None
+        self._counts.append((part.leaf, chosen, size, ranges, [task[0] for task in tasks]))
+        return joined_masks([_mask(*one, tests.nulls) for one in made])
 
     def _want_all_pages(
         self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
@@ -312,10 +372,14 @@ class JoinedReader(GroupReader):
                 leaf = part.leaf
                 if file.has_one_page(one.number, leaf):
                     continue
+                offsets = file.offset_indexes.get((one.number, leaf.index))
+                if offsets is not None and offsets.num_pages > 1:
+                    starts = offsets.first_row + one.first  # a slice of the rows takes longer
+                    if rows.pages_touched(ranges, starts).count(1) == offsets.num_pages:
+                        continue
                 if own is None:
                     own = one.of(ranges)
                     few = not tested and few_blocks(own, one.num_rows)
-                offsets = file.offset_indexes.get((one.number, leaf.index))
                 if offsets is None:
                     if few:
                         return False
@@ -359,15 +423,16 @@ class JoinedReader(GroupReader):
         buffers: Sequence[memoryview],
         chosen: Sequence[Place],
         ranges: rows.RowRanges,
+        passes: list[bytes] | None = None,
     ) -> list[PageTask]:
-        """The work of the core for one leaf: one task, or several segments."""
+        """The work of the core for one leaf: one task, or several segments. `passes`: of each chunk the entries of its dictionary
+        that pass a test, which become the result.
+        """
         context, leaf = self._context, part.leaf
-        codecs = [self._file.chunk(one.number, leaf).codec for one in chosen]
-        if len(set(codecs)) > 1:
-            raise _UnfitError
-        settings = context.codec_settings.get(codecs[0]) or context.settings_of(
-            codecs[0], self._file
-        )
+        settings = self._settings(leaf, chosen)
+        form = part.leaf_type.core
+        if passes is not None:
+            form = (form[0], 0, K_BOOL, 0, 0, 0, 0)
         sizes = [data.nbytes for data in buffers]
         stops = [len(chosen)]
         if context.report.chunks is not None:  # it wants to know of each chunk by itself
@@ -384,24 +449,33 @@ class JoinedReader(GroupReader):
                 mine = ranges.slice(first.first, last.first + last.num_rows)
             nbytes = sum(sizes[start:stop])
             decoder = core.LeafDecoder(
-                part.leaf_type.core,
+                form,
                 leaf.max_def,
                 leaf.max_rep,
                 MOST_OUTPUT,
                 likely_rows=likely_rows(nbytes),
                 max_values=_ANY,
                 codec_settings=settings,
+                passes=passes is not None,
             )
             pages = [
                 (data, one.first, one.num_rows)
                 for data, one in zip(buffers[start:stop], some, strict=True)
             ]
             hint = 0
-            if part.leaf_type.kind in BYTES_KINDS:
+            if passes is None and part.leaf_type.kind in BYTES_KINDS:
                 hint = self._hint(leaf, some, mine.num_rows, nbytes)
-            tasks.append((decoder, pages, mine.buffers, hint, None, True))
+            known = None if passes is None else passes[start:stop]
+            tasks.append((decoder, pages, mine.buffers, hint, known, True))
             start = stop
         return tasks
+
+    def _settings(self, leaf: Leaf, chosen: Sequence[Place]) -> CodecSettings:
+        codecs = {self._file.chunk(one.number, leaf).codec for one in chosen}
+        if len(codecs) > 1:
+            raise _UnfitError
+        (codec,), context = codecs, self._context
+        return context.codec_settings.get(codec) or context.settings_of(codec, self._file)
 
     def _hint(self, leaf: Leaf, places: Sequence[Place], chosen: int, fetched: int) -> int:
         """About the bytes of strings in the chosen rows."""

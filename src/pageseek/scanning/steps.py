@@ -24,7 +24,12 @@ T = TypeVar("T")
 Held: TypeAlias = tuple[int, memoryview]  # bytes of a file, and where they begin
 # the arguments of the core's `read_pages` for one decoder
 PageTask: TypeAlias = tuple[
-    LeafDecoder, list[tuple[memoryview, int, int]], Any, int, memoryview | None, bool
+    LeafDecoder,
+    list[tuple[memoryview, int, int]],
+    Any,
+    int,
+    memoryview | list[bytes] | None,
+    bool,
 ]
 
 

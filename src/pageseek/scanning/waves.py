@@ -91,11 +91,12 @@ class Member(Generic[T]):
 class Wave(Generic[T]):
     """Row groups that advance together."""
 
-    __slots__ = ("_threads", "_waiting", "_work", "members")
+    __slots__ = ("_threads", "_waiting", "_work", "advance", "members")
 
     def __init__(self, members: Sequence[Member[T]], threads: int) -> None:
         """`threads`: how many may decode its pages."""
         self.members, self._threads = members, threads
+        self.advance = 0  # how often its pages were decoded
         self._waiting: list[Member[T]] = []
         self._work: PageWork | None = None
 
@@ -114,6 +115,7 @@ class Wave(Generic[T]):
         """Wait for the pages, and run to those that come next."""
         if self._work is None:
             return
+        self.advance += 1
         made, at = self._work.results(), 0
         for member in self._waiting:
             assert member.pages is not None
@@ -148,8 +150,13 @@ def in_waves(waves: Iterable[Sequence[Member[T]]], threads: int) -> Iterator[Seq
             under_way.append(wave)
         if not under_way:
             return
-        for wave in under_way:
-            wave.go_on()
+        if not under_way[0].done:
+            # the one that is behind, so that they never wait for each other, nor end together
+            min((wave for wave in under_way if not wave.done), key=_advance).go_on()
         while under_way and under_way[0].done:
             yield under_way.popleft().members
-        keep_warm()
+            keep_warm()
+
+
+def _advance(wave: Wave[Any]) -> int:
+    return wave.advance

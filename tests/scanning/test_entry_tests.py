@@ -1,0 +1,159 @@
+"""Conditions that joined row groups test by the codes of dictionaries: the rows are those of the values."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pageseek._core.codecs import CodecSettings
+
+import pageseek as ps
+from pageseek.format.columns import Part
+from pageseek.predicate.bound import Bound
+from pageseek.scanning import entry_tests, joined_groups
+
+pytestmark = pytest.mark.usefixtures("scans")
+
+GROUPS, GROUP = 12, 700
+DAY = dt.date(2020, 1, 1)
+
+
+class Asked:
+    """Counts how often entries were evaluated, and how often they could be."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = self.told = 0
+        real = entry_tests.entry_tests
+
+        def counted(
+            part: Part, chunks: Any, num_rows: int, condition: Bound, settings: CodecSettings
+        ) -> Any:
+            found = real(part, chunks, num_rows, condition, settings)
+            self.asked += 1
+            self.told += found is not None
+            return found
+
+        monkeypatch.setattr(joined_groups, "entry_tests", counted)
+        monkeypatch.setattr(joined_groups, "CODE_TEST_ROWS", 0)
+        monkeypatch.setattr(joined_groups, "ENOUGH_ROWS", 3 * GROUP)
+        monkeypatch.setattr(joined_groups, "ENOUGH_GROUPS", 3)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(monkeypatch)
+
+
+def table(nulls: float) -> pa.Table:
+    """Numbers of few different values in every row group: long runs of one, and others in disorder."""
+    rows = GROUPS * GROUP
+    dice = np.random.default_rng(5)
+    numbers = dice.integers(0, 60, rows) + np.arange(rows) // GROUP
+    numbers[(np.arange(rows) // 90) % 3 == 0] = 7
+    floats = numbers.astype(float)
+    floats[numbers % 10 == 3] = np.nan
+    mask = dice.random(rows) < nulls
+    mask[2 * GROUP : 3 * GROUP] = nulls > 0
+    days = [DAY + dt.timedelta(int(n)) for n in numbers]
+    return pa.table(
+        {
+            "i": np.arange(rows),
+            "int8": pa.array(numbers.astype(np.int8), mask=mask),
+            "int64": pa.array(numbers, mask=mask),
+            "uint32": pa.array(numbers.astype(np.uint32), mask=mask),
+            "float": pa.array(floats.astype(np.float32), mask=mask),
+            "double": pa.array(floats, mask=mask),
+            "day": pa.array(days, mask=mask),
+            "time": pa.array([dt.datetime(2020, 1, 1, 0, int(n) % 60) for n in numbers], mask=mask),
+        }
+    )
+
+
+def between(low: Any, high: Any) -> Callable[[Any], bool]:
+    return lambda x: x is not None and low <= x < high
+
+
+CASES = [
+    ((ps.col("day") >= DAY + dt.timedelta(20)) & (ps.col("day") < DAY + dt.timedelta(29)), "day",
+     between(DAY + dt.timedelta(20), DAY + dt.timedelta(29))),
+    (ps.col("int8") == 7, "int8", lambda x: x == 7),
+    (~(ps.col("int8") == 7), "int8", lambda x: x is not None and x != 7),
+    (ps.col("int64").isin([3, 7, 40]), "int64", lambda x: x in (3, 7, 40)),
+    (ps.col("int64").is_null() | (ps.col("int64") > 50), "int64", lambda x: x is None or x > 50),
+    (~ps.col("int64").isin([3, 7, 40]), "int64", lambda x: x is not None and x not in (3, 7, 40)),
+    (ps.col("uint32") != 7, "uint32", lambda x: x is not None and x != 7),
+    ((ps.col("uint32") < 5) | (ps.col("uint32") > 40), "uint32", lambda x: x is not None and (x < 5 or x > 40)),
+    (ps.col("float") > 30, "float", lambda x: x is not None and x > 30),
+    (ps.col("double").is_nan(), "double", lambda x: x is not None and x != x),
+    (ps.col("time") >= dt.datetime(2020, 1, 1, 0, 30), "time", lambda x: x is not None and x.minute >= 30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("nulls", [0, 0.3])
+@pytest.mark.parametrize("pages", [1 << 20, 200])
+def test_rows_are_those_whose_values_pass(
+    tmp_path: Path, asked: Asked, compression: str, nulls: float, pages: int
+) -> None:
+    whole, path = table(nulls), tmp_path / "a.parquet"
+    pq.write_table(
+        whole, path, row_group_size=GROUP, compression=compression, data_page_size=pages,
+        write_statistics=False, write_batch_size=64,
+    )  # fmt: skip
+    for condition, name, passes in CASES:
+        before = asked.told
+        expected = [i for i, x in enumerate(whole[name].to_pylist()) if passes(x)]
+        for threads in (1, 2):
+            found = ps.read_table(path, columns=["i"], filter=condition, threads=threads)
+            assert found["i"].to_pylist() == expected, condition
+        only_nulls = name == "int64" and "is_null" in str(condition)
+        assert asked.told > before or only_nulls, condition  # nulls are found by levels
+    assert asked.told == asked.asked
+
+
+def test_two_conditions_and_the_payload(tmp_path: Path, asked: Asked) -> None:
+    """A leaf of the payload, and one that another condition needs, are decoded; the second condition meets scattered rows."""
+    whole, path = table(0.3), tmp_path / "a.parquet"
+    pq.write_table(whole, path, row_group_size=GROUP, write_statistics=False)
+    condition = (ps.col("int8") < 30) & (ps.col("day") >= DAY + dt.timedelta(10))
+    rows = zip(whole["int8"].to_pylist(), whole["day"].to_pylist(), strict=True)
+    expected = [
+        i for i, (n, day) in enumerate(rows)
+        if n is not None and n < 30 and day >= DAY + dt.timedelta(10)
+    ]  # fmt: skip
+    for payload in ("day", "time"):
+        found = ps.read_table(path, columns=["i", payload], filter=condition)
+        assert found["i"].to_pylist() == expected
+        assert found[payload].to_pylist() == whole[payload].take(expected).to_pylist()
+    assert asked.told
+
+
+@pytest.mark.parametrize("damage", ["many", "plain", "entries", "codes"])
+def test_what_has_no_codes_is_read_as_values(tmp_path: Path, asked: Asked, damage: str) -> None:
+    whole, path = table(0), tmp_path / "a.parquet"
+    if damage == "many":
+        whole = whole.set_column(2, "int64", pa.array(np.arange(len(whole))))
+    columns = [name for name in whole.column_names if (name, damage) != ("int64", "plain")]
+    pq.write_table(
+        whole, path, row_group_size=GROUP, use_dictionary=columns, compression="none",
+        write_statistics=False,
+    )  # fmt: skip
+    condition = ps.col("int64") == 40
+    expected = [i for i, x in enumerate(whole["int64"].to_pylist()) if x == 40]
+    chunk = pq.ParquetFile(path).metadata.row_group(4).column(2)
+    if damage in ("entries", "codes"):
+        data = bytearray(path.read_bytes())
+        at = chunk.dictionary_page_offset if damage == "entries" else chunk.data_page_offset
+        data[at] ^= 0x55  # the first byte of the header
+        path.write_bytes(data)
+        with pytest.raises(ps.PageseekError, match="column 'int64', row group 4"):
+            ps.read_table(path, columns=["i"], filter=condition)
+        return
+    assert ps.read_table(path, columns=["i"], filter=condition)["i"].to_pylist() == expected
+    assert not asked.told
