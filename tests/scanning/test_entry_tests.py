@@ -157,3 +157,18 @@ def test_what_has_no_codes_is_read_as_values(tmp_path: Path, asked: Asked, damag
         return
     assert ps.read_table(path, columns=["i"], filter=condition)["i"].to_pylist() == expected
     assert not asked.told
+
+
+def test_chunks_that_are_not_tested_by_code_are_read_once(
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    whole = table(0).set_column(2, "int64", pa.array(np.arange(GROUPS * GROUP)))
+    pq.write_table(whole, path, row_group_size=GROUP, write_statistics=False)
+    scan = ps.scan(path, columns=["i"], filter=ps.col("int64") == 40, threads=1)
+    scan.to_table()  # the footer is known now
+    found = scan.explain(analyze=True).to_dict()["requests"]
+    assert asked.asked
+    assert not asked.told
+    monkeypatch.setattr(joined_groups, "CODE_TEST_ROWS", 1 << 40)
+    assert scan.explain(analyze=True).to_dict()["requests"] == found

@@ -302,3 +302,29 @@ def test_pages_are_decoded_by_one_call_for_several_row_groups(
     found = ps.read_table(folder(tmp_path), ["key", "value"], CONDITIONS[2], threads=2)
     assert found.num_rows
     assert max(waves) > 4
+
+
+def test_the_wave_that_is_behind_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is decoded, the steps of the other run: they do not end together."""
+    events: list[str] = []
+
+    class Fake:
+        def __init__(self, members: str, threads: int) -> None:
+            self.members, self.advance = members, 0
+
+        @property
+        def done(self) -> bool:
+            return self.advance == 2
+
+        def begin(self) -> None:
+            events.append(self.members)
+
+        def go_on(self) -> None:
+            self.advance += 1
+            events.append(f"{self.members}{self.advance}")
+
+    monkeypatch.setattr(waves_module, "Wave", Fake)
+    given: Any = iter("abcd")
+    for made in waves_module.in_waves(given, 2):
+        events.append(f"{made}!")
+    assert " ".join(events) == "a b a1 b1 a2 a! c c1 b2 b! d d1 c2 c! d2 d!"

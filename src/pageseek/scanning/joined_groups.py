@@ -230,7 +230,7 @@ def read_joined(
 
 
 def _mask(
-    n: int, null_count: int, validity: Any, _: Any, values: Any, nulls: bool
+    nulls: bool, n: int, null_count: int, validity: Any, _: Any, values: Any
 ) -> tuple[Bitmap, int, int]:
     """The rows that pass, of what the core made of codes. `nulls`: whether a null does."""
     mask: Bitmap = np.frombuffer(values, np.uint8, (n + 7) // 8)
@@ -359,7 +359,7 @@ class JoinedReader(GroupReader):
             self._held_chunks = part.leaf, buffers  # which are decoded next
             return None
         self._counts.append((part.leaf, chosen, size, ranges, [task[0] for task in tasks]))
-        return joined_masks([_mask(*one, tests.nulls) for one in made])
+        return joined_masks([_mask(tests.nulls, *one) for one in made])
 
     def _want_all_pages(
         self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
