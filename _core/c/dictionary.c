@@ -403,7 +403,7 @@ static void look_up(const ps_leaf *leaf, const uint32_t *codes, size_t n, uint64
         uint8_t flags[64];
         uint64_t word = 0;
         if (count < 64) memset(flags, 0, sizeof flags);
-        for (size_t i = 0; i < count; i++) flags[i] = passes[codes[at + i]];
+        for (size_t i = 0; i < count; i++) flags[i] = passes[codes[at + i]] & 1;
         for (size_t i = 0; i < 8; i++)
             word |= ps_bytes_to_bits(ps_load64(flags + 8 * i)) << 8 * i;
         words[at / 64] = word;
@@ -424,7 +424,7 @@ static ps_status read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t 
             const int64_t take = repeated < (uint64_t)n ? (int64_t)repeated : n;
             PS_TRY(read_codes(leaf, codes, 1, err));
             PS_TRY(skip(leaf, take - 1, err));
-            ps_bits_fill(out, out_bit, (size_t)take, leaf->dictionary.passes[*codes]);
+            ps_bits_fill(out, out_bit, (size_t)take, leaf->dictionary.passes[*codes] & 1);
             out_bit += (size_t)take, n -= take;
             continue;
         }

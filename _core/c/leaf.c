@@ -7,7 +7,9 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     *out = NULL;
     if (!spec->passes) {
         PS_TRY(ps_convert_check(spec, err));
-    } else if (spec->kind != PS_BOOL || spec->n_nesting_levels || spec->range || spec->utf8) {
+    } else if (spec->kind != PS_BOOL || spec->n_nesting_levels || spec->range || spec->utf8 ||
+               spec->physical <= PQ_BOOLEAN || spec->physical > PQ_FIXED ||
+               spec->type_length < 0) {
         return ps_fail(err, PS_INVALID, PS_NOWHERE,
                        "codes of a flat leaf alone become PS_BOOL");
     }

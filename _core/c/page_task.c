@@ -255,6 +255,8 @@ static ps_task_state take_chunk(ps_page_task *t, const ps_task_page *chunk,
         if ((size_t)h.compressed_size > rest) return PS_TASK_AGAIN;
         at += body + (size_t)h.compressed_size;
         if (h.type == DICTIONARY) {
+            if (chunk->passes && data != chunk->data)
+                return PS_TASK_AGAIN; /* not the caller's */
             t->dictionary = data;
             t->dictionary_length = body + (size_t)h.compressed_size;
             continue;

@@ -66,13 +66,17 @@ static ps_codec codec_of(uint8_t width, uint8_t switches) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     input in = {data, data + length};
-    ps_leaf_spec spec = {.physical = byte_of(&in) % 9, .kind = byte_of(&in) % 18};
+    ps_leaf_spec spec = {.physical = byte_of(&in) % 9};
+    const uint8_t kind = byte_of(&in);
+    spec.kind = kind % 18;
+    spec.passes = kind >= 13 * 18;
+    if (spec.passes) spec.kind = PS_BOOL;
     const uint8_t width = byte_of(&in), switches = byte_of(&in), rows = byte_of(&in);
     spec.type_length = spec.width = spec.physical == 7 ? (int8_t)width : 0;
     spec.unit = width % 5;
     spec.max_def = switches & 1;
     spec.max_output = 1 << 20;
-    spec.utf8 = switches >> 7;
+    spec.utf8 = spec.passes ? 0 : switches >> 7;
     ps_range ranges[6];
     ps_page_task task = {.selection = ranges_of(&in, ranges, width & 32 ? 6 : 2),
                          .codes_only = switches & 2,
@@ -88,7 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     }
     enum { MOST_PAGES = 4 };
     ps_task_page pages[MOST_PAGES] = {{0}};
-    uint8_t *memory[MOST_PAGES];
+    uint8_t *memory[MOST_PAGES], *passes[MOST_PAGES] = {NULL};
+    size_t n_passes;
     const uint8_t cut = width & 64 ? byte_of(&in) : 0;
     int64_t first = 0;
     for (size_t i = 0; i <= (cut & 3u);
@@ -99,6 +104,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         pages[i].data = memory[i];
         pages[i].first_row = first;
         pages[i].rows = rows;
+        if (spec.passes) { /* as many entries as bytes, some of which pass */
+            passes[i] = part(&(input){data, data + length}, rows / 2, &n_passes);
+            pages[i].passes = passes[i];
+            pages[i].n_passes = (int64_t)n_passes;
+        }
         first += rows;
     }
     task.pages = pages;
@@ -125,6 +135,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     if (all == PS_TASK_DONE) drop(&whole);
     ps_zstd_use(NULL);
     free(dictionary);
-    for (size_t i = 0; i <= (cut & 3u); i++) free(memory[i]);
+    for (size_t i = 0; i <= (cut & 3u); i++) {
+        free(memory[i]);
+        free(passes[i]);
+    }
     return 0;
 }

@@ -452,8 +452,42 @@ static void test_only_codes_have_what_passes(void) {
     spec.kind = PS_I32;
     CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_INVALID);
     spec.kind = PS_BOOL;
+    for (int physical = -1; physical < 99; physical += physical == 0 ? 8 : 1) {
+        spec.physical = physical;
+        CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_INVALID);
+    }
+    spec.physical = INT32;
     spec.max_def = 2;
     CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_INVALID);
+}
+
+/* Of two dictionaries in front of the codes the last one counts, and the caller knows the first. */
+static void test_a_second_dictionary_is_not_the_callers(void) {
+    const ps_leaf_spec spec = {
+        .physical = INT32, .kind = PS_BOOL, .passes = 1, .max_output = 1 << 20};
+    static uint32_t codes[ROWS];
+    static bytes body;
+    put_codes(&body, codes, ROWS, 1, false);
+    for (int more = 0; more < 2; more++) {
+        static bytes chunk;
+        chunk.length = 0;
+        for (int i = 0; i <= more; i++) page(&chunk, DICTIONARY, PLAIN, 0, "", 0);
+        page(&chunk, DATA, CODES, ROWS, body.data, body.length);
+        ps_leaf *leaf = NULL;
+        CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_OK);
+        const ps_task_page place = {chunk.data, chunk.length, 0, ROWS, (const uint8_t *)"\3\2",
+                                    2};
+        ps_page_task t = task_of(leaf, &place, 1, NULL);
+        t.chunk = true;
+        ps_page_tasks(&t, 1, 1);
+        CHECK_INT(t.state, more ? PS_TASK_AGAIN : PS_TASK_DONE);
+        if (t.state == PS_TASK_DONE) {
+            CHECK_INT(t.column.values[0],
+                      (1 << t.column.n) - 1); /* of a byte, one bit counts */
+            drop(&t.column);
+        }
+        ps_leaf_free(leaf);
+    }
 }
 
 int main(void) {
@@ -465,5 +499,6 @@ int main(void) {
     test_every_cut_and_every_byte_altered();
     test_codes_become_what_passes();
     test_only_codes_have_what_passes();
+    test_a_second_dictionary_is_not_the_callers();
     return check_report();
 }

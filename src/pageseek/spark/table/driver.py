@@ -37,12 +37,12 @@ def rows_of(wanted: Wanted) -> tuple[Any, Report]:
     return as_rows(wanted, batches), report.finish()
 
 
-def quick_rows_of(wanted: Wanted) -> tuple[list[pa.RecordBatch], Report] | None:
-    """The batches of a scan, read on all cores, and the report; None if they are too many for the driver."""
+def quick_rows_of(wanted: Wanted) -> tuple[list[pa.RecordBatch] | None, Report]:
+    """The batches of a scan, read on all cores; None if they are too many for the driver. And what was read."""
     plan, report = wanted.for_tasks(wanted.plan), wanted.plan.report.to_execute()
     request = replace(plan.request, threads=max(plan.request.threads or 1, cores()))
     batches = held(_batches(wanted, replace(plan, request=request), report), plan)
-    return None if batches is None else (batches, report.finish())
+    return batches, report.finish()
 
 
 def as_rows(wanted: Wanted, batches: Iterable[pa.RecordBatch]) -> Any:

@@ -39,6 +39,7 @@ DECODED_BYTES = 32 << 20  # of all rows that may pass
 SECONDS, FAR_SECONDS = 0.15, 0.25
 FILE_SECONDS = 0.0005  # of a file that the driver has opened
 MOST_BYTES = 128 << 20  # to read, should the guess of the time be wrong
+MOST_TRIED = 1 << 20  # rows that may pass, should the guess of the rows be wrong
 GIVEN_UP = 4  # times as many rows or bytes as the driver reads: tasks read them instead
 CALL_BYTES = 64 << 10  # that a call of the JVM may take along
 _BATCH = 10_000
@@ -57,7 +58,7 @@ def is_small(expected: int, plan: ScanPlan) -> bool:
 
 def is_quick(expected: int, plan: ScanPlan) -> bool:
     """Whether the driver tries to read a plan, because that is likely to be quicker than a job."""
-    if expected > _most(plan)[0] or plan.cost > MOST_BYTES:
+    if expected > _most(plan)[0] or plan.num_rows > MOST_TRIED or plan.cost > MOST_BYTES:
         return False
     most = FAR_SECONDS if _is_far(plan) else SECONDS
     seconds = likely_bytes(plan, expected) / rate_of(plan) + len(plan.files) * FILE_SECONDS

@@ -51,7 +51,11 @@ class PlannedScan(Proxy):
         if is_small(wanted.expected, plan):
             return "local"
         if is_quick(wanted.expected, plan):
-            self._read = quick_rows_of(wanted)
+            batches, report = quick_rows_of(wanted)
+            if batches is None:
+                self.run.in_vain = report
+            else:
+                self._read = batches, report
         return "tasks" if self._read is None else "local"
 
     def apply(self, question: str, about: Any) -> Any:

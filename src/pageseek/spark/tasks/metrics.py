@@ -74,6 +74,8 @@ class Run:
         Whether tasks rule out rows by keys that the plan does not know.
     unheard : bool
         Whether its tasks have no way to report.
+    in_vain : Report, optional
+        What the driver had read before it left the rows to tasks, since more passed than was expected.
     """
 
     planned: Report
@@ -84,6 +86,7 @@ class Run:
     missing: str = "others were stopped early, failed, or go on"
     keys: bool = False
     unheard: bool = False
+    in_vain: Report | None = None
     number: str = field(default_factory=lambda: str(next(_NUMBERS)))
     _local: Report | None = None
     _accumulator: Any = None
@@ -160,6 +163,12 @@ class Run:
                 "no task has reported: no action has read this yet, or it was stopped before a task was done",
             )
         made = joined(self.planned, reports)
+        if self.in_vain is not None:
+            made.requests += self.in_vain.requests
+            made.waves += self.in_vain.waves
+            for kind, size in self.in_vain.bytes.items():
+                made.bytes[kind] = made.bytes.get(kind, 0) + size
+            made.note("more rows passed than was expected: the driver had begun to read them")
         if self.keys:
             for count in (made.files, made.row_groups, made.rows):
                 count.prune("keys", count.pruned_by.pop("limit", 0))
