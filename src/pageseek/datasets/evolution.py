@@ -471,6 +471,8 @@ class SchemaMapping:
         for top in list(empty):
             if any(name == top or name.startswith(f"{top}.") for name in there):
                 del empty[top]
+        if self._of_table:
+            options = self._as_the_table_says(own, output(file, tuple(there), options)[1]) or options
         columns, schema = output(file, (*there, *empty.values()), options)
         shares = {f.name: _emptied(f.type) for f in schema if f.name in empty}
         return columns, schema, shares
