@@ -12,15 +12,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.datasets.text_and_bytes import as_the_table_says
+from pageseek.format.types import Options
 
 ROWS = [None, b"", b"a", b"ab", "é".encode(), b"x" * 90, b"b", b"a"]
 
 
-def table_of(root: Path, kind: str, files: list[pa.DataType], values: list[Any] = ROWS) -> Any:
-    """A Delta table with a column `c` of a type, which its files store as others, and the number of the row in `id`."""
+def table_of(
+    root: Path, kind: str, files: list[pa.DataType], values: list[Any] = ROWS, added: str = ""
+) -> Any:
+    """A Delta table with a column `c` of a type, which its files store as others, and the number of the row in `id`.
+
+    `added`: a column of text that no file has.
+    """
     deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
     (root / "_delta_log").mkdir(parents=True)
-    types = {"id": "long", "c": kind}
+    types = {"id": "long", "c": kind} | ({added: "string"} if added else {})
     fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in types.items()]
     actions: list[dict[str, Any]] = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
@@ -41,8 +48,8 @@ def table_of(root: Path, kind: str, files: list[pa.DataType], values: list[Any] 
             store_schema=i % 3 > 0, max_rows_per_page=2, use_dictionary=i % 2 > 0,
         )  # fmt: skip
         size = path.stat().st_size
-        added = {"path": path.name, "partitionValues": {}, "size": size, "modificationTime": 1}
-        actions.append({"add": added | {"dataChange": True}})
+        add = {"path": path.name, "partitionValues": {}, "size": size, "modificationTime": 1}
+        actions.append({"add": add | {"dataChange": True}})
     (root / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
     return deltalake.DeltaTable(str(root))
 
@@ -78,12 +85,52 @@ def test_rows_and_filters_are_those_of_deltalake(
         assert list(found.values()) == [left[0], left[-1], len(left) * len(files)]
 
 
+LAYOUTS = [
+    pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()),
+    pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int32(), pa.binary()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["binary", "string"])
+@pytest.mark.parametrize("string_type", ["string", "large", "view"])
+def test_layouts_of_files_beside_a_column_that_they_lack(
+    tmp_path: Path, kind: str, string_type: Any
+) -> None:
+    values = [b"a", b"ab", None, b"b"]
+    table = table_of(tmp_path / "t", kind, LAYOUTS, values, "new")
+    scan = ps.scan(table, string_type=string_type)
+    there = [one.decode() if one is not None and kind == "string" else one for one in values]
+    rows = [{"id": i, "c": there[i % 4], "new": None} for i in range(4 * len(LAYOUTS))]
+    found = scan.to_table()
+    assert found.to_pylist() == rows and found.schema == scan.schema
+    value = "ab" if kind == "string" else b"ab"
+    for condition in (ps.col("c") == value, ps.col("c").isin([value]), ps.col("c").starts_with(value)):  # fmt: skip
+        assert scan.filter(condition).to_table().to_pylist() == rows[1::4]
+        assert scan.filter(condition).count_rows() == len(LAYOUTS)
+
+
+def test_a_neighbour_whose_name_differs_in_case_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"A": pa.array([b"x"]), "a": pa.array([b"x"])}), path)
+    with ps.open(path) as opened:
+        file = opened._metadata
+        options = as_the_table_says(Options(), [("a", pa.binary(), pa.string())])
+        assert options is not None
+        made = [
+            file.leaf_type(leaf, options).type for leaf in map(file.schema_tree.find, ("A", "a"))
+        ]
+    assert made == [pa.binary(), pa.string()]
+
+
 def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", "string", [pa.binary()], [b"a", b"\xff", b"b"])
     for scan in (ps.scan(table), ps.scan(table).filter(ps.col("c") != "x")):
         with pytest.raises(ps.CorruptFileError, match=r"0\.parquet: column 'c'.* is not UTF-8"):
             scan.to_table()
     assert ps.read_table(table, columns=["id"])["id"].to_pylist() == [0, 1, 2]
+    with pytest.raises(ps.CorruptFileError, match=r"0\.parquet: column 'c'.* max .* is not UTF-8"):
+        ps.scan(table).aggregate([("c", "max")])
+    assert ps.scan(table).aggregate([("c", "min")]).to_pylist() == [{"c_min": "a"}]
 
 
 def test_other_types_are_refused_as_before(tmp_path: Path) -> None:

@@ -381,7 +381,9 @@ class SchemaMapping:
         fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
         return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
 
-    def _as_the_table_says(self, own: list[tuple[str, str]], schema: pa.Schema) -> Options | None:
+    def _as_the_table_says(
+        self, own: Sequence[tuple[str, str]], schema: pa.Schema
+    ) -> Options | None:
         """Options for columns whose bytes are text in the table, or the other way round. `own`: names in the file, and in the
         table, of the columns of a schema; some lead into structs.
         """
@@ -471,6 +473,10 @@ class SchemaMapping:
         for top in list(empty):
             if any(name == top or name.startswith(f"{top}.") for name in there):
                 del empty[top]
+        if self._of_table:
+            options = (
+                self._as_the_table_says(own, output(file, tuple(there), options)[1]) or options
+            )
         columns, schema = output(file, (*there, *empty.values()), options)
         shares = {f.name: _emptied(f.type) for f in schema if f.name in empty}
         return columns, schema, shares

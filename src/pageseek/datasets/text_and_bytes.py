@@ -22,18 +22,9 @@ def as_the_table_says(
 
     `columns`: for each its name in the file, its type in the file and that in the table.
     """
-    as_bytes, as_text = set[tuple[str, ...]](), set[tuple[str, ...]]()
+    told_so = []
     for name, own, told in columns:
-        if own == told:
-            continue
         kind = own.value_type if pa.types.is_dictionary(own) else own
-        if kind in _TEXT and told in _BYTES:
-            as_bytes.add((name.lower(),))
-        elif kind in _BYTES and told in _TEXT:
-            as_text.add((name.lower(),))
-    if not as_bytes and not as_text:
-        return None
-    return options._replace(
-        as_bytes=(*options.as_bytes, *sorted(as_bytes)),
-        as_text=(*options.as_text, *sorted(as_text)),
-    )
+        if (kind in _TEXT and told in _BYTES) or (kind in _BYTES and told in _TEXT):
+            told_so.append(name)
+    return options._replace(as_told=tuple(sorted(told_so))) if told_so else None

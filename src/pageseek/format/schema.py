@@ -450,8 +450,8 @@ class Schema:
         if stored is not None:
             original = stored_type(stored) if stored.metadata else self._stored[leaf.top][2]
         dictionary = leaf.path[0] in options.dictionary_columns
-        as_bytes, as_text = options.makes_bytes(leaf.path), options.makes_text(leaf.path)
-        made = leaf_type_of(leaf.element, options, original, dictionary, as_bytes, as_text)
+        as_bytes, as_told = options.makes_bytes(leaf.path), options.is_told(leaf.path)
+        made = leaf_type_of(leaf.element, options, original, dictionary, as_bytes, as_told)
         self._leaf_types[leaf.index, options] = made
         return made
 

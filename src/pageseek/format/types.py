@@ -92,7 +92,7 @@ class _Options(NamedTuple):
     int96_utc: bool
     any_text: bool
     as_bytes: tuple[tuple[str, ...], ...]
-    as_text: tuple[tuple[str, ...], ...]
+    as_told: tuple[str, ...]
 
 
 class Options(_Options):
@@ -102,8 +102,8 @@ class Options(_Options):
     the declared range come out as they are. `instants`: times without a zone are instants, as if they were in UTC.
     `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
     timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
-    `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_text`: of those whose bytes are text if
-    the file does not say what they are.
+    `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_told`: the names of flat columns whose
+    text is binary, and whose bytes are text if the file does not say what they are, because a table says so.
     """
 
     __slots__ = ()
@@ -120,7 +120,7 @@ class Options(_Options):
         int96_utc: bool = False,
         any_text: bool = False,
         as_bytes: tuple[tuple[str, ...], ...] = (),
-        as_text: tuple[tuple[str, ...], ...] = (),
+        as_told: tuple[str, ...] = (),
     ) -> Self:
         self = super().__new__(
             cls,
@@ -134,7 +134,7 @@ class Options(_Options):
             int96_utc,
             any_text,
             as_bytes,
-            as_text,
+            as_told,
         )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
@@ -148,9 +148,9 @@ class Options(_Options):
         """Whether the text of a leaf is binary."""
         return bool(self.as_bytes) and _begins(path, self.as_bytes)
 
-    def makes_text(self, path: tuple[str, ...]) -> bool:
-        """Whether the bytes of a leaf are text."""
-        return bool(self.as_text) and _begins(path, self.as_text)
+    def is_told(self, path: tuple[str, ...]) -> bool:
+        """Whether a table says that a leaf is text where it has bytes, or the other way round."""
+        return bool(self.as_told) and len(path) == 1 and path[0] in self.as_told
 
 
 def _begins(path: tuple[str, ...], beginnings: tuple[tuple[str, ...], ...]) -> bool:
@@ -490,19 +490,21 @@ def leaf_type_of(
     stored: pa.DataType | None = None,
     dictionary: bool = False,
     as_bytes: bool = False,
-    as_text: bool = False,
+    as_told: bool = False,
 ) -> LeafType:
     """How to decode a leaf of this element, and as what.
 
     `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can. `as_bytes`: text
-    is binary. `as_text`: bytes of which nothing is said are text.
+    is binary. `as_told`: likewise, and bytes of which nothing is said are text; values are as wide as they were, as in zones.
     """
-    if as_bytes and element.type == BYTE_ARRAY and _is_text(element, options):
-        element, stored = element._replace(converted_type=ABSENT, logical=0), None
-        options = options._replace(binary_text=False, as_bytes=(), as_text=())
-    elif as_text and element.type == BYTE_ARRAY and logical_of(element)[0] == 0:
-        element, stored = element._replace(converted_type=ABSENT, logical=L_STRING), None
-        options = options._replace(as_bytes=(), as_text=())
+    if (as_bytes or as_told) and element.type == BYTE_ARRAY and _is_text(element, options):
+        element = element._replace(converted_type=ABSENT, logical=0)
+        stored = _other(stored) if as_told else None
+        options = options._replace(binary_text=False, as_bytes=(), as_told=())
+    elif as_told and element.type == BYTE_ARRAY and logical_of(element)[0] == 0:
+        element = element._replace(converted_type=ABSENT, logical=L_STRING)
+        stored = _other(stored)
+        options = options._replace(as_bytes=(), as_told=())
     # the type does not depend on name, repetition and number of children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
     natural, leaf_type = _natural_leaf_type(typed, options)
@@ -512,6 +514,22 @@ def leaf_type_of(
         return leaf_type
     kind, storage, _, text = _natural(element, options)
     return _leaf_type(element, options, *_with_stored(kind, storage, natural, stored), text)
+
+
+_OTHERS = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+_OTHERS |= {of: text for text, of in _OTHERS.items()}
+
+
+def _other(stored: pa.DataType | None) -> pa.DataType | None:
+    """Text for bytes, and bytes for text, of the same layout."""
+    if stored is not None and pa.types.is_dictionary(stored):
+        values = _OTHERS.get(stored.value_type)
+        return None if values is None else pa.dictionary(stored.index_type, values, stored.ordered)
+    return _OTHERS.get(stored)
 
 
 _NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children

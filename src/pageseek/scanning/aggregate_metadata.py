@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
+from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.format.types import FLOAT_KINDS
 from pageseek.predicate.constant_column import ConstantColumn
@@ -19,6 +22,8 @@ from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.request import Request
 
 ANSWERED, BOUNDS = "answered", "bounds"
+_TEXT = frozenset((pa.string(), pa.large_string()))
+_BYTES = frozenset((pa.binary(), pa.large_binary(), pa.binary_view()))
 
 
 class MetadataAnswers:
@@ -85,8 +90,14 @@ class MetadataAnswers:
             nan = leaves[one.path][1].kind in FLOAT_KINDS and found.nan_count != 0
             if nan and one.function == "max" and self._request.nan == "spark":
                 return False  # it may be NaN
-            if (found.min if one.function == "min" else found.max) is None:
+            value = found.min if one.function == "min" else found.max
+            if value is None:
                 return False
+            if not _is_of(value, leaves[one.path][1].storage):
+                where = f"{file.name}: column {'.'.join(one.path)!r}, row group {number}"
+                raise CorruptFileError(
+                    f"{where}: the {one.function} of its statistics is not UTF-8"
+                )
         self.num_rows += num_rows
         for path, column in self._columns.items():
             column.declared(num_rows, said[path])
@@ -126,3 +137,14 @@ class MetadataAnswers:
         for key, old in zip(keys, before, strict=True):
             report.chunks[key].narrowed(old)
         return total - held
+
+
+def _is_of(value: pa.Scalar, kind: pa.DataType) -> bool:
+    """Whether a value is one of a type that a table calls text; statistics are of the bytes that the file has."""
+    if kind not in _TEXT or value.type not in _BYTES:
+        return True
+    try:
+        value.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
