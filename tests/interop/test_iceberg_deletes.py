@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -226,6 +229,33 @@ def test_tables_that_pyiceberg_cannot_read(
                 left.append(row)
     assert len(left) == expected
     assert as_text(ps.read_table(table).to_pylist()) == as_text(left)
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("time", dt.time.fromisoformat), ("timestamptz", dt.datetime.fromisoformat)],
+)
+def test_values_of_folders_that_pyiceberg_cannot_give(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: Callable[[str], object]
+) -> None:
+    """They are in the names of the folders alone."""
+    from pyiceberg.table import StaticTable
+
+    monkeypatch.chdir(SHARED)
+    folder = Path(f"data/persistent/partition_{name}/default.db/partition_{name}")
+    newest = max(folder.glob("metadata/*.metadata.json"))
+    expected = [
+        {"partition_col": value(unquote(path.parent.name.partition("=")[2])), **row}
+        for path in folder.glob("data/*/*.parquet")
+        for row in pq.ParquetFile(path).read().to_pylist()
+    ]
+    found = ps.read_table(StaticTable.from_metadata(str(newest)))
+    assert len(expected) == 2
+    for row in expected:
+        assert row in found.to_pylist()
+        assert ps.scan(StaticTable.from_metadata(str(newest)), filter=ps.col("partition_col") == row["partition_col"]).to_pylist() == [row]  # fmt: skip
+    assert found.num_rows == 2
 
 
 def test_values_of_a_field_of_a_struct_in_a_file_without_ids(tmp_path: Path) -> None:

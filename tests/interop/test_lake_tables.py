@@ -290,3 +290,24 @@ def test_delta_vectors_that_mean_nothing(tmp_path: Path, changes: dict[str, Any]
 def test_delta_vectors_that_are_possible_and_not_there(tmp_path: Path) -> None:
     table = edited(tmp_path, lambda action: features(action, "deletionVectors"))
     assert ps.read_table(table)["a"].to_pylist() == list(range(40))
+
+
+SHARED = Path(__file__).parents[3] / "shared" / "conformance" / "tables" / "delta"
+
+
+@pytest.mark.skipif(
+    not SHARED.exists(), reason="the tables of other projects are not beside this folder"
+)
+@pytest.mark.parametrize("name", ["table-with-dv-small", "table_with_deletion_logs"])
+def test_deletion_vectors_as_the_queries_of_the_library_apply_them(name: str) -> None:
+    """deltalake's datasets refuse these tables; its SQL reads them."""
+    table = deltalake.DeltaTable(next(SHARED.glob(f"**/{name}/delta")))
+    builder = deltalake.QueryBuilder().register("t", table)
+    expected = pa.table(builder.execute("select * from t")).to_pylist()
+    found = ps.read_table(table)
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, expected))
+    for column in found.column_names:
+        value = found[column][len(found) // 2].as_py()
+        same = [row for row in expected if row[column] == value]
+        got = ps.read_table(table, filter=ps.col(column) == value).to_pylist()
+        assert sorted(map(str, got)) == sorted(map(str, same))
