@@ -23,6 +23,9 @@ pytestmark = [
 ]
 
 
+QUICK = (4, 10, 12)  # seeds of tables of which few reads answer some calls
+
+
 def few_reads(query: Any, values: dict[str, Any]) -> pa.Table | None:
     """The answer of few reads; None where the call goes another way."""
     return None if query._points is None else query._points.table(values)
@@ -53,20 +56,11 @@ def test_rows_are_those_of_a_scan(tmp_path: Path, seed: int) -> None:
         few_reads(scan.prepare(ps.col("c1") == ps.param("k")), {"k": v})
         for v in KINDS[kinds["c1"]][1]
     ]
-    QUICK.append(sum(one is not None for one in quick))
+    assert any(one is not None for one in quick) or seed not in QUICK
     rows = table.rows()
     for value in KINDS[kinds["c1"]][1]:
         expected = sum(row["c1"] == value for row in rows)
         assert scan.prepare(ps.col("c1") == ps.param("k"))(value).num_rows == expected
-
-
-QUICK: list[int] = []  # calls for each table that few reads answered
-
-
-def test_few_reads_answered_some() -> None:
-    if len(QUICK) < 6:
-        pytest.skip("few tables came before")
-    assert sum(QUICK) > 0
 
 
 def made(root: Path, n: int = 30) -> str:

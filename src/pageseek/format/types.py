@@ -146,16 +146,14 @@ class Options(_Options):
 
     def makes_bytes(self, path: tuple[str, ...]) -> bool:
         """Whether the text of a leaf is binary."""
-        return bool(self.as_bytes) and _begins(path, self.as_bytes)
+        if not self.as_bytes:
+            return False
+        lower = tuple([name.lower() for name in path])
+        return any(lower[: len(one)] == one for one in self.as_bytes)
 
     def is_told(self, path: tuple[str, ...]) -> bool:
         """Whether a table says that a leaf is text where it has bytes, or the other way round."""
         return bool(self.as_told) and len(path) == 1 and path[0] in self.as_told
-
-
-def _begins(path: tuple[str, ...], beginnings: tuple[tuple[str, ...], ...]) -> bool:
-    lower = tuple([name.lower() for name in path])
-    return any(lower[: len(one)] == one for one in beginnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,12 +514,9 @@ def leaf_type_of(
     return _leaf_type(element, options, *_with_stored(kind, storage, natural, stored), text)
 
 
-_OTHERS = {
-    pa.string(): pa.binary(),
-    pa.large_string(): pa.large_binary(),
-    pa.string_view(): pa.binary_view(),
-}
-_OTHERS |= {of: text for text, of in _OTHERS.items()}
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
+_OTHERS = dict(zip(_TEXTS + _BYTES, _BYTES + _TEXTS, strict=True))
 
 
 def _other(stored: pa.DataType | None) -> pa.DataType | None:

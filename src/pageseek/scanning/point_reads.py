@@ -50,9 +50,8 @@ MOST_READ = 1 << 24  # of the pages that have these rows, which may be larger
 QUICK_CODECS = frozenset(map(CODECS.index, OWN))
 QUICK = 0.5  # what a byte counts in codecs that take half the time of ZSTD or less
 NO_LIMIT = (1 << 63) - 1
-TAIL = (
-    4 << 10
-)  # bytes that have the footer of most files of few columns, and their page index: one read instead of four
+# bytes that have the footer of most files of few columns, and their page index: one read instead of four
+TAIL = 4 << 10
 
 
 class RowSizes(NamedTuple):
