@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pageseek as ps
-from pageseek.spark import load
+from pageseek.spark import load, report
 from pageseek.storage import endpoint as endpoints
 from support.object_server.server import ObjectServer
 from support.remote_files import content, s3_options
@@ -97,6 +97,28 @@ def test_files_that_change_before_a_query_are_read_anew(spark: Any, server: Obje
     for new in (7, 8):
         server.objects.put("bucket/t/1.parquet", content(new))
         assert seeds(frame.select("seed")) == [0, 2, new]
+
+
+def test_files_that_were_ruled_out_and_change_before_a_query_are_read_anew(
+    spark: Any, server: ObjectServer
+) -> None:
+    frame = loaded(spark, server).where("id = 4711 and seed = 7").select("seed")
+    assert seeds(frame) == []
+    server.objects.put("bucket/t/1.parquet", content(7))
+    assert seeds(frame.select("seed")) == [7]
+
+
+@pytest.mark.timed
+def test_the_store_answers_while_pages_are_read(spark: Any, server: ObjectServer) -> None:
+    frame = loaded(spark, server).where("id = 4711")
+    assert seeds(frame) == list(range(FILES))  # classes are loaded, and connections are there
+    frame, server.latency = frame.select("seed"), 0.5
+    server.log.reset()
+    assert seeds(frame) == list(range(FILES))
+    told = [one.end for one in server.log.records() if one.status == 304]
+    read = [one.start for one in server.log.records() if one.status == 206]
+    assert len(told) == FILES and min(read) < min(filter(None, told))
+    assert report(frame).requests == len(told) + len(read)
 
 
 @pytest.mark.parametrize("local", [True, False])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.limits import DEFAULT
 from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.report import Report
-from pageseek.datasets.confirmed import confirmed_now
+from pageseek.datasets.confirmed import Confirmed, confirmed_now
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.footer import needed
 from pageseek.io.tails import TailBatch
@@ -232,6 +232,23 @@ class FileCache:
             known = ((one, self._tied_version(one, limit)) for one in sources if one.far)
             pairs = [(one, version) for one, version in known if version is not None]
             confirmed.add_listed(pairs, report)
+
+    def ask_ahead(
+        self, sources: Iterable[Source], limit: int, confirmed: Confirmed
+    ) -> UnconfirmedVersions:
+        """Begin to ask for the versions that the cache has of remote files, which count as confirmed until the store answers.
+
+        Whoever calls waits for the answers, with `confirm_all`, before anything is told of these files.
+        """
+        asked = UnconfirmedVersions()
+        for source in sources:
+            file = self._assumed(source, asked.report, limit) if source.far else None
+            if file is not None:
+                assert isinstance(file.store, RemoteStore)
+                confirmed.versions[source.key] = file.store.version
+                asked.add(file.store)
+                asked.ask(file.store)
+        return asked
 
     def assumes(self, source: Source, limit: int) -> bool:
         """Whether `open` with `unconfirmed` sends no request for a file."""

@@ -29,15 +29,17 @@ class PlannedScan(Proxy):
 
     gone = GONE
 
-    def __init__(self, wanted: Wanted, confirmed: Confirmed) -> None:
-        """`confirmed`: the versions of files that the store has confirmed for this scan."""
+    def __init__(self, wanted: Wanted, confirmed: Confirmed, at_once: bool = False) -> None:
+        """`confirmed`: the versions of files that the store has confirmed for this scan. `at_once`: whether the driver reads few rows
+        now, since the store is still asked for versions, instead of when Spark wants them.
+        """
         self._wanted, self._confirmed = wanted, confirmed
         plan = wanted.plan
         self.run = Run(plan.report, files=plan.files, source=wanted.table.name)
         self._read: tuple[list[pa.RecordBatch], Report] | None = None  # while it was planned
-        self.run.way = self._way = self._chosen()
+        self.run.way = self._way = self._chosen(at_once)
 
-    def _chosen(self) -> str:
+    def _chosen(self, at_once: bool) -> str:
         wanted, plan = self._wanted, self._wanted.plan
         if wanted.aggregation is not None:
             nothing = not plan.files and not wanted.aggregation.by
@@ -48,15 +50,22 @@ class PlannedScan(Proxy):
             return "local"
         if not wanted.table.choices.local:
             return "tasks"
-        if is_small(wanted.expected, plan):
+        small = is_small(wanted.expected, plan)
+        if small and not at_once:
             return "local"
-        if is_quick(wanted.expected, plan):
+        if small or is_quick(wanted.expected, plan):
             batches, report = quick_rows_of(wanted)
             if batches is None:
                 self.run.in_vain = report
             else:
                 self._read = batches, report
         return "tasks" if self._read is None else "local"
+
+    def add_asked(self, asked: Report) -> None:
+        """Count the questions for versions, which the store has answered meanwhile."""
+        self.run.planned.add_spent(asked)
+        if self._read is not None:
+            self._read[1].add_spent(asked)
 
     def apply(self, question: str, about: Any) -> Any:
         """Answer, with the versions that the scan was planned with."""

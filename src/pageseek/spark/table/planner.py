@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from pageseek.datasets.confirmed import Confirmed, asked_once
+from pageseek.datasets.file_cache import cache
+from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups, is_of_today
 from pageseek.spark.table.native import is_native, may_be_native
@@ -13,6 +15,7 @@ from pageseek.spark.table.planned_scan import PlannedScan
 from pageseek.spark.table.shim import Proxy
 from pageseek.spark.table.table import GONE, SourceTable
 from pageseek.spark.table.wanted import Wanted
+from pageseek.storage.listed_versions import FEWEST
 
 
 class TablePlanner(Proxy):
@@ -32,13 +35,18 @@ class TablePlanner(Proxy):
 
 class ScanPlanner(Proxy):
     """Plans one scan of a table, with the settings that the session has then. Spark asks several questions about it; a store is
-    asked for the version of a file once.
+    asked for the version of a file once, and answers while they are answered here.
     """
 
     gone = GONE
 
     def __init__(self, table: SourceTable) -> None:
         self.table, self._confirmed = table, Confirmed()
+        self._asked: UnconfirmedVersions | None = None
+        sources = table.scan.sources
+        if len(sources) < FEWEST and not any(source.partitions for source in sources):
+            limit = table.scan._request.limits.max_metadata_bytes
+            self._asked = cache.ask_ahead(sources, limit, self._confirmed)
         self._binding: Binding | None = None  # of the predicates that Spark has pushed
 
     def apply(self, question: str, about: Any) -> Any:
@@ -80,5 +88,22 @@ class ScanPlanner(Proxy):
         return schema.json() if fits else ""
 
     def on_plan(self, about: str) -> PlannedScan:
-        """The plan of a scan."""
-        return PlannedScan(Wanted(self.table, json.loads(about), self._binding), self._confirmed)
+        """The plan of a scan, of versions that the store has confirmed."""
+        request = json.loads(about)
+
+        def planned(unconfirmed: UnconfirmedVersions | None) -> PlannedScan:
+            wanted = Wanted(self.table, request, self._binding)
+            at_once = unconfirmed is not None and unconfirmed.left
+            return PlannedScan(wanted, self._confirmed, at_once)
+
+        def planned_anew(unconfirmed: UnconfirmedVersions | None) -> PlannedScan:
+            if unconfirmed is None:  # a version that was asked for is past
+                self._confirmed.versions.clear()
+            return planned(unconfirmed)
+
+        asked, self._asked = self._asked, None
+        if asked is None:
+            return planned(None)
+        made = optimistically(self.table.scan._sources, planned_anew, asked)
+        made.add_asked(asked.report)
+        return made
