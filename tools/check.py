@@ -28,12 +28,16 @@ ROUNDS = [
 FUZZED = os.environ.get("FUZZ_SECONDS", "30")
 
 
+SLOWEST = ["--durations=40", "--durations-min=2"]  # are named, so that the fast tier stays fast
+
+
 def stages() -> dict[str, Step]:
     """Stages by name, in their order."""
     # a file keeps its session
     spark = [
         *PYTEST,
         *WORKERS,
+        *SLOWEST,
         "--dist",
         "loadfile",
         "-m",
@@ -41,7 +45,7 @@ def stages() -> dict[str, Step]:
         "tests/spark",
     ]
     # each worker begins with a part of the files, so that few of the files that tests share are made twice
-    unit = [*PYTEST, *WAITING, "--dist", "worksteal", "-m", FAST]
+    unit = [*PYTEST, *WAITING, *SLOWEST, "--dist", "worksteal", "-m", FAST]
     steps = [
         Step(
             "lint",
