@@ -16,6 +16,7 @@ CORES = min(os.cpu_count() or 1, 4)
 WORKERS = ["-n", str(CORES)]
 # tests that wait for servers, disks and processes leave a core idle
 WAITING = ["-n", str(CORES + 1)]
+SLOWEST = ["--durations=40", "--durations-min=2"]  # are named, so that the fast tier stays fast
 # Stages with one process run beside others. Those that use all cores run alone, and so does the benchmark, which measures.
 ROUNDS = [
     [["lint"], ["build", "oldest"]],
@@ -26,9 +27,6 @@ ROUNDS = [
     [["bench"]],
 ]
 FUZZED = os.environ.get("FUZZ_SECONDS", "30")
-
-
-SLOWEST = ["--durations=40", "--durations-min=2"]  # are named, so that the fast tier stays fast
 
 
 def stages() -> dict[str, Step]:
