@@ -1,4 +1,4 @@
-"""`python -m pageseek.bench.rewriting FILE`: a file sorted by a column and written anew, compared with DuckDB.
+"""`python -m pageseek.bench.rewriting FILE`: a file sorted by a column and rewritten, compared with DuckDB.
 
 DuckDB does it by `COPY (SELECT * FROM file ORDER BY column) TO ...` with the same codec and row groups of as many rows. It writes no page index, and does
 not compare what it wrote with what it read. Each run is a process of its own, with as many threads for both; the ways take turns. What is made is

@@ -4,7 +4,7 @@
     python proofs/spark_many.py --files 10000 disk
 
 On disk, 100,000 names are hard links to a hundred files. In the store (many_names.py), as many names are made up, and each read goes to
-one of these files. A query is planned anew in each round, as Spark plans it, and its answer is checked. The results go to
+one of these files. A query is planned again in each round, as Spark plans it, and its answer is checked. The results go to
 docs/proofs.md. The command fails if an answer is wrong, if a plan sends 100 MB, if on disk it takes more than 20 s of CPU time, or if
 the driver's memory grows from round to round.
 """

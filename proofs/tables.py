@@ -28,7 +28,7 @@ HEAD = f"""{TITLE}
 Results of `python proofs/tables.py`: rows, counts and filters on random tables must be those of a plain model in Python. *delta*: tables
 written by hand from the protocol, with column mapping by name and by id, renames, partitions, and deletion vectors in the log and in files.
 *iceberg*: tables with deletes by position and by equality, and deletion vectors, of several sequence numbers and partition specifications.
-*libraries*: tables that deltalake and pyiceberg append to, delete from, update, compact, rename columns of and partition anew; the model
+*libraries*: tables that deltalake and pyiceberg append to, delete from, update, compact, rename columns of and repartition; the model
 is the table as the library reads it. The command fails if rows differ.
 
 | proof | date | what was run | found |

@@ -2,7 +2,7 @@
 
 usage: build_site.py [--serve | --pages]
 
---serve    show it at http://localhost:8000, and build it anew when a page changes
+--serve    show it at http://localhost:8000, and rebuild it when a page changes
 --pages    the pages alone; else the notebooks are executed too, and the site has what they show
 """
 

@@ -185,7 +185,7 @@ static void test_reclaimable(void) {
     ps_pool_reclaimable(4 * mib);
     ps_pool_kept(&held, &lent);
     CHECK(lent <= 4 * mib);
-    ps_pool_forked(); /* counts anew */
+    ps_pool_forked(); /* counts again */
     size_t other;
     ps_pool_kept(&held, &other);
     CHECK_INT(other, lent);

@@ -203,7 +203,7 @@ static void a_character_cut_in_two_is_no_text_of_long_views(void) {
     ps_leaf_free(leaf);
 }
 
-/* Entries of a dictionary come into an output when a row has them, once, and anew into the next output. */
+/* Entries of a dictionary come into an output when a row has them, once, and again into the next output. */
 static void an_entry_is_copied_once_for_each_output(void) {
     static const uint8_t entries[] =
         "\x0d\0\0\0thirteen byte\x03\0\0\0abc\x0e\0\0\0fourteen bytes";

@@ -1,6 +1,6 @@
 """The engines, each pointed at the server by its own S3 client, with everything that helps it read less switched on.
 
-What an engine may keep between questions is made anew for each: every answer is a cold one.
+What an engine may keep between questions is made again for each: every answer is a cold one.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ def test_a_child_does_not_wait_for_the_threads_of_its_parent() -> None:
             try:
                 list(results)
             except UnsupportedError as error:
-                os._exit(0 if "begin the scan anew" in str(error) else 1)
+                os._exit(0 if "begin the scan again" in str(error) else 1)
             os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert list(results) == list(range(1, 9))

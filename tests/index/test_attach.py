@@ -388,7 +388,7 @@ def test_what_was_attached_to_another_file_is_given_up(tmp_path: Path) -> None:
         assert KEY not in file.key_value_metadata
         assert file.column_index(0, "c") is not None and len(file.orders) == 1
     made = ps.index.attach(path, distinct=["c"], in_place=True)
-    assert made.added == {("distinct", "c"): 1} and "written anew" in made.skipped[0]
+    assert made.added == {("distinct", "c"): 1} and "rewritten" in made.skipped[0]
     assert ps.index.verify(path).ok
     assert ps.scan(path, filter="c = 'a'").plan().report.row_groups.read == 0
     assert path.read_bytes()[: end_of_data(path) // 2] == before[: end_of_data(path) // 2]

@@ -196,7 +196,7 @@ def test_an_object_replaced_at_the_last_moment_stays(
     if act is ps.index.detach:  # there is something to take out
         ps.index.attach(**bucket.over_obstore(KEY), in_place=True)
     before_put(monkeypatch, lambda: bucket.put(others, KEY))
-    with pytest.raises(ps.FileChangedError, match=r"a\.parquet.*begin anew"):
+    with pytest.raises(ps.FileChangedError, match=r"a\.parquet.*begin again"):
         act(**bucket.over_obstore(KEY), in_place=True)
     assert bytes_of(bucket) == others and names(bucket) == [KEY]
 

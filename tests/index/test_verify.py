@@ -597,4 +597,4 @@ def test_a_directory_of_another_file_is_a_finding(whole: Path, tmp_path: Path) -
         told = json.loads(file.key_value_metadata[KEY] or b"")
         rewrite(path, file, json.dumps(told | {"chunks": "5"}).encode())
     (wrong,) = ps.index.verify(path).findings
-    assert wrong.kind == "embedded" and "the file was written anew" in wrong.what
+    assert wrong.kind == "embedded" and "the file was rewritten" in wrong.what

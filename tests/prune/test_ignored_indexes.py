@@ -100,7 +100,7 @@ def written_anew(path: Path) -> None:
 
 LISTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "altered": (altered, "the checksum differs"),
-    "written anew": (written_anew, "do not lie before the footer: the file was written anew"),
+    "rewritten": (written_anew, "do not lie before the footer: the file was rewritten"),
     "of a later version": (entry_lie(lambda one: one.update(version=2)), "version 2, which is not known"),
     "of another type": (entry_lie(lambda one: one.update(logical="ENUM")), "for a column of BYTE_ARRAY (ENUM)"),
     "without a checksum": (entry_lie(lambda one: one.pop("xxh64")), "its entry is damaged"),

@@ -51,7 +51,7 @@ def test_files_in_tables_are_left_alone(tmp_path: Path, path: Path, log: str) ->
     pq.write_table(TABLE, inside)
     before = inside.read_bytes()
     for source, how in ((inside, {"in_place": True}), (path, {"output": lake / "b.parquet"})):
-        with pytest.raises(ps.UnsupportedError, match="written anew by a commit of the table"):
+        with pytest.raises(ps.UnsupportedError, match="rewritten by a commit of the table"):
             ps.rewrite(source, sort_by="id", **how)  # type: ignore[arg-type]
     assert inside.read_bytes() == before
     assert sorted(one.name for one in lake.glob("*.parquet")) == ["a.parquet"]

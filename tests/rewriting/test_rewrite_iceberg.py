@@ -1,4 +1,4 @@
-"""Tables of Iceberg written anew by a commit to their catalog: rows, partitions, deletes, history and the commits of others stay."""
+"""Tables of Iceberg rewritten by a commit to their catalog: rows, partitions, deletes, history and the commits of others stay."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_a_commit_that_deletes_rows_is_not_lost(catalog: SqlCatalog, tmp_path: P
             other.delete("k = 'b'")
 
     in_between(monkeypatch, act, name)
-    with pytest.raises(ps.FileChangedError, match=r"meanwhile.*nothing was changed; begin anew"):
+    with pytest.raises(ps.FileChangedError, match=r"meanwhile.*nothing was changed; begin again"):
         ps.rewrite(table, in_place=True, sort_by="id")
     monkeypatch.undo()
     now = catalog.load_table("n.t")
@@ -357,7 +357,7 @@ def test_what_is_refused(catalog: SqlCatalog, tmp_path: Path) -> None:
         ps.rewrite(folder, in_place=True)
     with pytest.raises(ps.UnsupportedError, match=r"give the table that it loads"):
         ps.rewrite(table.scan(), in_place=True)
-    with pytest.raises(ValueError, match="in_place=True writes the current version"):
+    with pytest.raises(ValueError, match="in_place=True rewrites the current version"):
         ps.rewrite(table, in_place=True, snapshot=last(table).snapshot_id)
     again = next(one.data_file for one in entries(table) if "k=b" in one.data_file.file_path)
     appended(table, again)

@@ -1,4 +1,4 @@
-"""Tables of Delta Lake written anew by a commit of their own: rows, partitions, history and the commits of others stay."""
+"""Tables of Delta Lake rewritten by a commit of their own: rows, partitions, history and the commits of others stay."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_some_partitions_are_written_anew(root: str, where: Any, kept: set[str |
 
 
 def test_a_commit_to_another_partition_stays(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A delete in a partition that is not written anew is no conflict; one in a partition that is written anew is."""
+    """A delete in a partition that is not rewritten is no conflict; one in a partition that is rewritten is."""
     run = delta_rewrite.DeltaRewrite.commit
     for where, ends in (("k = 'b'", None), ("k is null", ps.FileChangedError)):
 
@@ -139,7 +139,7 @@ def test_a_commit_to_another_partition_stays(root: str, monkeypatch: pytest.Monk
             ps.rewrite(root, in_place=True, sort_by="id", where=where)
             assert rows(root).equals(wanted.combine_chunks())
         else:
-            with pytest.raises(ends, match="begin anew"):
+            with pytest.raises(ends, match="begin again"):
                 ps.rewrite(root, in_place=True, sort_by="id", where=where)
 
 
@@ -350,7 +350,7 @@ def test_a_commit_that_changes_our_files_is_not_lost(root: str, change: str, mon
 
     files = data_files(root)
     in_between(monkeypatch, and_count)
-    with pytest.raises(ps.FileChangedError, match="meanwhile; nothing was changed; begin anew"):
+    with pytest.raises(ps.FileChangedError, match="meanwhile; nothing was changed; begin again"):
         ps.rewrite(root, in_place=True, sort_by="id")
     assert data_files(root) == files | kept[0]
     monkeypatch.undo()
@@ -434,7 +434,7 @@ def test_objects_and_other_arguments(root: str, tmp_path: Path) -> None:
     assert ps.rewrite(table, in_place=True, sort_by="id").version == table.version() == 5
     with pytest.raises(ValueError, match="'k' is a partition"):
         ps.rewrite(root, in_place=True, sort_by=["k", "id"])
-    with pytest.raises(ValueError, match=r"version=.*in_place=True writes the current version"):
+    with pytest.raises(ValueError, match=r"version=.*in_place=True rewrites the current version"):
         ps.rewrite(root, in_place=True, version=2)
     with pytest.raises(ValueError, match="output=PATH and in_place=True"):
         ps.rewrite(root, tmp_path / "x", in_place=True)

@@ -184,7 +184,7 @@ def test_gathering_copies_nothing() -> None:
 def test_waves_of_lanes_are_those_of_the_longest() -> None:
     planned = Report(waves=2)
     first, second = Report(waves=3), Report(waves=5)
-    for _ in range(2):  # a report that was made begins anew
+    for _ in range(2):  # a report that was made begins again
         made = planned.to_execute()
         made.join(first, 0)
         made.join(second, 1)

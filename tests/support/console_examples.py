@@ -1,4 +1,4 @@
-"""The commands in docs/command-line.md: run, and compared with what the page shows. Run as a script, this writes the page anew."""
+"""The commands in docs/command-line.md: run, and compared with what the page shows. Run as a script, this rewrites the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder that tests of `optimize` write anew, and what they look at in it; and what happens to it meanwhile."""
+"""The folder that tests of `optimize` rewrite, and what they look at in it; and what happens to it meanwhile."""
 
 from __future__ import annotations
 

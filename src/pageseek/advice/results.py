@@ -241,9 +241,7 @@ def _table(lines: list[tuple[str, str, str, str]]) -> Iterator[str]:
 
 def _item_lines(number: int, item: Recommendation) -> Iterator[str]:
     price = (
-        "the rows are written anew"
-        if item.rewrites
-        else f"adds about {format_size(item.adds_bytes)}"
+        "the rows are rewritten" if item.rewrites else f"adds about {format_size(item.adds_bytes)}"
     )
     yield f"{number}. {item.title} ({price})"
     yield from textwrap.wrap(item.why, WIDTH, initial_indent="   ", subsequent_indent="   ")

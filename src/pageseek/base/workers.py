@@ -139,7 +139,7 @@ class WorkerPool:
                     if self._orphaned:
                         raise UnsupportedError(
                             "the threads that read these rows are in the process that began to, of which this one is a "
-                            "fork; begin the scan anew here"
+                            "fork; begin the scan again here"
                         )
                     ledger.end()
                     continue

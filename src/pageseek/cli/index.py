@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
         "--footer", action="store_true", help="say where each column chunk stands in a large footer"
     )
     one.add_argument("--distinct-index", metavar="A", help="a column of strings whose values are listed in the form that DataFusion published")  # fmt: skip
-    one.add_argument("--replace", action="store_true", help="build anew what is there")
+    one.add_argument("--replace", action="store_true", help="rebuild what is there")
     two = command(
         actions, "detach", "remove what was attached", "Removes what was attached to a file.",
         """pageseek index detach indexed.parquet --in-place

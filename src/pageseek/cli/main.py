@@ -53,7 +53,7 @@ find     pageseek scan FILE --where SQL      the rows that pass a filter, as tab
          pageseek explain FILE --where SQL   what is read for them, and why not more
 improve  pageseek advise FILE --where SQL    what would make a filter cheaper
          pageseek index attach FILE          page index, Bloom filters and other indexes, added to a file
-         pageseek rewrite FILE               the file written anew: sorted, in small pages
+         pageseek rewrite FILE               the file rewritten: sorted, in small pages
 
 `pageseek --help` lists all commands, `pageseek COMMAND --help` the options of one, with examples."""
 

@@ -1,4 +1,4 @@
-"""`pageseek rewrite SOURCE`: writes a Parquet file, all rows of several, or a table anew: sorted or clustered, in small pages, with indexes."""
+"""`pageseek rewrite SOURCE`: rewrites a Parquet file, all rows of several, or a table: sorted or clustered, in small pages, with indexes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ WORDS = (
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     made = command(
-        commands, "rewrite", "write a file or a table anew: sorted or clustered, in small pages, with indexes",
-        "Writes a file, all rows of several, or a table anew: sorted or clustered, in small pages, with indexes.",
+        commands, "rewrite", "rewrite a file or a table: sorted or clustered, in small pages, with indexes",
+        "Rewrites a file, all rows of several, or a table: sorted or clustered, in small pages, with indexes.",
         """pageseek rewrite orders.parquet --sort-by o_custkey --output sorted.parquet
         pageseek rewrite 'sales/*.parquet' --cluster-by id,day --file-bytes 256M --output clustered/
         pageseek rewrite tables/sales --in-place --sort-by day:desc""",

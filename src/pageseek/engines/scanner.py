@@ -1,4 +1,4 @@
-"""The rows that an engine asked a dataset for: read as often as it likes, each time anew."""
+"""The rows that an engine asked a dataset for: read again as often as it likes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pageseek.scanning.requested_schema import with_types
 from pageseek.storage import Version
 
 T = TypeVar("T")
-CHANGED = "the files have changed; make the dataset anew"
+CHANGED = "the files have changed; make the dataset again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def check_version(name: str, now: Version, was: Version, error: Exception | None
     """Raise FileChangedError, for which an `error` may be the reason, if these are not the same."""
     if now != was:
         raise FileChangedError(
-            f"{name}: the file changed after its row groups were chosen ({was.tag} -> {now.tag}); make the fragments anew"
+            f"{name}: the file changed after its row groups were chosen ({was.tag} -> {now.tag}); make the fragments again"
         ) from error
 
 

@@ -210,7 +210,7 @@ def _pointer(one: Any, end: int) -> Pointer:
             raise InvalidIndexError("its entry is damaged")
         if offset < 4 or not 0 < length <= end - offset:
             raise InvalidIndexError(
-                f"{length} bytes at byte {offset}, which do not lie before the footer: the file was written anew, or cut"
+                f"{length} bytes at byte {offset}, which do not lie before the footer: the file was rewritten, or cut"
             )
         if "leaf" not in one:
             sums = one.get("sums", 0)
@@ -379,5 +379,5 @@ def opened(pointer: Pointer, data: memoryview, chunks: int) -> memoryview:
     if data[:8] != MAGIC + bytes(4):
         raise InvalidIndexError("it does not begin as an index does")
     if pointer.chunks != chunks or int.from_bytes(data[8:PAYLOAD_HEAD_BYTES], "little") != chunks:
-        raise InvalidIndexError("it was built from other column chunks: the file was written anew")
+        raise InvalidIndexError("it was built from other column chunks: the file was rewritten")
     return data[PAYLOAD_HEAD_BYTES:]

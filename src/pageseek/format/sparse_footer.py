@@ -195,9 +195,7 @@ def open_sparse(
     try:
         offset, length = place
         if not 4 <= offset < start or offset + length != start:
-            raise InvalidIndexError(
-                "it does not lie before the footer: the footer was written anew"
-            )
+            raise InvalidIndexError("it does not lie before the footer: the footer was rewritten")
         return _opened(store, tail, offset, length, footer_bytes, max_bytes, report)
     except InvalidIndexError as error:
         not_trusted(f"{store.name}: its footer index is ignored: {error}", report)

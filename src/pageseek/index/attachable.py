@@ -40,7 +40,7 @@ def attached_directory(file: FileMetadata, report: Report) -> Directory | None:
         found = directory(file)
         if found is not None and found.chunks not in (None, fingerprint_of_all(file)):
             raise InvalidIndexError(
-                "they were built from other column chunks: the file was written anew"
+                "they were built from other column chunks: the file was rewritten"
             )
     except InvalidIndexError as error:
         report.note(f"{file.name}: the indexes that were attached before are given up: {error}")

@@ -116,7 +116,7 @@ class DeltaEnd(TableEnd):
         self._delta.update_incremental()
         if all(self._action["path"] != one["path"] for one in self._actions()):
             raise FileChangedError(
-                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
+                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin again"
             )
         if "deletionVectors" in (self._delta.protocol().reader_features or ()):
             # rows that were deleted meanwhile: the file has the same path, and a vector
@@ -193,7 +193,7 @@ class DeltaLogEnd(TableEnd):
         added = said.added.get(unquote(self._old))
         if added is None or not all(said.live([self._old], self.table)):
             raise FileChangedError(
-                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
+                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin again"
             )
         self._added = dict(added)
         try:

@@ -84,7 +84,7 @@ class DistinctBuilder:
         over: Callable[[pa.Array], None] | None = None,
     ) -> None:
         """Values beyond `most`, or `largest` bytes, are too many: none is kept then. If `over` is given, it takes those gathered so far
-        instead, and gathering starts anew.
+        instead, and gathering starts again.
         """
         self._type = type_of(column.leaf)
         self._most, self._largest, self._over = most, largest, over

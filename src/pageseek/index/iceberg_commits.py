@@ -172,7 +172,7 @@ class IcebergCommits:
             except ValueError:
                 raise UnsupportedError(
                     f"{self.name}: {data.file_path} is partitioned by {field.name!r}, whose column was dropped, and pyiceberg cannot say so "
-                    "anew: rewrite its data files"
+                    "again: rewrite its data files"
                 ) from None
             identity = kind == "double" and str(field.transform) == "identity"
             if identity and not reads_doubles() and _may_be_rounded(data, at, field.source_id):

@@ -81,7 +81,7 @@ class IcebergEnd(TableEnd):
         found = [one for one in entries if one.data_file.file_path == self._old]
         if not found:
             raise FileChangedError(
-                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
+                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin again"
             )
         if len(found) > 1:
             raise UnsupportedError(

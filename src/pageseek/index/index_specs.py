@@ -286,7 +286,7 @@ def _builders(
 def _has_index(
     file: FileMetadata, leaf: Leaf, name: str, before: Directory | None, report: Report
 ) -> bool:
-    """Whether a column has an index of a kind that readers use; one that they would not is built anew."""
+    """Whether a column has an index of a kind that readers use; one that they would not is rebuilt."""
     kind = kind_named(name)
     title = getattr(kind, "title", f"index of kind {name!r}")
     if getattr(kind, "footer_key", None) is not None:

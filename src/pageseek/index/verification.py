@@ -104,7 +104,7 @@ def _file(
             wrong("embedded", "", str(error))
         if found is not None:
             if found.chunks not in (None, fingerprint_of_all(file)):
-                wrong("embedded", "", "attached to other column chunks: the file was written anew")
+                wrong("embedded", "", "attached to other column chunks: the file was rewritten")
             for kind, path, why in found.left_out:
                 wrong(kind or "embedded", ".".join(path), why)
             paths = {leaf.path for leaf in file.leaves}

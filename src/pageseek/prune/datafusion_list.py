@@ -115,7 +115,7 @@ def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryvi
     if len(data) != entry.length or xxh64(data) != entry.checksum:
         raise InvalidIndexError("its bytes are not those that were attached: the checksum differs")
     if entry.chunks != fingerprint(file, leaf):
-        raise InvalidIndexError("it was built from other column chunks: the file was written anew")
+        raise InvalidIndexError("it was built from other column chunks: the file was rewritten")
 
 
 class Listed:

@@ -22,7 +22,7 @@ from pageseek.index.delta_statistics import stated
 from pageseek.index.delta_target import FEATURES, WRITER
 from pageseek.index.table_target import TRIES
 from pageseek.rewriting.table_rewrite import (
-    BEGUN_ANEW,
+    BEGIN_AGAIN,
     STAY,
     Group,
     NewFile,
@@ -148,25 +148,25 @@ class DeltaRewrite(TableRewrite):
         commits, newest = log.commits(), log.newest()
         if newest < seen:
             raise FileChangedError(
-                f"{self.name}: its log has no version {seen} any more; {BEGUN_ANEW}"
+                f"{self.name}: its log has no version {seen} any more; {BEGIN_AGAIN}"
             )
         spelling = log.spelling.of
         ours = {spelling(one["path"]) for one in self._old}
         for version in range(seen + 1, newest + 1):
             if version not in commits:
                 raise FileChangedError(
-                    f"{self.name}: its log has been cleaned of version {version}, so that nobody knows what came between; {BEGUN_ANEW}"
+                    f"{self.name}: its log has been cleaned of version {version}, so that nobody knows what came between; {BEGIN_AGAIN}"
                 )
             for action in log.actions(commits[version]):
                 for kind in ("add", "remove"):
                     if action.get(kind) and spelling(action[kind]["path"]) in ours:
                         raise FileChangedError(
                             f"{self.name}: version {version} has changed {action[kind]['path']}, or taken it out of the table, "
-                            f"meanwhile; {BEGUN_ANEW}"
+                            f"meanwhile; {BEGIN_AGAIN}"
                         )
                 if action.get("metaData") or action.get("protocol"):
                     raise FileChangedError(
-                        f"{self.name}: version {version} has changed its columns or properties meanwhile; {BEGUN_ANEW}"
+                        f"{self.name}: version {version} has changed its columns or properties meanwhile; {BEGIN_AGAIN}"
                     )
         return newest
 

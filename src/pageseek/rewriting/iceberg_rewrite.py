@@ -27,7 +27,7 @@ from pageseek.index.iceberg_commits import (
 )
 from pageseek.index.table_target import TRIES, OvertakenError
 from pageseek.rewriting.table_rewrite import (
-    BEGUN_ANEW,
+    BEGIN_AGAIN,
     STAY,
     Group,
     NewFile,
@@ -68,7 +68,7 @@ class IcebergRewrite(TableRewrite):
                 f"{self.name}: it has a file several times: rewrite its data files with another engine"
             )
         if set(self._entries) != set(found.spelt):
-            raise FileChangedError(f"{self.name}: it was changed meanwhile; {BEGUN_ANEW}")
+            raise FileChangedError(f"{self.name}: it was changed meanwhile; {BEGIN_AGAIN}")
         for one in entries:
             commits.refuse_partition(one.data_file)
         self._old = self._entries
@@ -155,12 +155,12 @@ class IcebergRewrite(TableRewrite):
         for path, one in self._old.items():
             if path not in there or there[path].sequence_number != one.sequence_number:
                 raise FileChangedError(
-                    f"{self.name}: somebody else has taken {path} out of it meanwhile; {BEGUN_ANEW}"
+                    f"{self.name}: somebody else has taken {path} out of it meanwhile; {BEGIN_AGAIN}"
                 )
         changed = self._delete_files() ^ self._deletes
         if changed and self._have_other_deletes():
             raise FileChangedError(
-                f"{self.name}: rows were deleted meanwhile, or deletes taken back ({min(changed)[0]}); {BEGUN_ANEW}"
+                f"{self.name}: rows were deleted meanwhile, or deletes taken back ({min(changed)[0]}); {BEGIN_AGAIN}"
             )
         self._before = self._commits.snapshot
 

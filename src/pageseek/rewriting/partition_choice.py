@@ -1,4 +1,4 @@
-"""The partitions of a table that are written anew: those whose values pass a filter."""
+"""The partitions of a table that are rewritten: those whose values pass a filter."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def chosen(
     names = sorted(common & set(types))
     if values and not names:
         raise ValueError(
-            f"{said}: {table.name} has no partition columns that all of its files have; without where= all of it is written anew"
+            f"{said}: {table.name} has no partition columns that all of its files have; without where= all of it is rewritten"
         )
     if not values:
         return []

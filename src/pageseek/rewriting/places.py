@@ -21,7 +21,7 @@ from pageseek.storage.local import MemoryStore
 from pageseek.storage.resolve import place
 
 NO_COMMIT = (
-    "files of a table are written anew by a commit of the table: ps.rewrite(TABLE, in_place=True), where TABLE is its folder (Delta "
+    "files of a table are rewritten by a commit of the table: ps.rewrite(TABLE, in_place=True), where TABLE is its folder (Delta "
     "Lake), a DeltaTable, or catalog.load_table(...) (Iceberg); or write to a place outside of it (output=...)"
 )
 

@@ -195,7 +195,7 @@ def rewrite(
             return made
     if where is not None:
         raise ValueError(
-            "where= chooses partitions of a table that is written anew in its place (in_place=True)"
+            "where= chooses partitions of a table that is rewritten in its place (in_place=True)"
         )
     found = files_of(source, storage_options, policy, table, as_of)
     if in_place and found.table is None:
@@ -282,7 +282,7 @@ class _Work:
         first = reading(batch_size=1024)
         self.schema = kept_schema(first.schema)
         if not self.schema.names:
-            raise UnsupportedError(f"{self.name}: it has no columns, and nothing to write anew")
+            raise UnsupportedError(f"{self.name}: it has no columns, and nothing to rewrite")
         self._plain = plain_schema(self.schema)
         sample = self._first(first)
         row_bytes = max(sample.nbytes // max(sample.num_rows, 1), 1)

@@ -15,7 +15,7 @@ from pageseek.base.records import NamedTuple
 from pageseek.datasets.table_files import Table
 from pageseek.storage import Source
 
-BEGUN_ANEW = "nothing was changed; begin anew"
+BEGIN_AGAIN = "nothing was changed; begin again"
 STAY = "the new files stay, in case it was made"
 
 

@@ -37,7 +37,7 @@ def rewrite_of(
     if found.table is None:
         return None
     if not as_of.is_current:
-        raise ValueError(f"{as_of.option}: in_place=True writes the current version anew")
+        raise ValueError(f"{as_of.option}: in_place=True rewrites the current version")
     if commits is not None:
         from pageseek.rewriting.iceberg_rewrite import IcebergRewrite
 

@@ -174,5 +174,5 @@ class FileScan:
         """The error of an index that proves wrong after other pieces of the row group were read by it."""
         return CorruptFileError(
             f"{self.file.name}: row group {row_group}: {why}. The row group was divided by this index; leave the index out by "
-            "prune=, or write it anew by pageseek.index.attach"
+            "prune=, or rewrite it by pageseek.index.attach"
         )

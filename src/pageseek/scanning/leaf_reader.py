@@ -327,7 +327,7 @@ class LeafReader:
         self, results: Sequence[tuple[Any, ...] | int | None]
     ) -> tuple[int, int] | None:
         decoders, self._segments = self._segments, []
-        if None in results:  # `decode` begins anew, and names the place
+        if None in results:  # `decode` begins again, and names the place
             return None
         if core.TAKE_DICTIONARY in results:
             return self._dictionary_at

@@ -1,7 +1,7 @@
 r"""The checksums that Hadoop's local file system keeps in `.NAME.crc` beside `NAME`.
 
 Programs that read a file through it (Spark, by a local path) compare every chunk with them, and refuse the file where they
-differ. A file without checksums is read as it is. So they are deleted before a file gets other bytes, and written anew after
+differ. A file without checksums is read as it is. So they are deleted before a file gets other bytes, and rewritten after
 that: they never lie beside other bytes, and a process that is killed in between leaves none.
 
 The form is that of org.apache.hadoop.fs.ChecksumFileSystem: `crc\0`, the length of a chunk (4 bytes, big-endian), and the

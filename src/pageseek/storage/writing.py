@@ -71,7 +71,7 @@ class Writer(Place):
             raise FileExistsError(f"{self.name}: {EXISTS}")
         if outcome == "changed":
             raise FileChangedError(
-                f"{self.name}: the file was replaced or deleted by somebody else meanwhile, and is left as it is; begin anew"
+                f"{self.name}: the file was replaced or deleted by somebody else meanwhile, and is left as it is; begin again"
             )
 
     def delete(self) -> None:

@@ -23,7 +23,7 @@ def report(frame: DataFrame) -> Report:
     """What the last action on a DataFrame of `load`, `read` or `lookup` read, file by file and page by page: print it, or `.to_dict()`.
 
     Call it after an action. It has what the tasks have reported by then: if an action was stopped early, as by `show`, it
-    says so. An action that Spark plans anew, such as `count()`, is found as long as it was the last one on the
+    says so. An action that Spark plans again, such as `count()`, is found as long as it was the last one on the
     same `load`.
 
     Over Connect, tasks have no way to report. For DataFrames of `read`, `lookup` and `aggregate` there is what was planned,

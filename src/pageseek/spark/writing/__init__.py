@@ -12,8 +12,8 @@
 | `lake_columns` | what a table wants of columns |
 | `partition_values` | values of partitions, to be compared with those of a table |
 | `attach` | `attach_index`: indexes for many files, by tasks |
-| `optimize` | `optimize`: files written anew, on the driver |
-| `file_groups` | files that are written anew together |
+| `optimize` | `optimize`: files rewritten, on the driver |
+| `file_groups` | files that are rewritten together |
 | `optimize_task`, `optimized` | what its tasks do; its result |
 | `asked_indexes` | which indexes that are, by the names of columns |
 """

@@ -1,4 +1,4 @@
-"""The files of a folder in groups, each of which a task can write anew: of one folder and one schema, and about so many bytes."""
+"""The files of a folder in groups, each of which a task can rewrite: of one folder and one schema, and about so many bytes."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _check_calendar(file: FileMetadata, column: str, moved: bool) -> None:
     if legacy is not None and legacy[0] != legacy[1]:
         raise UnsupportedError(
             f"{file.name}: column {column!r} has INT96 timestamps in {'the old calendar' if legacy[1] else 'the calendar of today'}, and "
-            "INT64 ones would be in the other: write it anew by spark.read.parquet and pageseek.spark.write"
+            "INT64 ones would be in the other: rewrite it by spark.read.parquet and pageseek.spark.write"
         )
     if moved and KEY not in pairs and not (file.created_by or "").startswith("parquet-mr"):
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""`optimize`: the files of a folder written anew by tasks, sorted or clustered, and exchanged once."""
+"""`optimize`: the files of a folder rewritten by tasks, sorted or clustered, and exchanged once."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def optimize(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Optimized:
-    """Write the Parquet files of a folder anew in place, as `pageseek.rewrite` does: sorted or clustered, in small pages, with indexes.
+    """Rewrite the Parquet files of a folder in place, as `pageseek.rewrite` does: sorted or clustered, in small pages, with indexes.
 
     The files of each partition are put together in groups of about `group_bytes`. Tasks write one new file for each group into a
     hidden folder, read it again and compare it with the source. When all groups are done, the driver gives the new files their names and

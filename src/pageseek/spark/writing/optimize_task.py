@@ -1,4 +1,4 @@
-"""What a task of `optimize` does: it writes groups of files anew, and stages the new ones."""
+"""What a task of `optimize` does: it rewrites groups of files, and stages the new ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def bucket_of(name: str) -> str:
 
 
 class Group(NamedTuple):
-    """Files of one folder, bucket and schema, which are written anew together.
+    """Files of one folder, bucket and schema, which are rewritten together.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ def refuse_changed(
     if now != version:
         what = "deleted" if now is None else "replaced"
         raise FileChangedError(
-            f"{folder.source(name).name}: the file was {what} while the files were written anew; nothing has changed: optimize again"
+            f"{folder.source(name).name}: the file was {what} while the files were rewritten; nothing has changed: optimize again"
         )
 
 

@@ -11,7 +11,7 @@ from pageseek.spark.writing.write import WrittenFile
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """What was written anew. Print it.
+    """What was rewritten. Print it.
 
     Attributes
     ----------

@@ -263,7 +263,7 @@ class Attempt:
         return self._report(self._rows or [self._no_file()])
 
     def given_up(self, why: str) -> pa.RecordBatch:
-        """The report of an attempt that is not to be made anew."""
+        """The report of an attempt that is not to be made again."""
         return self._report([(*self._no_file()[:-1], why)])
 
     def _no_file(self) -> tuple[Any, ...]:
