@@ -94,6 +94,7 @@ b is not true
 b <=> (i32 > 1)
 if(b, i32 = 1, i32 = 2)
 case when b then i32 > 1 when i32 = 1 then null else s = 'a' end
+not case when i32 = 1 then false when i32 < 1 then null else true end
 day = '2024-01-01'
 day in (date '2024-01-01', '1883-01-01')
 day > '2024-01-01 12:00:00'

@@ -130,6 +130,8 @@ def test_tasks_of_sparks_reader_are_those_of_the_row_groups_that_are_left(
         "id <> st.n or id is null",
         "case when id = 2 then st.n = 2 else st.n = id end",
         "case when id = 2 then false when id < 3 then null else true end or id = 0",
+        "not case when id = 2 then false when id < 3 then null else true end",
+        "case when id > 2 then null else id = 1 end and st.n >= 0",
     ],
 )
 def test_conditions_that_spark_cannot_push_do_not_rule_out_rows(

@@ -16,17 +16,20 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
-import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Collects what Spark pushes into a scan. Python says what of it is understood, and how the rest is read. */
 final class PageseekScanBuilder
     implements ScanBuilder,
-        SupportsPushDownV2Filters,
+        SupportsPushDownCatalystFilters,
         SupportsPushDownRequiredColumns,
         SupportsPushDownLimit,
         SupportsPushDownAggregates {
@@ -52,22 +55,51 @@ final class PageseekScanBuilder
     this.required = table.schema();
   }
 
-  /** The answer of Python has a digit for each predicate: 1 where it is applied exactly. Spark applies the others. */
+  /**
+   * The answer of Python has a digit for each predicate: 1 where it is applied exactly. Spark applies the others, and what it
+   * cannot say as a predicate.
+   */
   @Override
-  public Predicate[] pushPredicates(Predicate[] predicates) {
-    String applied = planner.text("accepts", Request.all(predicates).toString());
-    List<Predicate> yes = new ArrayList<>();
-    List<Predicate> no = new ArrayList<>();
-    for (int i = 0; i < predicates.length; i++) {
-      (applied.charAt(i) == '1' ? yes : no).add(predicates[i]);
+  public Seq<org.apache.spark.sql.catalyst.expressions.Expression> pushFilters(
+      Seq<org.apache.spark.sql.catalyst.expressions.Expression> filters) {
+    List<org.apache.spark.sql.catalyst.expressions.Expression> left = new ArrayList<>();
+    List<org.apache.spark.sql.catalyst.expressions.Expression> said = new ArrayList<>();
+    List<Predicate> predicates = new ArrayList<>();
+    for (org.apache.spark.sql.catalyst.expressions.Expression one :
+        CollectionConverters.asJava(filters)) {
+      Predicate predicate = predicate(one);
+      if (predicate == null) {
+        left.add(one);
+      } else {
+        said.add(one);
+        predicates.add(predicate);
+      }
     }
-    given = predicates;
+    given = predicates.toArray(new Predicate[0]);
+    String applied = planner.text("accepts", Request.all(given).toString());
+    List<Predicate> yes = new ArrayList<>();
+    for (int i = 0; i < given.length; i++) {
+      if (applied.charAt(i) == '1') {
+        yes.add(given[i]);
+      } else {
+        left.add(said.get(i));
+      }
+    }
     pushed = yes.toArray(new Predicate[0]);
-    return no.toArray(new Predicate[0]);
+    return CollectionConverters.asScala(left).toSeq();
+  }
+
+  /** A filter as a predicate; null where it has none. Spark fails at some, such as CASE with a null of type boolean. */
+  private static Predicate predicate(org.apache.spark.sql.catalyst.expressions.Expression one) {
+    try {
+      return DataSourceV2Strategy$.MODULE$.translateFilterV2(one).getOrElse(() -> null);
+    } catch (AssertionError | RuntimeException failed) {
+      return null;
+    }
   }
 
   @Override
-  public Predicate[] pushedPredicates() {
+  public Predicate[] pushedFilters() {
     return pushed;
   }
 
