@@ -245,7 +245,7 @@ print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units")
 @pytest.mark.parametrize(
-    "threads, groups, condition", [(1, 1, ""), (2, 1, "k >= 10"), (2, 4, ""), (1, 4, "k >= 10")]
+    "threads, groups, condition", [(1, 1, ""), (2, 1, "k >= 10"), (2, 2, ""), (1, 2, "k >= 10")]
 )
 def test_codes_of_long_texts_are_read_in_pieces(
     tmp_path: Path, threads: int, groups: int, condition: str
@@ -260,4 +260,4 @@ def test_codes_of_long_texts_are_read_in_pieces(
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
     rows, kilobytes = map(int, done.stdout.split())
     assert rows == n - (10 if condition else 0)
-    assert kilobytes < 200_000  # 400 MB are written out
+    assert kilobytes < 130_000  # 400 MB are written out
