@@ -245,7 +245,8 @@ print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units")
 @pytest.mark.parametrize(
-    "threads, groups, condition", [(1, 1, ""), (2, 1, "k >= 10"), (2, 2, ""), (1, 2, "k >= 10")]
+    ("threads", "groups", "condition"),
+    [(1, 1, ""), (2, 1, "k >= 10"), (2, 2, ""), (1, 2, "k >= 10")],
 )
 def test_codes_of_long_texts_are_read_in_pieces(
     tmp_path: Path, threads: int, groups: int, condition: str
