@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +224,41 @@ def test_an_index_that_proves_wrong_after_pieces_were_read_is_an_error(
     with pytest.raises(CorruptFileError, match="was divided by this index"):
         read(plan)
     assert pa.concat_tables(read(scanned(path, "k", "x").plan())).equals(table().select(["k", "x"]))
+
+
+_PEAK = """
+import resource, sys
+import pageseek as ps
+scan = ps.scan(sys.argv[1], threads=int(sys.argv[2]))
+if sys.argv[3]:
+    scan = scan.filter(sys.argv[3])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+rows = size = last = 0
+for batch in scan.to_batches():
+    first = batch["k"][0].as_py()
+    assert first >= last and batch["t"][0].as_py() == batch["t"][-1].as_py() == "x" * 20_000
+    rows, last = rows + batch.num_rows, batch["k"][-1].as_py()
+    del batch
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units")
+@pytest.mark.parametrize(
+    ("threads", "groups", "condition"),
+    [(1, 1, ""), (2, 1, "k >= 10"), (2, 2, ""), (1, 2, "k >= 10")],
+)
+def test_codes_of_long_texts_are_read_in_pieces(
+    tmp_path: Path, threads: int, groups: int, condition: str
+) -> None:
+    n = 20_000
+    texts = pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), ["x" * 20_000])
+    path = tmp_path / "long.parquet"
+    pq.write_table(
+        pa.table({"k": range(n), "t": texts}), path, row_group_size=n // groups, store_schema=False
+    )
+    asked = [sys.executable, "-c", _PEAK, str(path), str(threads), condition]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    rows, kilobytes = map(int, done.stdout.split())
+    assert rows == n - (10 if condition else 0)
+    assert kilobytes < 130_000  # 400 MB are written out

@@ -7,16 +7,22 @@ each piece would have to read whole, keeps its row group from being divided.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
+from pageseek.format.chunks import page_header
 from pageseek.format.file_metadata import NO_LEAVES, FileMetadata
-from pageseek.format.page_headers import walk, walking_seconds
+from pageseek.format.page_headers import DICTIONARY_PAGE, WINDOW, walk, walking_seconds
 from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BOOLEAN, BYTE_ARRAY, FIXED, FLOAT, INT32
@@ -31,17 +37,74 @@ PIECE_BYTES = 32 << 20  # of decoded values
 GAIN = 8  # a piece is so many times what it reads in common with the next
 WALK_SECONDS = 1 / 4e9  # that page headers may take for each decoded byte: an eighth of decoding it
 TEXT_BYTES = 24  # of a text, where its chunk has no bounds
-
+# of each row group and leaf, by its index
+Lengths: TypeAlias = Mapping[tuple[int, int], int]
+_NO_LENGTHS: Lengths = MappingProxyType({})
+_BY_DICTIONARY = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 _WIDTHS = {BOOLEAN: 1, INT32: 4, FLOAT: 4}
 
 
-def for_memory(scan: FileScan) -> list[int]:
-    """For each row group of the plan of a file, how many pieces of PIECE_BYTES it has."""
-    return [_size(scan, group) // PIECE_BYTES for group in scan.plan.groups]
+def divide_for_memory(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, ...]]:
+    """The row groups of the plan of a file, in pieces of PIECE_BYTES."""
+    lengths = yield from _entry_lengths(scan)
+    wanted = [_size(scan, group, lengths) // PIECE_BYTES for group in scan.plan.groups]
+    return (yield from divide(scan, wanted, report, lengths))
 
 
-def divide(scan: FileScan, wanted: Sequence[int], report: Report) -> Steps[tuple[GroupPlan, ...]]:
-    """The row groups of the plan of a file, in pieces. `wanted`: how many of each row group, at most."""
+def divide_long_texts(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, ...]]:
+    """As `divide_for_memory`, but only row groups that codes of long texts make large."""
+    lengths = yield from _entry_lengths(scan)
+    groups = scan.plan.groups
+    if not lengths:
+        return groups
+    long = {number for (number, _), length in lengths.items() if length > TEXT_BYTES}
+    wanted = [
+        _size(scan, group, lengths) // PIECE_BYTES if group.row_group in long else 1
+        for group in groups
+    ]
+    return (yield from divide(scan, wanted, report, lengths))
+
+
+def _entry_lengths(scan: FileScan) -> Steps[Lengths]:
+    """The mean length of a text in each dictionary whose footer does not bound it, by the header of the dictionary page."""
+    file, asked = scan.file, {}
+    coded = {
+        leaf.index
+        for leaf, leaf_type in scan.bound_request.leaves.read()
+        if pa.types.is_dictionary(leaf_type.type)  # comes out as codes
+    }
+    required = scan.bound_request.leaves.required(file)
+    for number in [group.row_group for group in scan.plan.groups]:
+        for leaf in required(number):
+            if leaf.group or leaf.index in coded or leaf.element.type != BYTE_ARRAY:
+                continue
+            chunk, start, stop = file.placed_chunk(number, leaf)
+            known = min(chunk.statistics_max_value_length, chunk.statistics_min_value_length)
+            told = known >= 0 and chunk.statistics_is_max_exact != 0
+            if (
+                not told
+                and chunk.encodings & _BY_DICTIONARY
+                and chunk.num_values * chunk.total_uncompressed_size > PIECE_BYTES
+            ):
+                asked[number, leaf.index] = leaf, start, min(WINDOW, stop - start)
+    if not asked:
+        return {}
+    lengths: dict[tuple[int, int], int] = {}
+    found = yield [(start, size) for _, start, size in asked.values()]
+    for (key, (leaf, start, _)), data in zip(asked.items(), found, strict=True):
+        with suppress(CorruptFileError):  # raised again when it is read
+            header = page_header(data, 0, partial(getattr, leaf, "name"), start)
+            if header.type == DICTIONARY_PAGE and header.num_values > 0:
+                lengths[key] = max(header.uncompressed_size, 0) // header.num_values
+    return lengths
+
+
+def divide(
+    scan: FileScan, wanted: Sequence[int], report: Report, lengths: Lengths = _NO_LENGTHS
+) -> Steps[tuple[GroupPlan, ...]]:
+    """The row groups of the plan of a file, in pieces. `wanted`: how many of each row group, at most. `lengths`: of the texts in
+    dictionaries, where they are known.
+    """
     file, prune = scan.file, scan.request.prune
     required = scan.bound_request.leaves.required(file)
     large = [
@@ -63,7 +126,7 @@ def divide(scan: FileScan, wanted: Sequence[int], report: Report) -> Steps[tuple
         )
     made: list[GroupPlan] = []
     for group, n in zip(scan.plan.groups, wanted, strict=True):
-        made += _pieces(scan, group, n) if group.row_group in large else [group]
+        made += _pieces(scan, group, n, lengths) if group.row_group in large else [group]
     return tuple(made)
 
 
@@ -88,15 +151,19 @@ def _may_divide(file: FileMetadata, group: GroupPlan) -> bool:
     return group.pages_pruned and not dropped - group.ignored
 
 
-def _pieces(scan: FileScan, group: GroupPlan, wanted: int) -> list[GroupPlan]:
-    """A row group in at most so many pieces of about as many rows. They end with pages of the widest column."""
+def _pieces(scan: FileScan, group: GroupPlan, wanted: int, lengths: Lengths) -> list[GroupPlan]:
+    """A row group in at most so many pieces of about as many rows. They end with pages of the widest column, unless a page is
+    longer than a piece.
+    """
     file, number = scan.file, group.row_group
     size = common = widest = 0
     ends: OffsetIndex | None = None
     for leaf in scan.bound_request.leaves.required(file)(number):
         chunk = file.chunk(number, leaf)
         offsets = file.offset_indexes.get((number, leaf.index))
-        own = decoded_bytes(leaf, chunk, file.group_rows[number])
+        own = decoded_bytes(
+            leaf, chunk, file.group_rows[number], lengths.get((number, leaf.index), 0)
+        )
         size += own
         common += _at_a_cut(file, number, leaf)
         if own > widest:
@@ -112,7 +179,9 @@ def _pieces(scan: FileScan, group: GroupPlan, wanted: int) -> list[GroupPlan]:
         stop = last if i == n else ranges.head(ranges.num_rows * i // n).bounds[1]
         if ends is not None and i < n:
             first_rows = ends.first_row
-            stop = int(first_rows[np.searchsorted(first_rows, stop)])
+            end = int(first_rows[np.searchsorted(first_rows, stop)])
+            if end - stop <= ranges.num_rows // n:
+                stop = end
         piece = ranges.slice(start, min(stop, last))
         if piece:
             made.append(_piece(group, piece, first=not made))
@@ -131,19 +200,20 @@ def _piece(group: GroupPlan, ranges: rows.RowRanges, first: bool) -> GroupPlan:
     )
 
 
-def _size(scan: FileScan, group: GroupPlan) -> int:
+def _size(scan: FileScan, group: GroupPlan, lengths: Lengths) -> int:
     """About the bytes of the decoded rows of a row group."""
     file, number = scan.file, group.row_group
     n = file.group_rows[number]
     size = 0
     for leaf in scan.bound_request.leaves.required(file)(number):
-        size += decoded_bytes(leaf, file.chunk(number, leaf), n)
+        entry = lengths.get((number, leaf.index), 0)
+        size += decoded_bytes(leaf, file.chunk(number, leaf), n, entry)
     return size * group.ranges.num_rows // max(n, 1)
 
 
-def decoded_bytes(leaf: Leaf, chunk: Any, num_rows: int) -> int:
+def decoded_bytes(leaf: Leaf, chunk: Any, num_rows: int, entry: int = 0) -> int:
     """About the bytes of the decoded values of a chunk. The footer does not tell the lengths of texts in a dictionary: they
-    are taken to be those of the bounds.
+    are taken to be those of the bounds, or `entry` where that is more.
     """
     if leaf.group:
         return num_rows
@@ -153,7 +223,7 @@ def decoded_bytes(leaf: Leaf, chunk: Any, num_rows: int) -> int:
         width = leaf.element.type_length
     elif kind == BYTE_ARRAY:
         known = max(chunk.statistics_max_value_length, chunk.statistics_min_value_length)
-        width = max(known, TEXT_BYTES)
+        width = max(known, entry, TEXT_BYTES)
     return max(int(chunk.total_uncompressed_size), int(chunk.num_values) * width, 0)
 
 

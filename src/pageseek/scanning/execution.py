@@ -83,7 +83,7 @@ class Execution:
             try:
                 # the others are confirmed while the first is read
                 unconfirmed.ask_all_but(prepared.first_store())
-                tables = prepared.tables()
+                tables = prepared.tables(streams=True)
                 ready = list(islice(tables, 1))
                 unconfirmed.confirm_all()
             except Exception as error:
@@ -111,7 +111,7 @@ class Execution:
 
     def _watched(self, prepared: PreparedScan) -> Iterator[pa.RecordBatch]:
         with watched(self.progress, prepared.report):
-            for table in prepared.tables():
+            for table in prepared.tables(streams=True):
                 yield from batches_of(table, self.request.batch_size)
 
     def _prepared(

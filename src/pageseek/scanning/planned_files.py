@@ -90,9 +90,7 @@ class PlannedFiles:
             if self._scheduler.request.limit is None:
                 self._prune(scan, report)
             if self._divides:
-                from pageseek.scanning.division import for_memory  # late: few scans divide
-
-                self._scheduler.divide(scan, for_memory(scan), report)
+                self._scheduler.divide(scan, None, report)
         except (PageseekError, OSError) as error:
             self._plans[at].name_in(error)
             return error

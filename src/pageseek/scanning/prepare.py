@@ -68,10 +68,10 @@ class PreparedScan:
         """The store of the first file of the plan, if it is open."""
         return [scan.file.store for scan in self._scans[:1] if scan is not None]
 
-    def tables(self) -> Iterator[pa.Table]:
-        """The rows in order: a table for each row group that has some."""
+    def tables(self, streams: bool = False) -> Iterator[pa.Table]:
+        """The rows in order: a table for each row group that has some. `streams`: see TableReader."""
         plan = self.plan
-        reader = TableReader(plan.schema, plan.files, self._scans, self._scheduler)
+        reader = TableReader(plan.schema, plan.files, self._scans, self._scheduler, streams=streams)
         return reader.tables()
 
 

@@ -101,12 +101,24 @@ class Scheduler:
         done = [group for group in groups if group.pages_pruned]
         return sorted([*done, *made], key=lambda group: group.row_group)
 
-    def divide(self, scan: FileScan, wanted: Sequence[int], report: Report) -> None:
-        """Have the row groups of a file read in at most so many pieces each."""
-        from pageseek.scanning.division import divide  # late, as below: few scans need it
+    def divide(self, scan: FileScan, wanted: Sequence[int] | None, report: Report) -> None:
+        """Have the row groups of a file read in at most so many pieces each; None: in as many as memory asks for."""
+        from pageseek.scanning import division  # late, as below: few scans need it
 
-        groups = self.lane(scan, report).run(divide(scan, wanted, report))
+        if wanted is None:
+            steps = division.divide_for_memory(scan, report)
+        else:
+            steps = division.divide(scan, wanted, report)
+        groups = self.lane(scan, report).run(steps)
         scan.plan = replace(scan.plan, groups=groups)
+
+    def divide_long_texts(self, scan: FileScan, report: Report) -> None:
+        """Have the row groups of a file read in pieces where they have codes of long texts."""
+        from pageseek.scanning.division import divide_long_texts
+
+        groups = self.lane(scan, report).run(divide_long_texts(scan, report))
+        if groups is not scan.plan.groups:
+            scan.plan = replace(scan.plan, groups=groups)
 
     def read(
         self,

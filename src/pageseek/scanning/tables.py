@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -74,6 +75,8 @@ class TableReader:
         Leaves out rows of a row group by the rows that were read before. Row groups are then read one after the other.
     divides : bool
         Whether large row groups of files that are not open yet are read in pieces, a table each.
+    streams : bool
+        The caller holds one table at a time: a row group is read in pieces where it has codes of long texts.
     """
 
     def __init__(
@@ -84,11 +87,13 @@ class TableReader:
         scheduler: Scheduler,
         narrow: Narrow | None = None,
         divides: bool = False,
+        streams: bool = False,
     ) -> None:
         self._schema, self._plans = schema, files
         self._scheduler, self._report = scheduler, scheduler.report
         self._files = PlannedFiles(files, scans, scheduler, divides)
         self._left, self._narrow, self._divides = scheduler.request.limit, narrow, divides
+        self._streams = streams and self._left is None
         self._wave_bytes = WAVE_BYTES * scheduler.threads
         # of a table, for each byte that its row group was thought to take: the most so far, at least 1; 0 before the first
         self._growth = 0.0
@@ -112,6 +117,8 @@ class TableReader:
         several = row_groups > 1 or self._divides
         in_turn = self._left is not None or self._narrow is not None or not several
         files = self._files.ready(ahead=self._left is None)
+        if self._streams and not in_turn:
+            files, in_turn = self._has_long_texts(files)
         waves = not (in_turn or waits) and self._wants_waves(row_groups, num_rows)
         try:
             if waves:
@@ -141,6 +148,20 @@ class TableReader:
             and num_rows * max(len(self._schema), 1) >= FEW_VALUES
             and num_rows < WAVE_ROWS * row_groups
         )
+
+    def _has_long_texts(self, files: Files) -> tuple[Files, bool]:
+        """The files, and whether the first has codes of long texts. Pieces are then read one after the other: what is read ahead
+        is bounded by the bytes that the footer lets expect.
+        """
+        scan = next(files, None)
+        if scan is None:
+            return files, False
+        found = False
+        if isinstance(scan, FileScan):
+            n = len(scan.plan.groups)
+            self._scheduler.divide_long_texts(scan, self._report)
+            found = len(scan.plan.groups) > n
+        return chain([scan], files), found
 
     def _suited(self, files: Files) -> tuple[Files, bool]:
         """The files, and whether the first of them suits waves."""
@@ -180,6 +201,10 @@ class TableReader:
                 if self._left is not None:
                     n = steps.next(groups, self._left, lane.context.wait_bytes > 0)
                 pruned = scheduler.prune_pages(scan, groups[:n], report)
+                if self._streams and pruned:
+                    scan.plan = replace(scan.plan, groups=tuple(pruned))
+                    scheduler.divide_long_texts(scan, report)
+                    pruned = scan.plan.groups
                 for joint in self._joints(scan, pruned, lane):
                     if self._left == 0:
                         break
