@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 import pageseek as ps
+from pageseek.datasets.confirmed import asked_once
 from pageseek.spark import load, report
+from pageseek.spark.table.planner import ScanPlanner
+from pageseek.spark.table.table import Choices, SourceTable
 from pageseek.storage import endpoint as endpoints
 from support.object_server.server import ObjectServer
 from support.remote_files import content, s3_options
@@ -106,6 +109,24 @@ def test_files_that_were_ruled_out_and_change_before_a_query_are_read_anew(
     assert seeds(frame) == []
     server.objects.put("bucket/t/1.parquet", content(7))
     assert seeds(frame.select("seed")) == [7]
+
+
+def test_a_question_that_reads_a_file_that_has_changed_is_answered_again(
+    spark: Any, server: ObjectServer
+) -> None:
+    """Planning may read, for example Bloom filters, before the store has told the versions."""
+    scan = ps.scan("s3://bucket/t/", storage_options=s3_options(server))
+    planner = ScanPlanner(SourceTable(spark, scan, Choices(), "t"))
+    server.objects.put("bucket/t/1.parquet", content(7))
+
+    def read() -> list[int]:
+        found = scan.filter(ps.col("id") == 4711).plan().execute()
+        return sorted(seed for batch in found for seed in batch.column("seed").to_pylist())
+
+    with asked_once(planner._confirmed):
+        with pytest.raises(ps.FileChangedError):
+            read()
+        assert planner._current(read) == [0, 2, 7]
 
 
 @pytest.mark.timed

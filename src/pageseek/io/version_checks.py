@@ -109,19 +109,14 @@ class UnconfirmedVersions:
         self.report.waves += bool(late) or (asked and self.report.waves == self._waves)
 
 
-def optimistically(
-    sources: Sources,
-    answer: Callable[[UnconfirmedVersions | None], T],
-    asked: UnconfirmedVersions | None = None,
-) -> T:
+def optimistically(sources: Sources, answer: Callable[[UnconfirmedVersions | None], T]) -> T:
     """The answer of a scan by the known versions of its files.
 
     Where one of them turns out to be past, `answer` is called again with None: each file is asked for its version first.
-    `asked`: the versions that the store was asked for before.
     """
     if not sources.far:
         return answer(None)
-    with asked or UnconfirmedVersions() as unconfirmed:
+    with UnconfirmedVersions() as unconfirmed:
         try:
             found = answer(unconfirmed)
             unconfirmed.confirm_all()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from pageseek.datasets.confirmed import Confirmed, asked_once
 from pageseek.datasets.file_cache import cache
-from pageseek.io.version_checks import UnconfirmedVersions, optimistically
+from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.table.aggregates import Aggregation, answers, has_few_groups, is_of_today
 from pageseek.spark.table.native import is_native, may_be_native
@@ -16,6 +18,8 @@ from pageseek.spark.table.shim import Proxy
 from pageseek.spark.table.table import GONE, SourceTable
 from pageseek.spark.table.wanted import Wanted
 from pageseek.storage.listed_versions import FEWEST
+
+T = TypeVar("T")
 
 
 class TablePlanner(Proxy):
@@ -42,7 +46,7 @@ class ScanPlanner(Proxy):
 
     def __init__(self, table: SourceTable) -> None:
         self.table, self._confirmed = table, Confirmed()
-        self._asked: UnconfirmedVersions | None = None
+        self._asked: UnconfirmedVersions | None = None  # until the scan is planned
         sources = table.scan.sources
         if len(sources) < FEWEST and not any(source.partitions for source in sources):
             limit = table.scan._request.limits.max_metadata_bytes
@@ -59,7 +63,9 @@ class ScanPlanner(Proxy):
 
         Where Spark's own reader will read the files, Spark applies all.
         """
-        given = json.loads(about)
+        return self._current(partial(self._accepted, json.loads(about)))
+
+    def _accepted(self, given: list[Any]) -> str:
         binding = self._binding = self.table.binding(given)
         accepted = [binding.pushed(one) is not None for one in given]
         if any(accepted) and self.table.choices.native:
@@ -73,7 +79,9 @@ class ScanPlanner(Proxy):
 
     def on_aggregates(self, about: str) -> str:
         """The schema of an aggregation that is computed here; empty where it is not."""
-        request = json.loads(about)
+        return self._current(partial(self._aggregated, json.loads(about)))
+
+    def _aggregated(self, request: dict[str, Any]) -> str:
         aggregation = Aggregation.of(request["aggregation"])
         schema = None if aggregation is None else aggregation.schema(self.table.schema)
         if aggregation is None or schema is None or request["limit"] >= 0:
@@ -89,21 +97,34 @@ class ScanPlanner(Proxy):
 
     def on_plan(self, about: str) -> PlannedScan:
         """The plan of a scan, of versions that the store has confirmed."""
-        request = json.loads(about)
-
-        def planned(unconfirmed: UnconfirmedVersions | None) -> PlannedScan:
-            wanted = Wanted(self.table, request, self._binding)
-            at_once = unconfirmed is not None and unconfirmed.left
-            return PlannedScan(wanted, self._confirmed, at_once)
-
-        def planned_anew(unconfirmed: UnconfirmedVersions | None) -> PlannedScan:
-            if unconfirmed is None:  # a version that was asked for is past
-                self._confirmed.versions.clear()
-            return planned(unconfirmed)
-
-        asked, self._asked = self._asked, None
-        if asked is None:
-            return planned(None)
-        made = optimistically(self.table.scan._sources, planned_anew, asked)
-        made.add_asked(asked.report)
+        asked = self._asked
+        made = self._current(partial(self._planned, json.loads(about)))
+        if asked is not None:
+            self._stop_asking()
+            made.add_asked(asked.report)
         return made
+
+    def _planned(self, request: dict[str, Any]) -> PlannedScan:
+        asked, wanted = self._asked, Wanted(self.table, request, self._binding)
+        made = PlannedScan(wanted, self._confirmed, asked is not None and asked.left)
+        if asked is not None:
+            asked.confirm_all()
+        return made
+
+    def _current(self, answer: Callable[[], T]) -> T:
+        """An answer. If a version that the store was asked for turns out to be past, all files are asked for theirs first."""
+        if self._asked is not None:
+            try:
+                return answer()
+            except Exception as error:
+                if not self._asked.may_explain(error):
+                    raise
+            self._stop_asking()
+            self._confirmed.versions.clear()
+        return answer()
+
+    def _stop_asking(self) -> None:
+        """Give up the questions that are not answered, and count all."""
+        if self._asked is not None:
+            with self._asked:
+                self._asked = None
