@@ -133,6 +133,16 @@ class DecodedColumns:
             if nesting_levels is not None:
                 self._ladders[key] = picked_nesting(nesting_levels, mask, count)
 
+    def of_rows(self, start: int, count: int, n: int) -> DecodedColumns:
+        """The same leaves for `count` of the n rows, from `start` on."""
+        made = DecodedColumns(self._name, self._row_group)
+        made.arrays |= self.arrays
+        made._leaf_types |= self._leaf_types
+        made._ladders |= self._ladders
+        made._entries |= self._entries
+        made.keep(first_bits(start + count, n) ^ first_bits(start, n), n, count)
+        return made
+
     def head(self, limit: int) -> None:
         """Keep the first rows."""
         for key, arrays in self.arrays.items():

@@ -7,7 +7,7 @@ each piece would have to read whole, keeps its row group from being divided.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,25 +30,39 @@ from pageseek.io.range_requests import together
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.scanning.file_scan import FileScan
-from pageseek.scanning.plan import GroupPlan
+from pageseek.scanning.plan import GroupPlan, Lengths
 from pageseek.scanning.steps import Steps
 
 PIECE_BYTES = 32 << 20  # of decoded values
 GAIN = 8  # a piece is so many times what it reads in common with the next
 WALK_SECONDS = 1 / 4e9  # that page headers may take for each decoded byte: an eighth of decoding it
 TEXT_BYTES = 24  # of a text, where its chunk has no bounds
-# of each row group and leaf, by its index
-Lengths: TypeAlias = Mapping[tuple[int, int], int]
 _NO_LENGTHS: Lengths = MappingProxyType({})
 _BY_DICTIONARY = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 _WIDTHS = {BOOLEAN: 1, INT32: 4, FLOAT: 4}
 
 
 def divide_for_memory(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, ...]]:
-    """The row groups of the plan of a file, in pieces of PIECE_BYTES."""
-    lengths = yield from _entry_lengths(scan)
-    wanted = [_size(scan, group, lengths) // PIECE_BYTES for group in scan.plan.groups]
-    return (yield from divide(scan, wanted, report, lengths))
+    """The row groups of the plan of a file, in pieces of PIECE_BYTES. Without a limit, the rows that pass a filter are divided once
+    they are known (`divide_passed`). Before, only what is tested counts.
+    """
+    lengths, tested = (yield from _entry_lengths(scan)), None
+    if scan.request.limit is None:
+        scan.entry_lengths, tested = lengths, scan.bound_request.leaves.tested
+    wanted = [
+        _size(scan, group, lengths, None if group.fully_matched else tested) // PIECE_BYTES
+        for group in scan.plan.groups
+    ]
+    return (yield from divide(scan, scan.plan.groups, wanted, report, lengths))
+
+
+def divide_passed(
+    scan: FileScan, group: GroupPlan, lengths: Lengths, report: Report
+) -> Steps[Sequence[GroupPlan]]:
+    """The rows of a row group that passed the filter, in pieces of PIECE_BYTES."""
+    payload = scan.bound_request.leaves.payload
+    wanted = _size(scan, group, lengths, payload) // PIECE_BYTES
+    return (yield from divide(scan, [group], [wanted], report, lengths, payload))
 
 
 def divide_long_texts(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, ...]]:
@@ -62,7 +76,7 @@ def divide_long_texts(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, 
         _size(scan, group, lengths) // PIECE_BYTES if group.row_group in long else 1
         for group in groups
     ]
-    return (yield from divide(scan, wanted, report, lengths))
+    return (yield from divide(scan, groups, wanted, report, lengths))
 
 
 def _entry_lengths(scan: FileScan) -> Steps[Lengths]:
@@ -100,39 +114,65 @@ def _entry_lengths(scan: FileScan) -> Steps[Lengths]:
 
 
 def divide(
-    scan: FileScan, wanted: Sequence[int], report: Report, lengths: Lengths = _NO_LENGTHS
+    scan: FileScan,
+    groups: Sequence[GroupPlan],
+    wanted: Sequence[int],
+    report: Report,
+    lengths: Lengths = _NO_LENGTHS,
+    only: Set[int] | None = None,
 ) -> Steps[tuple[GroupPlan, ...]]:
-    """The row groups of the plan of a file, in pieces. `wanted`: how many of each row group, at most. `lengths`: of the texts in
-    dictionaries, where they are known.
+    """Row groups of a file in pieces.
+
+    Parameters
+    ----------
+    wanted : sequence of int
+        How many pieces of each row group, at most.
+    lengths : mapping
+        Of the texts in dictionaries, where they are known.
+    only : set of int, optional
+        The leaves that will be read; all that the scan reads otherwise.
     """
     file, prune = scan.file, scan.request.prune
-    required = scan.bound_request.leaves.required(file)
+    required = _required(scan, only)
     large = [
         group.row_group
-        for group, n in zip(scan.plan.groups, wanted, strict=True)
+        for group, n in zip(groups, wanted, strict=True)
         if n > 1 and _may_divide(file, group)
     ]
     if not large:
-        return scan.plan.groups
+        return tuple(groups)
     if COLUMN_INDEX in prune:
         yield from load_indexes(file, large, required, (), scan.request.options, report)
     if PAGE_HEADERS in prune:
         yield from together(
             [
-                walk(file, number, leaf, tested=False)
-                for number in large
-                for leaf in _walked(file, number, required(number))
+                walk(file, group.row_group, leaf, tested=False)
+                for group in groups
+                if group.row_group in large
+                for leaf in _walked(file, group, required(group.row_group))
             ]
         )
     made: list[GroupPlan] = []
-    for group, n in zip(scan.plan.groups, wanted, strict=True):
-        made += _pieces(scan, group, n, lengths) if group.row_group in large else [group]
+    for group, n in zip(groups, wanted, strict=True):
+        if group.row_group in large:
+            made += _pieces(file, required(group.row_group), group, n, lengths)
+        else:
+            made.append(group)
     return tuple(made)
 
 
-def _walked(file: FileMetadata, number: int, leaves: Sequence[Leaf]) -> list[Leaf]:
+def _required(scan: FileScan, only: Set[int] | None) -> Callable[[int], list[Leaf]]:
+    """For each row group, the leaves that the scan reads; those that stand for groups, and `only` these others."""
+    required = scan.bound_request.leaves.required(scan.file)
+    if only is None:
+        return required
+    return lambda number: [leaf for leaf in required(number) if leaf.group or leaf.index in only]
+
+
+def _walked(file: FileMetadata, group: GroupPlan, leaves: Sequence[Leaf]) -> list[Leaf]:
     """The leaves of a row group whose pages are not known, if it is worth it to find them all by their headers."""
     unknown, seconds, size, common = [], 0.0, 0, 0
+    number = group.row_group
     for leaf in leaves:
         size += decoded_bytes(leaf, file.chunk(number, leaf), file.group_rows[number])
         if file.offset_indexes.get((number, leaf.index)) is None:
@@ -142,6 +182,7 @@ def _walked(file: FileMetadata, number: int, leaves: Sequence[Leaf]) -> list[Lea
             else:
                 unknown.append(leaf)
                 seconds += spent
+    size = size * group.ranges.num_rows // max(file.group_rows[number], 1)
     return unknown if seconds < WALK_SECONDS * size and 2 * GAIN * common < size else []
 
 
@@ -151,14 +192,16 @@ def _may_divide(file: FileMetadata, group: GroupPlan) -> bool:
     return group.pages_pruned and not dropped - group.ignored
 
 
-def _pieces(scan: FileScan, group: GroupPlan, wanted: int, lengths: Lengths) -> list[GroupPlan]:
+def _pieces(
+    file: FileMetadata, leaves: Sequence[Leaf], group: GroupPlan, wanted: int, lengths: Lengths
+) -> list[GroupPlan]:
     """A row group in at most so many pieces of about as many rows. They end with pages of the widest column, unless a page is
     longer than a piece.
     """
-    file, number = scan.file, group.row_group
+    number = group.row_group
     size = common = widest = 0
     ends: OffsetIndex | None = None
-    for leaf in scan.bound_request.leaves.required(file)(number):
+    for leaf in leaves:
         chunk = file.chunk(number, leaf)
         offsets = file.offset_indexes.get((number, leaf.index))
         own = decoded_bytes(
@@ -200,12 +243,14 @@ def _piece(group: GroupPlan, ranges: rows.RowRanges, first: bool) -> GroupPlan:
     )
 
 
-def _size(scan: FileScan, group: GroupPlan, lengths: Lengths) -> int:
-    """About the bytes of the decoded rows of a row group."""
+def _size(
+    scan: FileScan, group: GroupPlan, lengths: Lengths, only: Set[int] | None = None
+) -> int:
+    """About the bytes of the decoded rows of a row group, in all leaves or `only` in some."""
     file, number = scan.file, group.row_group
     n = file.group_rows[number]
     size = 0
-    for leaf in scan.bound_request.leaves.required(file)(number):
+    for leaf in _required(scan, only)(number):
         entry = lengths.get((number, leaf.index), 0)
         size += decoded_bytes(leaf, file.chunk(number, leaf), n, entry)
     return size * group.ranges.num_rows // max(n, 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,10 +23,11 @@ from pageseek.prune.row_groups import GroupProof, prune_groups
 from pageseek.scanning.accounting import count_kept
 from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.file_pruning import prune_pages
+from pageseek.scanning.group_reader import GroupReader
 from pageseek.scanning.late_offsets import load_planned_offsets
-from pageseek.scanning.plan import FilePlan, GroupPlan
+from pageseek.scanning.plan import FilePlan, GroupPlan, Lengths
 from pageseek.scanning.request import Request
-from pageseek.scanning.row_group import scan_group
+from pageseek.scanning.row_group import filter_group, read_payload
 from pageseek.scanning.steps import Held, IndexMismatch, ScanContext, Steps
 from pageseek.storage import Source
 
@@ -33,11 +35,23 @@ _NO_ROWS = rows.RowRanges.empty()
 NO_PROOF = GroupProof(b"", b"")
 
 
+class Passed(NamedTuple):
+    """Rows of a row group that passed the filter, and are read later. The first of them is the `start`-th of `total` rows that
+    `reader` has decoded.
+    """
+
+    group: GroupPlan
+    reader: GroupReader
+    start: int
+    total: int
+
+
 class Rows(NamedTuple):
-    """The rows of a row group that pass, and the arrays of each column."""
+    """The rows of a row group that pass, and the arrays of each column. `rest`: further ones that pass, in pieces."""
 
     found: rows.RowRanges
     arrays: list[list[pa.Array]]
+    rest: Sequence[Passed] = ()
 
 
 class FileScan:
@@ -55,6 +69,8 @@ class FileScan:
         The number of rows in the files before it.
     idle : frozenset of str
         Mechanisms that are known to prove no more than is proved.
+    entry_lengths : mapping or None
+        Of texts in dictionaries, where the rows that pass are read in pieces if they are large; else None.
     begun : dict
         Row groups that are being read ahead of their turn, with their results (`Scheduler.begin`).
     """
@@ -64,6 +80,7 @@ class FileScan:
         "_proof",
         "begun",
         "bound_request",
+        "entry_lengths",
         "file",
         "first_row",
         "idle",
@@ -87,6 +104,7 @@ class FileScan:
         self._proof: GroupProof | None = None
         self._deleted: rows.RowRanges | None = None
         self.idle: frozenset[str] = frozenset()
+        self.entry_lengths: Lengths | None = None
         self.begun: dict[int, Future[Any]] = {}
 
     # -- prune ----------------------------------------------------------------------------------
@@ -130,6 +148,8 @@ class FileScan:
     ) -> Steps[Rows]:
         """The rows of a row group that pass, at most `left` of them, and the arrays of each column. `held`: bytes that are in
         memory already.
+
+        A scan that divides reads the first piece of them, and tells the others.
         """
         file, request, report = self.file, self.request, context.report
         number, total = group.row_group, file.group_rows[group.row_group]
@@ -153,8 +173,17 @@ class FileScan:
                     matching = _NO_ROWS
                 report.restart(file.name, number, None, None, ranges.num_rows - before)
             try:
-                found, arrays = yield from scan_group(
+                found, reader = yield from filter_group(
                     file, number, self.bound_request, context, ranges, bound, left, matching, held
+                )
+                passed: Sequence[Passed] = ()
+                if self.entry_lengths is not None and bound is not None and found:
+                    whole = replace(group, ranges=found, ignored=ignored)
+                    passed = yield from self._divided(whole, reader, self.entry_lengths, report)
+                if passed:
+                    found, reader = passed[0].group.ranges, _reader_of(passed[0], context)
+                arrays = yield from read_payload(
+                    file, number, self.bound_request, context, found, reader, bound is not None
                 )
             except IndexMismatch as mismatch:
                 if group.divided:
@@ -168,7 +197,40 @@ class FileScan:
             if ranges is group.ranges:
                 count_kept(file, self.bound_request, group, report)
             report.done(file.name, number, ranges.num_rows, total, group.counted)
-            return Rows(found, arrays)
+            return Rows(found, arrays, passed[1:])
+
+    def _divided(
+        self, group: GroupPlan, reader: GroupReader, lengths: Lengths, report: Report
+    ) -> Steps[Sequence[Passed]]:
+        """Rows that passed, in pieces; none where one is enough."""
+        from pageseek.scanning.division import divide_passed  # late: few scans need it
+
+        pieces = yield from divide_passed(self, group, lengths, report)
+        made: list[Passed] = []
+        start = 0
+        for piece in pieces if len(pieces) > 1 else ():
+            made.append(Passed(piece, reader, start, group.ranges.num_rows))
+            start += piece.ranges.num_rows
+        return made
+
+    def read_passed(self, passed: Passed, context: ScanContext) -> Steps[Rows]:
+        """A piece of the rows that passed, after the first one."""
+        number = passed.group.row_group
+        try:
+            arrays = yield from read_payload(
+                self.file,
+                number,
+                self.bound_request,
+                context,
+                passed.group.ranges,
+                _reader_of(passed, context),
+                True,
+            )
+        except IndexMismatch as mismatch:
+            raise self._divided_wrongly(number, str(mismatch)) from mismatch
+        if self.file.dropped.get(number, NO_LEAVES) - passed.group.ignored:
+            raise self._divided_wrongly(number, "an offset index does not fit its pages")
+        return Rows(passed.group.ranges, arrays)
 
     def _divided_wrongly(self, row_group: int, why: str) -> CorruptFileError:
         """The error of an index that proves wrong after other pieces of the row group were read by it."""
@@ -176,3 +238,8 @@ class FileScan:
             f"{self.file.name}: row group {row_group}: {why}. The row group was divided by this index; leave the index out by "
             "prune=, or rewrite it by pageseek.index.attach"
         )
+
+
+def _reader_of(passed: Passed, context: ScanContext) -> GroupReader:
+    n = passed.group.ranges.num_rows
+    return passed.reader.of_rows(passed.start, n, passed.total, context)

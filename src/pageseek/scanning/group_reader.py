@@ -74,6 +74,14 @@ class GroupReader:
         self.stepwise = False
         self.all_null: set[Key] = set()
 
+    def of_rows(self, start: int, count: int, n: int, context: ScanContext) -> GroupReader:
+        """A reader for `count` of the n rows that are decoded, from `start` on. Others may read other rows meanwhile."""
+        made = GroupReader(self._file, self._row_group, self._use, context, self._held)
+        made.decoded = self.decoded.of_rows(start, count, n)
+        made._read_before = set(self._read_before)
+        made.all_null, made.reuses = self.all_null, self.reuses
+        return made
+
     def read(
         self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
     ) -> Steps[None]:

@@ -25,6 +25,8 @@ class LeafUse:
     conditions : list of (Bound, dict)
         The conditions that the filter joins by AND, each with its tests by the keys of their leaves. All comparisons of one
         leaf of numbers are one condition.
+    tested : set of int
+        The leaves that the filter tests.
     tests_payload : bool
         Whether a leaf is both tested and payload. For a test of a group it may be, since any leaf of the group will do.
     asks_for_matches : bool
@@ -38,6 +40,7 @@ class LeafUse:
         "conditions",
         "parts",
         "payload",
+        "tested",
         "tests_payload",
     )
 
@@ -65,7 +68,9 @@ class LeafUse:
                         leaves[leaf.index] = leaf
                 self.conditions.append((condition, tests))
             self.asks_for_matches = not self.tests_payload or has_not(bound)
-        tested = {test.leaf.index for _, tests in self.conditions for test in tests.values()}
+        self.tested = tested = {
+            test.leaf.index for _, tests in self.conditions for test in tests.values()
+        }
         for key, part in parts.items():
             leaf_type = part.leaf_type
             if leaf_type.type is leaf_type.storage or not part.leaf.flat or key[0] in tested:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
 from pageseek.base.batches import table_of
-from pageseek.scanning.file_scan import FileScan, Rows
+from pageseek.scanning.file_scan import FileScan, Passed, Rows
 from pageseek.scanning.lane import Lane
 from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.scheduler import Scheduler
@@ -53,14 +53,25 @@ class OpenedFile:
 
     def read(
         self, group: GroupPlan, left: int | None, lane: Lane, held: Sequence[Held] = ()
-    ) -> pa.Table | None:
-        """The rows of a row group that pass, at most `left` of them; None if there are none."""
+    ) -> tuple[pa.Table | None, Sequence[Passed]]:
+        """The rows of a row group that pass, at most `left` of them; None if there are none. If they are large, a first piece of
+        them, and the others.
+        """
         try:
             read = self._scheduler.read(self.scan, group, left, lane, held)
         except Exception as error:
             self.scan.plan.name_in(error)
             raise
-        return self.table(group, read, lane)
+        return self.table(group, read, lane), read.rest
+
+    def read_passed(self, passed: Passed, lane: Lane) -> pa.Table | None:
+        """One of the others."""
+        try:
+            read = self._scheduler.read_passed(self.scan, passed, lane)
+        except Exception as error:
+            self.scan.plan.name_in(error)
+            raise
+        return self.table(passed.group, read, lane)
 
     def read_joined(self, groups: Sequence[GroupPlan], lane: Lane) -> tuple[bool, pa.Table | None]:
         """Whether row groups could be read as one, and their rows that pass."""

@@ -20,7 +20,7 @@ from pageseek.scanning.steps import Held, ScanContext, Steps
 _NO_ROWS = rows.RowRanges.empty()
 
 
-def scan_group(
+def filter_group(
     file: FileMetadata,
     row_group: int,
     bound_request: BoundRequest,
@@ -30,8 +30,8 @@ def scan_group(
     limit: int | None = None,
     sure: rows.RowRanges = _NO_ROWS,
     held: Sequence[Held] = (),
-) -> Steps[tuple[rows.RowRanges, list[list[pa.Array]]]]:
-    """The selected rows that pass, and the arrays of each column.
+) -> Steps[tuple[rows.RowRanges, GroupReader]]:
+    """The selected rows that pass, and what has decoded the columns of the filter.
 
     Parameters
     ----------
@@ -66,9 +66,23 @@ def scan_group(
                 count_limited(file, row_group, leaf, ranges, head, report)
         ranges = head
         decoded.head(limit)
+    return ranges, reader
+
+
+def read_payload(
+    file: FileMetadata,
+    row_group: int,
+    bound_request: BoundRequest,
+    context: ScanContext,
+    ranges: rows.RowRanges,
+    reader: GroupReader,
+    filtered: bool,
+) -> Steps[list[list[pa.Array]]]:
+    """The arrays of each column for the rows that passed. `filtered`: others of the row group did not, or may not have."""
+    use, report, decoded = bound_request.leaves, context.report, reader.decoded
     n = ranges.num_rows
     if n == 0:
-        return ranges, [[] for _ in bound_request.columns]
+        return [[] for _ in bound_request.columns]
     began = perf_counter()
     for key in reader.all_null & use.parts.keys():
         decoded.put_nulls(use.parts[key], n)
@@ -78,7 +92,7 @@ def scan_group(
             missing.append(part)
             leaf = part.leaf
             if (
-                bound is not None
+                filtered
                 and not context.wait_bytes
                 and file.offset_indexes.get((row_group, leaf.index)) is None
                 and not file.has_one_page(row_group, leaf)
@@ -93,4 +107,4 @@ def scan_group(
     for column in bound_request.columns:
         found.append(decoded.output(column))  # noqa: PERF401 (of few, a comprehension would cost more)
     report.spent("payload", began)
-    return ranges, found
+    return found

@@ -18,7 +18,7 @@ from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool, cores
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scanning.binding import BoundRequests
-from pageseek.scanning.file_scan import FileScan, Rows
+from pageseek.scanning.file_scan import FileScan, Passed, Rows
 from pageseek.scanning.lane import Lane
 from pageseek.scanning.open_ahead import FileOpener
 from pageseek.scanning.plan import FilePlan, GroupPlan
@@ -108,7 +108,7 @@ class Scheduler:
         if wanted is None:
             steps = division.divide_for_memory(scan, report)
         else:
-            steps = division.divide(scan, wanted, report)
+            steps = division.divide(scan, scan.plan.groups, wanted, report)
         groups = self.lane(scan, report).run(steps)
         scan.plan = replace(scan.plan, groups=groups)
 
@@ -139,6 +139,14 @@ class Scheduler:
             lane.context.report.join(part, 0)
             return found
         return _rows(scan, group, left, lane, held)
+
+    def read_passed(self, scan: FileScan, passed: Passed, lane: Lane) -> Rows:
+        """A piece of the rows of a row group that passed."""
+        try:
+            return lane.run(scan.read_passed(passed, lane.context))
+        except PageseekError:
+            scan.file.store.check()  # the bytes may be of another version
+            raise
 
     def read_joined(self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane) -> Rows | None:
         """The rows of row groups that are read as one; None if they have to be read one by one."""

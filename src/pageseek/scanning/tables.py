@@ -21,7 +21,7 @@ from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.base.workers import Job
 from pageseek.scanning.accounting import last_proof
-from pageseek.scanning.file_scan import FileScan, Rows
+from pageseek.scanning.file_scan import FileScan, Passed, Rows
 from pageseek.scanning.lane import Lane
 from pageseek.scanning.limit_steps import LimitSteps
 from pageseek.scanning.opened_file import OpenedFile
@@ -53,13 +53,16 @@ Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
 class Piece(NamedTuple):
-    """Row groups of a file that one job has read. The tables before the one that failed are handed out, then the error is raised."""
+    """Row groups of a file that one job has read. The tables before the one that failed are handed out, then the error is raised.
+    `more`: jobs that read further rows of the last row group.
+    """
 
     file: FilePlan | None  # None where it could not be opened
     tables: list[pa.Table]
     failed: Exception | None
     part: Report
     thread: int
+    more: Sequence[Job[Piece]] = ()
 
 
 class TableReader:
@@ -216,11 +219,13 @@ class TableReader:
                     if not begun:
                         report.files.read += 1
                         begun = True
+                    rest: Sequence[Passed] = ()
                     with scheduler.working():
                         if len(joint.groups) > 1:
                             done, table = opened.read_joined(joint.groups, lane)
                         else:
-                            done, table = True, opened.read(group, self._left, lane)
+                            done = True
+                            table, rest = opened.read(group, self._left, lane)
                     if not done:
                         yield from self._one_by_one(opened, joint.groups, lane)
                         continue
@@ -231,6 +236,7 @@ class TableReader:
                             self._left -= table.num_rows
                         yield scan.plan, table
                     del table  # before the next one is made
+                    yield from self._rest(opened, rest, lane)
                 groups = groups[n:]
             if opened.unconfirmed:
                 lane.confirm()
@@ -253,9 +259,21 @@ class TableReader:
         """The tables of row groups that could not be read as one."""
         for group in groups:
             with self._scheduler.working():
-                table = opened.read(group, None, lane)
+                table, rest = opened.read(group, None, lane)
             self._report.step()
             self._grew(table, max(weight(opened.scan, group), 1))
+            if table is not None:
+                yield opened.scan.plan, table
+            del table  # before the next one is made
+            yield from self._rest(opened, rest, lane)
+
+    def _rest(
+        self, opened: OpenedFile, rest: Sequence[Passed], lane: Lane
+    ) -> Iterator[tuple[FilePlan, pa.Table]]:
+        """The tables of further pieces of the rows of a row group that passed."""
+        for passed in rest:
+            with self._scheduler.working():
+                table = opened.read_passed(passed, lane)
             if table is not None:
                 yield opened.scan.plan, table
             del table  # before the next one is made
@@ -283,12 +301,18 @@ class TableReader:
                         raise
                     done = read is not None
                     table = None if read is None else opened.table(groups[0], read, lane)
+                    rest = () if read is None else read.rest
                     del read
                 except Exception as error:
                     opened.scan.plan.name_in(error)
                     raise
                 if not done:
                     yield from self._one_by_one(opened, groups, lane)
+                if rest:
+                    if table is not None:
+                        yield opened.scan.plan, table
+                    table = None
+                    yield from self._rest(opened, rest, lane)
                 if opened.done(len(groups)) and opened.unconfirmed:
                     lane.confirm()
                 if not done:
@@ -342,13 +366,19 @@ class TableReader:
         pool = self._scheduler.pool
         assert pool is not None
         for piece in pool.in_order(self._jobs(files)):
-            self._report.join(piece.part, piece.thread)
+            yield from self._taken(piece)
             self._report.step()
-            while piece.tables:
-                assert piece.file is not None
-                yield piece.file, piece.tables.pop(0)  # the caller holds one at a time
-            if piece.failed is not None:
-                raise piece.failed
+            for further in pool.in_order(piece.more):
+                yield from self._taken(further)
+
+    def _taken(self, piece: Piece) -> Iterator[tuple[FilePlan, pa.Table]]:
+        """The tables of a job whose turn it is."""
+        self._report.join(piece.part, piece.thread)
+        while piece.tables:
+            assert piece.file is not None
+            yield piece.file, piece.tables.pop(0)  # the caller holds one at a time
+        if piece.failed is not None:
+            raise piece.failed
 
     def _jobs(self, files: Files) -> Iterator[Job[Piece]]:
         budget = self._scheduler.request.max_ahead_bytes // FEWEST_RUNS
@@ -366,15 +396,29 @@ class TableReader:
         lane = scheduler.lane(opened.scan, part)
         held = lane.run(fetch(opened.scan, groups, part)) if len(groups) > 1 else ()
         tables: list[pa.Table] = []
+        rest: Sequence[Passed] = ()
         for i, group in enumerate(groups):
             try:
-                table = opened.read(group, None, lane, held)
+                table, rest = opened.read(group, None, lane, held)
             except (PageseekError, OSError) as error:
                 if not i:
                     raise
                 return Piece(opened.scan.plan, tables, error, part, threading.get_ident())
             if table is not None:
                 tables.append(table)
-        if opened.done(len(groups)) and opened.unconfirmed:
+        more = [
+            Job(partial(self._passed, opened, passed, passed is rest[-1])) for passed in rest
+        ]
+        if not more and opened.done(len(groups)) and opened.unconfirmed:
             lane.confirm()
+        return Piece(opened.scan.plan, tables, None, part, threading.get_ident(), more)
+
+    def _passed(self, opened: OpenedFile, passed: Passed, last: bool) -> Piece:
+        """The job that reads rows that passed. `last`: of their row group."""
+        part = self._report.part()
+        lane = self._scheduler.lane(opened.scan, part)
+        table = opened.read_passed(passed, lane)
+        if last and opened.done(1) and opened.unconfirmed:
+            lane.confirm()
+        tables = [] if table is None else [table]
         return Piece(opened.scan.plan, tables, None, part, threading.get_ident())
