@@ -18,8 +18,9 @@ from pageseek.base.report import Report
 from pageseek.datasets.sources import open_metadata
 from pageseek.io.fetch import Fetcher
 from pageseek.scanning.bound_request import BoundRequest
+from pageseek.scanning.group_reader import GroupReader
 from pageseek.scanning.lane import Lane
-from pageseek.scanning.row_group import scan_group
+from pageseek.scanning.row_group import read_payload
 from pageseek.scanning.steps import ScanContext
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
@@ -39,8 +40,9 @@ def decode_of() -> Callable[[bytes], Decode]:
 
         def decode(selection: rows.RowRanges) -> list[pa.Array]:
             context, fetcher = ScanContext(Report()), Fetcher(file.store, Report())
-            steps = scan_group(file, 0, bound_request, context, selection)
-            return Lane(context, fetcher).run(steps)[1][0]
+            reader = GroupReader(file, 0, bound_request.leaves, context)
+            steps = read_payload(file, 0, bound_request, context, selection, reader, filtered=False)
+            return Lane(context, fetcher).run(steps)[0]
 
         return decode
 

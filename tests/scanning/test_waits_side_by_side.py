@@ -72,7 +72,7 @@ def test_pieces_of_one_row_group_wait_side_by_side(
     server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also on one thread, as a task of Spark reads them; and the payload of pieces without a row that passes stays unread."""
-    monkeypatch.setattr(division, "PIECE_BYTES", 300_000)
+    monkeypatch.setattr(division, "PIECE_BYTES", 130_000)  # of what is tested
     made = put(server, 1, 6 * GROUP)
     row = 45_678
     plan = scan(server, ps.col("key") == made["key"][row].as_py()).plan()

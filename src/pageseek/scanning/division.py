@@ -7,7 +7,7 @@ each piece would have to read whole, keeps its row group from being divided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -37,6 +37,7 @@ PIECE_BYTES = 32 << 20  # of decoded values
 GAIN = 8  # a piece is so many times what it reads in common with the next
 WALK_SECONDS = 1 / 4e9  # that page headers may take for each decoded byte: an eighth of decoding it
 TEXT_BYTES = 24  # of a text, where its chunk has no bounds
+Only: TypeAlias = Callable[[Leaf], bool]
 _NO_LENGTHS: Lengths = MappingProxyType({})
 _BY_DICTIONARY = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 _WIDTHS = {BOOLEAN: 1, INT32: 4, FLOAT: 4}
@@ -46,9 +47,14 @@ def divide_for_memory(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, 
     """The row groups of the plan of a file, in pieces of PIECE_BYTES. Without a limit, the rows that pass a filter are divided once
     they are known (`divide_passed`). Before, only what is tested counts.
     """
-    lengths, tested = (yield from _entry_lengths(scan)), None
+    lengths = yield from _entry_lengths(scan)
+    use, tested = scan.bound_request.leaves, None
     if scan.request.limit is None:
-        scan.entry_lengths, tested = lengths, scan.bound_request.leaves.tested
+        scan.entry_lengths = lengths
+
+        def tested(leaf: Leaf) -> bool:
+            return leaf.group or leaf.index in use.tested
+
     wanted = [
         _size(scan, group, lengths, None if group.fully_matched else tested) // PIECE_BYTES
         for group in scan.plan.groups
@@ -60,7 +66,11 @@ def divide_passed(
     scan: FileScan, group: GroupPlan, lengths: Lengths, report: Report
 ) -> Steps[Sequence[GroupPlan]]:
     """The rows of a row group that passed the filter, in pieces of PIECE_BYTES."""
-    payload = scan.bound_request.leaves.payload
+    use = scan.bound_request.leaves
+
+    def payload(leaf: Leaf) -> bool:
+        return not leaf.group and leaf.index in use.payload
+
     wanted = _size(scan, group, lengths, payload) // PIECE_BYTES
     return (yield from divide(scan, [group], [wanted], report, lengths, payload))
 
@@ -119,7 +129,7 @@ def divide(
     wanted: Sequence[int],
     report: Report,
     lengths: Lengths = _NO_LENGTHS,
-    only: Set[int] | None = None,
+    only: Only | None = None,
 ) -> Steps[tuple[GroupPlan, ...]]:
     """Row groups of a file in pieces.
 
@@ -129,8 +139,8 @@ def divide(
         How many pieces of each row group, at most.
     lengths : mapping
         Of the texts in dictionaries, where they are known.
-    only : set of int, optional
-        The leaves that will be read; all that the scan reads otherwise.
+    only : callable, optional
+        Whether a leaf will be read; otherwise all that the scan reads will be.
     """
     file, prune = scan.file, scan.request.prune
     required = _required(scan, only)
@@ -161,12 +171,12 @@ def divide(
     return tuple(made)
 
 
-def _required(scan: FileScan, only: Set[int] | None) -> Callable[[int], list[Leaf]]:
-    """For each row group, the leaves that the scan reads; those that stand for groups, and `only` these others."""
+def _required(scan: FileScan, only: Only | None) -> Callable[[int], list[Leaf]]:
+    """For each row group, the leaves that the scan reads, or `only` some of them."""
     required = scan.bound_request.leaves.required(scan.file)
     if only is None:
         return required
-    return lambda number: [leaf for leaf in required(number) if leaf.group or leaf.index in only]
+    return lambda number: [leaf for leaf in required(number) if only(leaf)]
 
 
 def _walked(file: FileMetadata, group: GroupPlan, leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -243,9 +253,7 @@ def _piece(group: GroupPlan, ranges: rows.RowRanges, first: bool) -> GroupPlan:
     )
 
 
-def _size(
-    scan: FileScan, group: GroupPlan, lengths: Lengths, only: Set[int] | None = None
-) -> int:
+def _size(scan: FileScan, group: GroupPlan, lengths: Lengths, only: Only | None = None) -> int:
     """About the bytes of the decoded rows of a row group, in all leaves or `only` in some."""
     file, number = scan.file, group.row_group
     n = file.group_rows[number]

@@ -406,9 +406,7 @@ class TableReader:
                 return Piece(opened.scan.plan, tables, error, part, threading.get_ident())
             if table is not None:
                 tables.append(table)
-        more = [
-            Job(partial(self._passed, opened, passed, passed is rest[-1])) for passed in rest
-        ]
+        more = [Job(partial(self._passed, opened, passed, passed is rest[-1])) for passed in rest]
         if not more and opened.done(len(groups)) and opened.unconfirmed:
             lane.confirm()
         return Piece(opened.scan.plan, tables, None, part, threading.get_ident(), more)
