@@ -193,8 +193,11 @@ class _Deletes:
         path = data.file.file_path
         found: list[Deletes] = []
         vectors = [one for one in self._vectors.get(path, ()) if one.sequence >= data.sequence]
+        if len(vectors) > 1:
+            names = " and ".join(sorted(one.file.file_path for one in vectors[:2]))
+            raise CorruptFileError(f"{path}: the table has several deletion vectors of it: {names}")
         if vectors:  # it has the deletes by position of before, too
-            found.append(self._vector(max(vectors, key=lambda one: one.sequence)))
+            found.append(self._vector(vectors[0]))
         else:
             positions = [*self._of_files.get(path, ()), *self._positions.get(data.where, ())]
             found += [
