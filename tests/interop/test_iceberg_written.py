@@ -146,6 +146,7 @@ def test_equality_deletes_by_short_decimals(tmp_path: Path, kind: pa.DataType) -
     fields = [ided("p", kind, 1)]
     table.add(rows_of(fields, [Decimal("1.5"), Decimal("2.5"), None]))
     table.values(rows_of(fields, [Decimal("2.5")]), [1], 2)
+    assert ps.read_table(table.commit())["p"].to_pylist() == [Decimal("1.5"), None]
     table.values(rows_of([ided("p", pa.decimal128(kind.precision, 1), 1)], [None]), [1], 2)
     assert ps.read_table(table.commit())["p"].to_pylist() == [Decimal("1.5")]
 
