@@ -183,3 +183,17 @@ def test_a_moment_is_a_whole_number_of_milliseconds() -> None:
         at = epoch + dt.timedelta(milliseconds=moment, microseconds=moment % 2 * 999)
         assert AsOf.of(None, at, None).iceberg(Table(), "t") == 7
     assert asked == moments
+
+
+def test_a_manifest_that_was_cut_is_an_error(tmp_path: Path) -> None:
+    """Behind a block an Avro file may end, and so may one that was cut there."""
+    table = Written(tmp_path, [[column(1, "i", "int")]])
+    for i in range(3):
+        table.add(rows_of([ided("i", pa.int32(), 1)], [i]))
+    folder = table.commit()
+    assert ps.scan(folder).count_rows() == 3
+    (manifest,) = tmp_path.glob("metadata/*-m0.avro")
+    data, sync = manifest.read_bytes(), bytes(range(16))
+    manifest.write_bytes(data[: data.index(sync) + len(sync)])
+    with pytest.raises(ps.CorruptFileError, match=r"m0\.avro: the manifest has 0 files, and 3 by the manifest list"):  # fmt: skip
+        ps.scan(folder)

@@ -130,7 +130,7 @@ class Written:
             manifests.append(
                 {
                     "manifest_path": f"file://{path}", "manifest_length": path.stat().st_size, "partition_spec_id": spec,
-                    "content": content, "sequence_number": 1, "min_sequence_number": 1, "added_snapshot_id": SNAPSHOT,
+                    "content": content, "sequence_number": 1, "min_sequence_number": 1, "added_snapshot_id": SNAPSHOT, "existing_files_count": len(files),
                 }
             )  # fmt: skip
         path = at / f"snap-{uuid.uuid4()}.avro"
