@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -197,3 +198,20 @@ def test_a_manifest_that_was_cut_is_an_error(tmp_path: Path) -> None:
     manifest.write_bytes(data[: data.index(sync) + len(sync)])
     with pytest.raises(ps.CorruptFileError, match=r"m0\.avro: the manifest has 0 files, and 3 by the manifest list"):  # fmt: skip
         ps.scan(folder)
+
+
+def test_uuids_of_which_a_file_does_not_say_so(tmp_path: Path) -> None:
+    """As older writers have them: 16 bytes. They are compared as UUIDs, beside a file that says so."""
+    table = Written(tmp_path, [[column(1, "u", "uuid")]])
+    values = [uuid.UUID(int=i << 100).bytes for i in range(50)]
+    table.add(rows_of([ided("u", pa.binary(16), 1)], [*values, None]))
+    table.add(rows_of([ided("u", pa.uuid(), 1)], [*values, None]))
+    folder, one = table.commit(), uuid.UUID(int=7 << 100)
+    assert ps.read_table(folder)["u"].to_pylist().count(one) == 2
+    for condition in (ps.col("u") == one, ps.col("u").isin([one]), f"u = X'{one.hex}'", f"u = '{one}'"):  # fmt: skip
+        assert ps.read_table(folder, filter=condition)["u"].to_pylist() == [one] * 2
+    assert ps.scan(folder).filter(ps.col("u") < one).count_rows() == 14
+    assert ps.scan(folder).filter("u is null").count_rows() == 2
+    assert ps.scan(folder).aggregate(["count", ("u", "min")]).num_rows == 1
+    prepared = ps.scan(folder).prepare(ps.col("u") == ps.param("k"))
+    assert prepared(k=one).num_rows == 2

@@ -122,17 +122,13 @@ class SchemaMapping:
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         if leaf_type.is_null:  # null in all rows, like a column that is missing
             return ConstantColumn(path, None), NULL_LEAF_TYPE
-        if (
-            given is not None
-            and leaf.flat
-            and not leaf.group
-            and not holds(given.type, leaf_type.type)
-        ):
+        if given is not None and leaf.flat and not leaf.group and given.type != leaf_type.type:
             pair = [(leaf.path[0], leaf_type.type, given.type)]
             options = as_the_table_says(self._options, pair) if self._of_table else None
-            if options is None:
+            if options is not None:
+                leaf_type = self._file.leaf_type(leaf, options)
+            elif not holds(given.type, leaf_type.type):
                 raise too_narrow(self._file.name, given, leaf_type.type)
-            leaf_type = self._file.leaf_type(leaf, options)
         return leaf, leaf_type
 
     def _refuse_default(self, path: Path) -> None:
