@@ -557,3 +557,29 @@ def test_widening_is_symmetric_and_holds_both() -> None:
             assert kind == other, (a, b)
             assert holds(kind, a) and holds(kind, b), (a, b, kind)
             assert joined_type(kind, a) == kind
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["s.i.n"], [{"i": {"n": None}}, {"i": None}, None]),
+        (["s.a", "s.i.n"], [{"a": 1, "i": {"n": None}}, {"a": 2, "i": None}, None]),
+        (["s.i.j.m"], [{"i": {"j": {"m": None}}}, {"i": None}, None]),
+        (["s.b", "s.i.x"], [{"i": {"x": 3}, "b": None}, {"i": None, "b": None}, None]),
+        (["s.b", "s.i.n", "s.i.j.m"], [{"i": {"j": {"m": None}, "n": None}, "b": None}, {"i": None, "b": None}, None]),
+    ],
+)  # fmt: skip
+def test_a_struct_around_a_field_that_a_file_lacks_is_null_where_it_is_null(
+    tmp_path: Path, columns: list[str], expected: list[Any]
+) -> None:
+    inner = pa.struct([("x", pa.int32()), ("j", pa.struct([("z", pa.int32())]))])
+    first = pa.array(
+        [{"a": 1, "i": {"x": 3, "j": {"z": 4}}}, {"a": 2, "i": None}, None],
+        pa.struct([("a", pa.int32()), ("i", inner)]),
+    )
+    inner = pa.struct([("n", pa.int32()), ("j", pa.struct([("m", pa.int32())]))])
+    second = pa.array([{"i": None, "b": 1}], pa.struct([("i", inner), ("b", pa.int32())]))
+    pq.write_table(pa.table({"s": first}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"s": second}), tmp_path / "2.parquet")
+    found = ps.read_table(tmp_path, columns=columns)["s"].to_pylist()[:3]
+    assert found == expected

@@ -6,6 +6,7 @@
 | `partitions` | the values in the names of folders, typed |
 | `evolution`, `field_ids` | the columns of the dataset in one file, by names or by ids |
 | `nested_defaults` | defaults of fields that a file lacks inside of structs |
+| `presence` | what is read of structs for fields inside that a file lacks |
 | `spelling` | names of fields that a file spells in another case |
 | `folder_columns` | the columns of partitions, which are known before a file is opened |
 | `widening` | the type that holds one column of several files |

@@ -32,6 +32,7 @@ from pageseek.datasets.field_ids import (
 )
 from pageseek.datasets.folder_columns import Fill, FolderNames
 from pageseek.datasets.nested_defaults import NestedDefaults
+from pageseek.datasets.presence import Presence, needed, presence, without
 from pageseek.datasets.spelling import (
     ByCase,
     FieldNames,
@@ -121,17 +122,13 @@ class SchemaMapping:
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         if leaf_type.is_null:  # null in all rows, like a column that is missing
             return ConstantColumn(path, None), NULL_LEAF_TYPE
-        if (
-            given is not None
-            and leaf.flat
-            and not leaf.group
-            and not holds(given.type, leaf_type.type)
-        ):
+        if given is not None and leaf.flat and not leaf.group and given.type != leaf_type.type:
             pair = [(leaf.path[0], leaf_type.type, given.type)]
             options = as_the_table_says(self._options, pair) if self._of_table else None
-            if options is None:
+            if options is not None:
+                leaf_type = self._file.leaf_type(leaf, options)
+            elif not holds(given.type, leaf_type.type):
                 raise too_narrow(self._file.name, given, leaf_type.type)
-            leaf_type = self._file.leaf_type(leaf, options)
         return leaf, leaf_type
 
     def _refuse_default(self, path: Path) -> None:
@@ -414,7 +411,13 @@ class SchemaMapping:
         for column, field in zip(columns, schema, strict=True):
             name = back.get(field.name) or field.name
             spelled = self._kinds.get(name)
-            if spelled is not None and column.node is not None and field.name not in shares:
+            # names that a table has for the fields of a file hold for what is read in place of a field, too
+            own = isinstance(spelled[1], Mapped) if spelled is not None else False
+            if (
+                spelled is not None
+                and column.node is not None
+                and (own or field.name not in shares)
+            ):
                 for inner, several in undecided_fields(column.node, spelled[1]) if strict else ():
                     raise ambiguous(f"{self._where(name)}, field {inner!r}", several)
                 node = respelled_node(column.node, spelled[1])
@@ -451,11 +454,12 @@ class SchemaMapping:
     ) -> tuple[tuple[Column, ...], pa.Schema, dict[str, pa.DataType]]:
         """The columns of those names that the file has, their schema, and types that replace some of its.
 
-        Where a field has nothing at a path, as much of it is read as tells its nulls, and a type without fields stands for it.
+        Where a field has nothing at a path, as much of it is read as tells the nulls of the structs on the path, which the type
+        leaves out.
         """
         file, options, tree = self._file, self._options, self._file.schema_tree
         there: list[str] = []
-        empty: dict[str, str] = {}  # field -> what is read of it
+        found: list[Presence] = []
         for name, asked in own:
             try:
                 output(file, (name,), options)
@@ -464,22 +468,30 @@ class SchemaMapping:
                 index = tree.path_index(name)
                 if index is not None:
                     root = file.node(index, options)
-                    plain = root.kind == "struct" and root.children
-                    empty[root.name] = (
-                        f"{root.name}.{root.children[0].name}" if plain else root.name
-                    )
+                    found.append(presence(root, name[len(root.name) + 1 :].split(".")))
                 continue
             there.append(name)
-        for top in list(empty):
-            if any(name == top or name.startswith(f"{top}.") for name in there):
-                del empty[top]
+        read = needed(found, [self._parts(name) for name in there])
         if self._of_table:
             options = (
                 self._as_the_table_says(own, output(file, tuple(there), options)[1]) or options
             )
-        columns, schema = output(file, (*there, *empty.values()), options)
-        shares = {f.name: _emptied(f.type) for f in schema if f.name in empty}
+        extra = [".".join(one.read) for one in read]
+        columns, schema = output(file, (*there, *extra), options)
+        shares: dict[str, pa.DataType] = {}
+        for one in read:
+            name = one.struct[0]
+            kind = shares.get(name, schema.field(name).type)
+            shares[name] = without(kind, one)
         return columns, schema, shares
+
+    def _parts(self, name: str) -> Path:
+        """A dotted name as the names on the path in this file."""
+        index = self._file.schema_tree.path_index(name)
+        if index is None:
+            return (name,)
+        top = self._file.schema_tree.field(index).name
+        return (top, *name[len(top) + 1 :].split("."))
 
 
 def _names(file: FileMetadata) -> list[str]:
@@ -498,17 +510,6 @@ def _element_type(kind: pa.DataType, path: Path) -> pa.DataType:
     if t.is_map(kind):
         return _element_type(kind.key_type if path[0] == "key" else kind.item_type, path[1:])
     return _element_type(kind.value_type, path[1:] if path[0] == "element" else path)
-
-
-def _emptied(kind: pa.DataType) -> pa.DataType:
-    """A type without the fields of its structs."""
-    t = pa.types
-    if t.is_struct(kind):
-        return pa.struct([])
-    if t.is_list(kind) or t.is_large_list(kind):
-        item = kind.value_field.with_type(_emptied(kind.value_type))
-        return pa.list_(item) if t.is_list(kind) else pa.large_list(item)
-    return kind
 
 
 def _type_at(dataset_schema: DatasetSchema, path: Path) -> pa.DataType | None:

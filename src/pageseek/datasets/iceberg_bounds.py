@@ -19,6 +19,8 @@ _NUMBERS: Mapping[pa.DataType, tuple[str, ...]] = {
     pa.float64(): ("<f8", "<f4"),
     pa.date32(): ("<i4",),
 }
+_BYTES_OF_DATE = 4
+_OF_DAY = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def iceberg_bounds(
@@ -27,7 +29,7 @@ def iceberg_bounds(
     """The bounds of data files of `pyiceberg`; None without files."""
     if not files:
         return None
-    num_rows = np.array([file.record_count for file in files], np.int64)
+    num_rows = np.array(_counts([file.record_count for file in files]), np.int64)
 
     def column(path: Path) -> ColumnBounds | None:
         number = _id(fields, path)
@@ -45,14 +47,19 @@ def iceberg_bounds(
             lost = np.asarray(values.is_null()) & np.array([text is not None for text in texts])
             malformed.update(np.flatnonzero(lost).tolist())
         counts = [(file.null_value_counts or {}).get(number) for file in files]
-        nulls = pa.array(counts, pa.int64())
+        nulls = pa.array(_counts(counts), pa.int64())
         return ColumnBounds(ends[0], ends[1], nulls, tuple(sorted(malformed)))
 
     names = [file.file_path for file in files]
     return FileBounds(schema, num_rows, column, "the manifests of the table", names)
 
 
-def _values(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array | None:
+def _counts(told: Iterable[int | None]) -> list[int | None]:
+    """Counts, those that can be none as -1: pyiceberg gives a negative number as one beyond 64 bits with a sign."""
+    return [one if one is None or 0 <= one < 1 << 63 else -1 for one in told]
+
+
+def _values(texts: Sequence[bytes | None], kind: pa.DataType) -> pa.Array | None:
     """Bounds of a type; null where there is none, or the bytes are no value of the type."""
     t = pa.types
     if t.is_string(kind) or t.is_binary(kind):
@@ -62,16 +69,36 @@ def _values(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array | None
     if t.is_decimal128(kind):
         return _decimals(texts, kind)
     numbers = pa.int64() if t.is_timestamp(kind) or t.is_time64(kind) else kind
-    formats = _NUMBERS.get(numbers)
+    formats = _NUMBERS.get(numbers) if not t.is_time64(kind) else _NUMBERS[pa.int64()][:1]
     if formats is None:
         return None
     sizes = {np.dtype(one).itemsize: np.dtype(one) for one in formats}
     found = [
-        None if text is None or len(text) not in sizes else np.frombuffer(text, sizes[len(text)])[0]
+        None
+        if text is None or len(text) not in sizes
+        else np.frombuffer(text, sizes[len(text)])[0].item()
         for text in texts
     ]
-    made = pa.array([None if one is None else one.item() for one in found], _plain(numbers))
+    if t.is_timestamp(kind):
+        found = _moments(found, texts, kind)
+    made = pa.array(found, _plain(numbers))
     return made if made.type == kind else made.cast(kind)
+
+
+def _moments(
+    found: Sequence[int | None], texts: Sequence[bytes | None], kind: pa.TimestampType
+) -> list[int | None]:
+    """Bounds of timestamps; those of four bytes are days, from when the column had dates."""
+    of_day = _OF_DAY[kind.unit]
+    made: list[int | None] = []
+    for number, text in zip(found, texts, strict=True):
+        if number is not None and text is not None and len(text) == _BYTES_OF_DATE:
+            # a column with a zone never had dates
+            number = number * of_day if kind.tz is None else None
+            if number is not None and not -1 << 63 <= number < 1 << 63:
+                number = None
+        made.append(number)
+    return made
 
 
 def _text(text: bytes) -> str | None:
@@ -87,12 +114,15 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def _decimals(texts: Iterable[bytes | None], kind: pa.DataType) -> pa.Array:
     """Unscaled numbers, the most significant byte first, in as few bytes as they need."""
-    raw = bytearray()
+    raw, limit = bytearray(), 10**kind.precision
     there = []
     for text in texts:
-        fits = text is not None and 0 < len(text) <= 16
+        number, fits = 0, text is not None and 0 < len(text) <= 16
+        if fits and text is not None:
+            number = int.from_bytes(text, "big", signed=True)
+            fits = abs(number) < limit
         there.append(fits)
-        number = int.from_bytes(text, "big", signed=True) if fits and text is not None else 0
+        number = number if fits else 0
         raw += number.to_bytes(16, "little", signed=True)
     validity = pa.array(there, pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(kind, len(there), [validity, pa.py_buffer(bytes(raw))])

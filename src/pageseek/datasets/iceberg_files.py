@@ -24,6 +24,7 @@ SIDE_BY_SIDE = 16  # manifests that are read at a time
 FRAME = 8  # bytes of the length and the checksum around a bitmap
 _FILE_PATH = 2147483546  # the field of a position delete file that names data files
 _DELETED = 2  # status of an entry
+_MOST_FILES = (1 << 31) - 1  # of a manifest; a larger count is none
 _STATUS_FIELD, _DATA_FIELD, _PARTITION_FIELD = 0, 2, 102
 _POSITIONS, _EQUALITY = 1, 2  # content of a delete file
 _VECTOR_FIELDS = "referenced_data_file", "content_offset", "content_size_in_bytes"
@@ -74,6 +75,12 @@ def data_files(
         for manifest, entries in zip(
             manifests, pool.map(lambda one: list(_entries(one, io)), manifests), strict=True
         ):
+            said = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+            if len(entries) < said <= _MOST_FILES:  # pyiceberg takes a cut file for a short one
+                raise CorruptFileError(
+                    f"{manifest.manifest_path}: the manifest has {len(entries)} files, and {said} by the manifest list: it was "
+                    "cut or changed; restore it, or read an older snapshot"
+                )
             (deletes if int(manifest.content) else data).extend(entries)
     paths = {entry.file.file_path for entry in data}
     found = _Deletes(deletes, paths, specs, fields, place)
@@ -193,8 +200,11 @@ class _Deletes:
         path = data.file.file_path
         found: list[Deletes] = []
         vectors = [one for one in self._vectors.get(path, ()) if one.sequence >= data.sequence]
+        if len(vectors) > 1:
+            names = " and ".join(sorted(one.file.file_path for one in vectors[:2]))
+            raise CorruptFileError(f"{path}: the table has several deletion vectors of it: {names}")
         if vectors:  # it has the deletes by position of before, too
-            found.append(self._vector(max(vectors, key=lambda one: one.sequence)))
+            found.append(self._vector(vectors[0]))
         else:
             positions = [*self._of_files.get(path, ()), *self._positions.get(data.where, ())]
             found += [

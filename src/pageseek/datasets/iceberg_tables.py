@@ -21,6 +21,8 @@ from pageseek.storage.hive import Partitions
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.resolve import Source
 
+_IN_NO_FILE = -2  # the id of a field that is not read from files
+
 
 def iceberg_table(
     scan: Any, places: Places, where: str, version: str = "", current: bool = False
@@ -47,6 +49,7 @@ def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool)
     fields = _fields(projected, list(arrow), aliases, where)
     names = {field.id: field.name for field in fields}
     specs = metadata.specs() if metadata is not None else {}
+    dates = _dates(metadata.schemas if metadata is not None else ())
     shared: dict[Any, Partitions] = {}
     sources, folders = [], {}
     inside: dict[str, tuple[tuple[str, int], ...]] = {}
@@ -75,6 +78,11 @@ def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool)
                     nested.append((path, field.source_id))
                 continue
             kind = schema.field(name).type
+            if field.source_id in dates and pa.types.is_timestamp(kind):
+                raise UnsupportedError(
+                    f"{where}: {file.file_path} lies in a partition of {name!r}, which became a timestamp from a date; the "
+                    "specification does not allow that for a column of partitions"
+                )
             value = _value(file.partition[at], kind, f"{file.file_path}: column {name!r}")
             said = (*said, (name, value))
             folders[name] = pa.field(name, kind)
@@ -117,8 +125,10 @@ def _fields(
             default = {f.name: None if f.default is None else f.default.as_py() for f in below}
         if default is not None:
             default = _value(default, plain_type(same.type), f"{where}: default of {one.name!r}")
-        names = aliases.get(one.field_id, ())
-        made.append(TableField(one.name, one.field_id, names, below, default))
+        number, names = one.field_id, aliases.get(one.field_id, ())
+        if str(one.field_type) == "unknown":  # null, whatever a file has there
+            number, names = _IN_NO_FILE, ()
+        made.append(TableField(one.name, number, names, below, default))
     return tuple(made)
 
 
@@ -149,6 +159,12 @@ def _key_fields(
     for schema in metadata.schemas:
         add(_fields(schema, list(schema.as_arrow()), aliases, where), (), ())
     return found
+
+
+def _dates(schemas: Iterable[Any]) -> set[int]:
+    """The ids of columns that are dates in some schema of a table: a manifest does not tell whether a number is days."""
+    columns = [field for schema in schemas for field in schema.fields]
+    return {field.field_id for field in columns if str(field.field_type) == "date"}
 
 
 def _snapshot(scan: Any, metadata: Any) -> str:

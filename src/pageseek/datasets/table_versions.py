@@ -8,6 +8,8 @@ from typing import Any
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
@@ -79,7 +81,8 @@ class AsOf:
                 f"{where}: version= is for tables of Delta Lake: give snapshot= or timestamp="
             )
         if self.timestamp is not None:
-            found = table.snapshot_as_of_timestamp(int(self.timestamp.timestamp() * 1000))
+            since = self.timestamp - _EPOCH  # whole numbers: a float may be a millisecond less
+            found = table.snapshot_as_of_timestamp(since // dt.timedelta(milliseconds=1))
         elif self.snapshot is None:
             return None
         elif isinstance(self.snapshot, int):

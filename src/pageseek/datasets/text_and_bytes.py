@@ -1,4 +1,5 @@
-"""A column that a table calls text, in files whose writer did not say that its bytes are text, and the other way round.
+"""A column that a table calls text, in files whose writer did not say that its bytes are text, and the other way round; and UUIDs,
+of which a file says no more than that they are 16 bytes.
 
 Both have the same bytes in a file and the same order. Text is checked as it is read.
 """
@@ -25,6 +26,7 @@ def as_the_table_says(
     told_so = []
     for name, own, told in columns:
         kind = own.value_type if pa.types.is_dictionary(own) else own
-        if (kind in _TEXT and told in _BYTES) or (kind in _BYTES and told in _TEXT):
+        is_uuid = isinstance(told, pa.UuidType) and kind == told.storage_type
+        if is_uuid or (kind in _TEXT and told in _BYTES) or (kind in _BYTES and told in _TEXT):
             told_so.append(name)
     return options._replace(as_told=tuple(sorted(told_so))) if told_so else None

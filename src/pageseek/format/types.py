@@ -493,7 +493,8 @@ def leaf_type_of(
     """How to decode a leaf of this element, and as what.
 
     `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can. `as_bytes`: text
-    is binary. `as_told`: likewise, and bytes of which nothing is said are text; values are as wide as they were, as in zones.
+    is binary. `as_told`: likewise, and bytes of which nothing is said are text, or a UUID if they
+    have its length; values are as wide as they were, as in zones.
     """
     if (as_bytes or as_told) and element.type == BYTE_ARRAY and _is_text(element, options):
         element = element._replace(converted_type=ABSENT, logical=0)
@@ -503,6 +504,8 @@ def leaf_type_of(
         element = element._replace(converted_type=ABSENT, logical=L_STRING)
         stored = _other(stored)
         options = options._replace(as_bytes=(), as_told=())
+    elif as_told and element.type_length == _UUID_BYTES and _is_plain_fixed(element):
+        element, stored = element._replace(converted_type=ABSENT, logical=L_UUID), None
     # the type does not depend on name, repetition and number of children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
     natural, leaf_type = _natural_leaf_type(typed, options)
@@ -525,6 +528,14 @@ def _other(stored: pa.DataType | None) -> pa.DataType | None:
         values = _OTHERS.get(stored.value_type)
         return None if values is None else pa.dictionary(stored.index_type, values, stored.ordered)
     return _OTHERS.get(stored)
+
+
+_UUID_BYTES = 16
+
+
+def _is_plain_fixed(element: SchemaElement) -> bool:
+    """Whether values are so many bytes, and the file does not say of what."""
+    return element.type == FIXED and logical_of(element)[0] == 0
 
 
 _NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children

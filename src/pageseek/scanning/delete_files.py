@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 
 from pageseek.base.late_modules import above
@@ -19,6 +21,19 @@ OPTIONS = Options(int96_unit="us", int96_utc=True)  # as tables are read
 def opened(source: Source, report: Report) -> FileMetadata:
     """The footer of a file."""
     return cache.open(source, report)
+
+
+def stamp(source: Source | None) -> tuple[int, int] | None:
+    """Time and size of a local file, by which another file in its place is told from it; None for others, whose names are their
+    own.
+    """
+    if source is None or source.filesystem is not None:
+        return None
+    try:
+        found = os.stat(source.path)
+    except OSError:  # told by whoever reads it
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def read(

@@ -19,6 +19,7 @@ from pageseek.base.errors import CorruptFileError, PageseekError
 from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import DeletionVector
+from pageseek.scanning.delete_files import stamp
 from pageseek.storage import Source
 
 Pairs = npt.NDArray[np.int64]  # [first, behind the last] of each run of rows
@@ -38,7 +39,7 @@ class _BrokenError(Exception):
     """What is wrong with a bitmap, and at which byte of it."""
 
 
-kept: BoundedCache[DeletionVector, rows.RowRanges] = BoundedCache(KEPT)
+kept: BoundedCache[object, rows.RowRanges] = BoundedCache(KEPT)
 
 
 def vector_rows(vector: DeletionVector, report: Report) -> rows.RowRanges:
@@ -71,7 +72,7 @@ def rows_of_vectors(_: Source, vectors: list[DeletionVector], report: Report) ->
     """The rows that are deleted by any of the vectors."""
     found = rows.RowRanges.empty()
     for one in vectors:
-        found |= kept.get(one, partial(vector_rows, one, report))
+        found |= kept.get((one, stamp(one.source)), partial(vector_rows, one, report))
     return found
 
 

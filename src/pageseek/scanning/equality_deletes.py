@@ -28,7 +28,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.predicate.expression import Expression, col
-from pageseek.scanning.delete_files import OPTIONS, opened, read
+from pageseek.scanning.delete_files import OPTIONS, opened, read, stamp
 from pageseek.storage import Source
 
 KEPT = 256  # pairs of a data file and its deletes whose rows are kept
@@ -48,7 +48,8 @@ def rows_by_values(
     plain = replace(source, deletes=())
     for fields, files in by_fields.items():
         asked = plain, source.partitions, fields, tuple(files)
-        found |= kept.get(asked, partial(rows_of_values, *asked, report))
+        stamps = tuple([stamp(file) for file in (source, *files)])
+        found |= kept.get((asked, stamps), partial(rows_of_values, *asked, report))
     return found
 
 
@@ -65,7 +66,8 @@ def rows_of_values(
 ) -> rows.RowRanges:
     """The rows of a data file that have values of a file of deletes in all of some fields."""
     of_files = [
-        kept_values.get((file, fields), partial(values_of, file, fields, report)) for file in files
+        kept_values.get((file, stamp(file), fields), partial(values_of, file, fields, report))
+        for file in files
     ]
     deleted = [_together(columns, files) for columns in zip(*of_files, strict=True)]
     if not len(deleted[0]):
@@ -209,6 +211,8 @@ def _flat(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
     if isinstance(column.type, pa.BaseExtensionType):
         plain = [chunk.storage for chunk in column.chunks]
         column = pa.chunked_array(plain, column.type.storage_type)
+    if pa.types.is_decimal(column.type) and column.type.bit_width < 128:  # nothing compares these
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
     return column
 
 

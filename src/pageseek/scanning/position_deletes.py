@@ -15,7 +15,7 @@ from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import PositionDeletes
 from pageseek.predicate.expression import Expression, col
-from pageseek.scanning.delete_files import opened, read
+from pageseek.scanning.delete_files import opened, read, stamp
 from pageseek.storage import Source
 
 KEPT = 1024  # data files whose deletes are kept
@@ -28,9 +28,9 @@ PATH, POSITION = "file_path", "pos"
 Numbers = npt.NDArray[np.int64]
 
 
-kept: BoundedCache[PositionDeletes, rows.RowRanges] = BoundedCache(KEPT)
-kept_files: BoundedCache[Source, dict[str, Numbers] | None] = BoundedCache(KEPT_FILES)
-_asked: BoundedCache[Source, list[None]] = BoundedCache(KEPT)  # an entry for each data file
+kept: BoundedCache[object, rows.RowRanges] = BoundedCache(KEPT)
+kept_files: BoundedCache[object, dict[str, Numbers] | None] = BoundedCache(KEPT_FILES)
+_asked: BoundedCache[object, list[None]] = BoundedCache(KEPT)  # an entry for each data file
 
 
 def position_rows(deletes: PositionDeletes, report: Report) -> rows.RowRanges:
@@ -43,11 +43,12 @@ def position_rows(deletes: PositionDeletes, report: Report) -> rows.RowRanges:
         The file lacks a column, or a row has no number.
     """
     source = deletes.source
-    asked = _asked.get(source, list)
+    key = source, stamp(source)
+    asked = _asked.get(key, list)
     asked.append(None)
     whole = None
     if len(asked) > FEW:
-        whole = kept_files.get(source, partial(_by_path, source, report))
+        whole = kept_files.get(key, partial(_by_path, source, report))
     if whole is None:
         table = _read(source, report, (POSITION,), col(PATH) == deletes.path)
         numbers = np.unique(_numbers(source, table))
@@ -98,5 +99,5 @@ def rows_by_position(_: Source, deletes: list[PositionDeletes], report: Report) 
     """The rows of a data file that are deleted by any of the files."""
     found = rows.RowRanges.empty()
     for one in deletes:
-        found |= kept.get(one, partial(position_rows, one, report))
+        found |= kept.get((one, stamp(one.source)), partial(position_rows, one, report))
     return found
