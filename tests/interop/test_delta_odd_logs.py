@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +155,25 @@ def test_columns_are_mapped_where_the_protocol_of_the_table_says_so(
     for name, value in row.items():
         assert scan.filter(ps.col(name) == value).to_pylist() == [row]
         assert scan.filter(ps.col(name) == 3 - value).to_pylist() == []
+
+
+@pytest.mark.parametrize("enabled", [0, 2, 9])
+@pytest.mark.parametrize("as_object", [False, True])
+def test_the_times_of_commits_are_their_own(tmp_path: Path, enabled: int, as_object: bool) -> None:
+    """Commits have times of their own from one version on, and their files are newer than all of them."""
+    log = Log(tmp_path / "t", [field("a", "long")])
+    for i in range(3):
+        log.add(f"{i}.parquet", pa.table({"a": [i]}))
+    for i, path in enumerate(sorted((log.root / "_delta_log").iterdir())):
+        if i >= enabled:
+            told = {"commitInfo": {"inCommitTimestamp": 10_000 * (i + 1)}}
+            path.write_text(json.dumps(told) + "\n" + path.read_text())
+        seconds = 10 * (i + 1) if i < enabled < 9 else 1000 + 10 * (i + 1)
+        os.utime(path, (seconds, seconds))
+    source = deltalake.DeltaTable(str(log.root)) if as_object else str(log.root)
+    late = 1000 if enabled == 9 else 0
+    for seconds, num_rows in ((10, 0), (19, 0), (20, 1), (35, 2), (40, 3), (5000, 3)):
+        moment = dt.datetime.fromtimestamp(late + seconds, dt.UTC)
+        assert ps.scan(source, timestamp=moment).count_rows() == num_rows
+    with pytest.raises(UnsupportedError, match="before the first commit"):
+        ps.scan(source, timestamp=dt.datetime.fromtimestamp(late + 9, dt.UTC))

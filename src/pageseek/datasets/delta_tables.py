@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import weakref
@@ -18,6 +19,7 @@ from pageseek.datasets.delta_bounds import PHYSICAL_NAME, delta_bounds
 from pageseek.datasets.delta_log import DeltaLog, Replayed, deletion_vector
 from pageseek.datasets.delta_paths import any_odd, is_absolute
 from pageseek.datasets.delta_text import any_doubtful
+from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.lake_places import Places, delta_options
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
@@ -119,6 +121,18 @@ def delta_table(
     return Table(
         tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(),
     )  # fmt: skip
+
+
+def version_then(
+    table: Any, moment: dt.datetime, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
+) -> int:
+    """The version of a table that was current at a moment. `deltalake` 1.6 does not know the times that commits have themselves."""
+    where = f"Delta table {table.table_uri}"
+    if options is None:
+        options = delta_options(getattr(table, "_storage_options", None))
+    places = Places(where, lambda _: options, retry_policy)
+    log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
+    return version_at(moment, log.modified(), log.read, where)
 
 
 def _is_spelt_twice(table: Any, added: pa.ChunkedArray, log: DeltaLog) -> bool:
