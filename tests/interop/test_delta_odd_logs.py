@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.base.errors import UnsupportedError
+from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.delta_text import any_doubtful, highest
+from support.delta_by_hand import bitmap, encoded
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
 
@@ -177,3 +178,31 @@ def test_the_times_of_commits_are_their_own(tmp_path: Path, enabled: int, as_obj
         assert ps.scan(source, timestamp=moment).count_rows() == num_rows
     with pytest.raises(UnsupportedError, match="before the first commit"):
         ps.scan(source, timestamp=dt.datetime.fromtimestamp(late + 9, dt.UTC))
+
+
+@pytest.mark.parametrize("removed", ["./0.parquet", "%30.parquet", "0.parquet", None])
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_file_whose_vector_changes_is_there_once(
+    tmp_path: Path, removed: str | None, checkpoint: bool
+) -> None:
+    """`deltalake` tells files apart by their vectors: an older one that was removed by another spelling is still there for it."""
+    log = Log(tmp_path / "t", [field("a", "long")], features=["deletionVectors"])
+    pq.write_table(pa.table({"a": range(5)}), log.root / "0.parquet")
+    action = {"path": "0.parquet", "partitionValues": {}, "size": 9, "modificationTime": 1, "dataChange": True}  # fmt: skip
+
+    def added(*rows: int) -> dict[str, Any]:
+        data = bitmap(rows)
+        vector = {"storageType": "i", "pathOrInlineDv": encoded(data), "sizeInBytes": len(data)}
+        return {"add": action | {"deletionVector": vector | {"cardinality": len(rows)}}}
+
+    log.commit(added(0))
+    if checkpoint:
+        deltalake.DeltaTable(str(log.root)).create_checkpoint()
+    gone = {"path": removed, "deletionTimestamp": 1, "dataChange": True}
+    log.commit(*([] if removed is None else [{"remove": gone}]), added(0, 3))
+    scan = ps.scan(str(log.root))
+    assert scan.to_pylist() == [{"a": 1}, {"a": 2}, {"a": 4}] and scan.count_rows() == 3
+    if removed is None:
+        deltalake.DeltaTable(str(log.root)).create_checkpoint()
+        with pytest.raises(CorruptFileError, match=r"adds '0\.parquet' and '0.parquet'"):
+            ps.scan(str(log.root)).to_pylist()

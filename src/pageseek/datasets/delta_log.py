@@ -164,17 +164,19 @@ class Replayed:
 
     def live(self, paths: Sequence[str], where: str) -> list[bool]:
         """Which of the files that `deltalake` knows by these paths are there: no commit has removed them, or added them again, by
-        another spelling.
+        another spelling. `deltalake` has a file twice where the vector of the older action was not removed by that spelling.
 
         Raises
         ------
         CorruptFileError
-            A checkpoint has a file by two spellings, and does not say which of them is newer.
+            A checkpoint has a file twice, and does not say which action is newer.
         """
         found, kept = [], dict[str, str]()
         for path in paths:
             same = self.spelling.of(path)
             there = same not in self.removed and self.spelt.get(same, path) == path
+            if there and same in self.spelt and same in kept:  # with another vector
+                there = False
             found.append(there)
             if not there:
                 continue
@@ -183,10 +185,11 @@ class Replayed:
                 raise CorruptFileError(
                     f"{where}: its checkpoint adds {path!r} and removes {gone!r}, which are one file"
                 )
-            if kept.setdefault(same, path) != path:
+            if same in kept:
                 raise CorruptFileError(
                     f"{where}: its checkpoint adds {kept[same]!r} and {path!r}, which are one file"
                 )
+            kept[same] = path
         return found
 
 
