@@ -157,7 +157,15 @@ def versions(bucket: Bucket, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     return "s3://bucket/older/versions", times
 
 
-@pytest.mark.parametrize("way", [by_url, of_arrow, of_obstore, below_a_prefix])
+def by_an_object(bucket: Bucket, url: str) -> dict[str, Any]:
+    options = {
+        "AWS_ENDPOINT_URL": bucket.endpoint, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true",
+    }  # fmt: skip
+    return {"source": deltalake.DeltaTable(url, storage_options=options)}
+
+
+@pytest.mark.parametrize("way", [by_url, of_arrow, of_obstore, below_a_prefix, by_an_object])
 def test_a_version_by_its_time(way: Any, bucket: Bucket, versions: tuple[str, list[float]]) -> None:
     url, times = versions
     assert len(times) == 3

@@ -109,12 +109,99 @@ def test_layouts_of_files_beside_a_column_that_they_lack(
         assert scan.filter(condition).count_rows() == len(LAYOUTS)
 
 
+WRAPPED = {
+    "struct": lambda kind: {"type": "struct", "fields": [{"name": "y", "type": kind, "nullable": True, "metadata": {}}]},
+    "list": lambda kind: {"type": "array", "elementType": kind, "containsNull": True},
+    "map": lambda kind: {"type": "map", "keyType": kind, "valueType": kind, "valueContainsNull": True},
+}  # fmt: skip
+
+
+def wrapped(values: pa.Array, ways: tuple[str, ...], name: str) -> pa.Array:
+    """Each value in structs, lists or maps, the outermost first. One more row, the third, has none."""
+    for how in reversed(ways[1:]):
+        values = _wrapped(values, how, name, [*range(len(values) + 1)])
+    if ways[0] == "struct":
+        values = pa.concat_arrays([values[:2], values[:1], values[2:]])
+    return _wrapped(values, ways[0], name, [0, 1, 2, *range(2, len(values) + 1)])
+
+
+def _wrapped(values: pa.Array, how: str, name: str, ends: list[int]) -> pa.Array:
+    if how == "struct":
+        none = [i == 2 and len(ends) > len(values) + 1 for i in range(len(values))]
+        return pa.StructArray.from_arrays([values], [name], mask=pa.array(none))
+    if how == "list":
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+    return pa.MapArray.from_arrays(pa.array(ends, pa.int32()), values, values)
+
+
+@pytest.mark.parametrize("kind", ["binary", "string"])
+@pytest.mark.parametrize("ways", [("struct",), ("list",), ("map",), ("list", "struct"), ("struct", "list")])  # fmt: skip
+@pytest.mark.parametrize("string_type", ["string", "view"])
+def test_inside_of_structs_lists_and_maps(
+    tmp_path: Path, kind: str, ways: tuple[str, ...], string_type: Any
+) -> None:
+    """The struct of files has another name for the field, by column mapping, where it is the outermost."""
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
+    values = [b"a", b"ab", b"b", "é".encode() * 30]
+    told: Any = kind
+    for how in reversed(ways):
+        told = WRAPPED[how](told)
+    own = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c"}
+    fields = [{"name": "C", "type": told, "nullable": True, "metadata": own}]
+    if ways[0] == "struct":
+        inner = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "z"}
+        told["fields"][0]["metadata"] = inner
+    elif ways[-1] == "struct":
+        inner = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "y"}
+        told["elementType"]["fields"][0]["metadata"] = inner
+    root = tmp_path / "t"
+    (root / "_delta_log").mkdir(parents=True)
+    features = ["columnMapping"]
+    actions: list[dict[str, Any]] = [
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}},
+        {
+            "metaData": {
+                "id": "0c2c", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "createdTime": 1,
+                "schemaString": json.dumps({"type": "struct", "fields": fields}),
+                "configuration": {"delta.columnMapping.mode": "name"},
+            }
+        },
+    ]  # fmt: skip
+    layouts = [one for one in LAYOUTS if one not in (pa.string_view(), pa.binary_view())]
+    expected = []
+    for i, stored in enumerate(layouts):
+        array = pa.array(values, pa.binary()).cast(stored)
+        array = wrapped(array, ways, "z" if ways[0] == "struct" else "y")
+        model = pa.array(values, pa.binary() if kind == "binary" else pa.string())
+        expected += wrapped(model, ways, "y").to_pylist()
+        pq.write_table(
+            pa.table({"c": array}), root / f"{i}.parquet", store_schema=i % 3 > 0, max_rows_per_page=2, write_page_index=i % 2 == 0,
+        )  # fmt: skip
+        add = {"path": f"{i}.parquet", "partitionValues": {}, "size": 9, "modificationTime": 1}
+        actions.append({"add": add | {"dataChange": True}})
+    (root / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    scan = ps.scan(deltalake.DeltaTable(str(root)), string_type=string_type)
+    found = scan.to_table()
+    order = [row for i in reversed(range(len(layouts))) for row in expected[i * 5 : i * 5 + 5]]
+    assert found["C"].to_pylist() in (expected, order) and found.schema == scan.schema
+    value = "ab" if kind == "string" else b"ab"
+    column = ps.col("C.y" if "struct" in ways else "C")
+    some: Any = column.any() if "list" in ways else column
+    for condition in (some == value, some.isin([value])) if ways != ("map",) else ():
+        assert scan.filter(condition).count_rows() == len(layouts)
+        assert scan.filter(condition).to_table()["C"].to_pylist() == [expected[1]] * len(layouts)
+    if ways == ("struct",):
+        assert scan.select(["C.y"]).to_table()["C"].to_pylist() in (expected, order)
+        least = scan.aggregate([("C.y", "min"), ("C.y", "count")]).to_pylist()[0]
+        assert list(least.values()) == [value[:1], 4 * len(layouts)]
+
+
 def test_a_neighbour_whose_name_differs_in_case_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"A": pa.array([b"x"]), "a": pa.array([b"x"])}), path)
     with ps.open(path) as opened:
         file = opened._metadata
-        options = as_the_table_says(Options(), [("a", pa.binary(), pa.string())])
+        options = as_the_table_says(Options(), [(("a",), pa.binary(), pa.string())])
         assert options is not None
         made = [
             file.leaf_type(leaf, options).type for leaf in map(file.schema_tree.find, ("A", "a"))

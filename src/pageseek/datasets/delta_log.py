@@ -164,17 +164,19 @@ class Replayed:
 
     def live(self, paths: Sequence[str], where: str) -> list[bool]:
         """Which of the files that `deltalake` knows by these paths are there: no commit has removed them, or added them again, by
-        another spelling.
+        another spelling. `deltalake` has a file twice where the vector of the older action was not removed by that spelling.
 
         Raises
         ------
         CorruptFileError
-            A checkpoint has a file by two spellings, and does not say which of them is newer.
+            A checkpoint has a file twice, and does not say which action is newer.
         """
         found, kept = [], dict[str, str]()
         for path in paths:
             same = self.spelling.of(path)
             there = same not in self.removed and self.spelt.get(same, path) == path
+            if there and same in self.spelt and same in kept:  # with another vector
+                there = False
             found.append(there)
             if not there:
                 continue
@@ -183,10 +185,11 @@ class Replayed:
                 raise CorruptFileError(
                     f"{where}: its checkpoint adds {path!r} and removes {gone!r}, which are one file"
                 )
-            if kept.setdefault(same, path) != path:
+            if same in kept:
                 raise CorruptFileError(
                     f"{where}: its checkpoint adds {kept[same]!r} and {path!r}, which are one file"
                 )
+            kept[same] = path
         return found
 
 
@@ -267,6 +270,17 @@ class DeltaLog:
     def commits(self) -> dict[int, str]:
         """The names of the commits that are there, by version."""
         return {int(name[:20]): name for name in self._paths if is_commit(name)}
+
+    def modified(self) -> dict[str, float]:
+        """When the commits that are there were written, by their names, in seconds since 1970."""
+        root, paths = self._root, {name: self._paths[name] for name in self.commits().values()}
+        if root.filesystem is None:
+            return {name: os.stat(path).st_mtime for name, path in paths.items()}
+        start = f"{root.path.rstrip('/')}/{LOG}".lstrip("/")
+        told = root.filesystem.modified(start, root.retry_policy)
+        times = {path.lstrip("/"): time for path, time in told.items()}
+        there = {name: path.lstrip("/") for name, path in paths.items()}
+        return {name: times[path] for name, path in there.items() if path in times}
 
     def newest(self) -> int:
         """The newest version that it tells of; -1 for none."""
@@ -372,7 +386,7 @@ class DeltaLog:
     def _lines(self, name: str, word: bytes = b"") -> Iterator[dict[str, Any]]:
         """The actions of a file. `word`: only lines that may have it."""
         # of bytes: text has more ends of lines
-        for number, line in enumerate(self._read(name).splitlines(), 1):
+        for number, line in enumerate(self.read(name).splitlines(), 1):
             if not line.strip() or not (word in line or rb"\u" in line):
                 continue
             where = f"{self._where}: {LOG}/{name}, line {number}"
@@ -407,7 +421,8 @@ class DeltaLog:
             else:
                 found.vectors[path] = said
 
-    def _read(self, name: str) -> bytes:
+    def read(self, name: str) -> bytes:
+        """The bytes of a file of the log."""
         return whole_file(self._source(name))
 
     def _source(self, name: str) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import weakref
@@ -14,9 +15,11 @@ import pyarrow as pa
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.deletes import Deletes
-from pageseek.datasets.delta_bounds import delta_bounds
-from pageseek.datasets.delta_log import DeltaLog, deletion_vector
+from pageseek.datasets.delta_bounds import PHYSICAL_NAME, delta_bounds
+from pageseek.datasets.delta_log import DeltaLog, Replayed, deletion_vector
 from pageseek.datasets.delta_paths import any_odd, is_absolute
+from pageseek.datasets.delta_text import any_doubtful
+from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.lake_places import Places, delta_options
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
@@ -32,7 +35,7 @@ _DELTA_FEATURES = frozenset(
 )  # fmt: skip
 
 
-_MAPPING = "delta.columnMapping"
+_MAPPING, _MAPS = "delta.columnMapping", "columnMapping"
 # what the log of a version removes, by the id of a table's object, which has no hash
 _removes: dict[int, tuple[weakref.ref[Any], int, list[str]]] = {}
 
@@ -83,7 +86,16 @@ def delta_table(
             if nameless:  # the log has said where, if it still has that action
                 raise CorruptFileError(f"{where}: its log adds a file without a path")
             actions = actions.filter(pa.array(found.live(spelt_paths, where), pa.bool_()))
+        told = json.loads(fields.to_json())
+        mode = _mapping_mode(table, where)
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
+        for i, field in enumerate(folders):
+            if f"partition.{field.name}" in actions.column_names and _is_doubtful(values[i]):
+                own = next(one for one in told["fields"] if one["name"] == field.name)
+                name = field.name if mode == "none" else own["metadata"][PHYSICAL_NAME]
+                values[i] = _spelt(
+                    actions, log.replay(table.version(), actions=True), name, field.type
+                )
         shared: dict[Partitions, Partitions] = {}
         sources = []
         for i, spelt in enumerate(actions["path"].to_pylist()):
@@ -103,14 +115,24 @@ def delta_table(
                 files = base.filesystem
                 sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
         what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
-        mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
-        told = json.loads(fields.to_json())
         mapped = () if mode == "none" else _mapped(told, mode == "id")
-        bounds = delta_bounds(actions, schema, told["fields"])
+        bounds = delta_bounds(actions, schema, told["fields"], mode != "none")
         paths = tuple(actions["path"].to_pylist())
     return Table(
         tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(),
     )  # fmt: skip
+
+
+def version_then(
+    table: Any, moment: dt.datetime, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
+) -> int:
+    """The version of a table that was current at a moment. `deltalake` 1.6 does not know the times that commits have themselves."""
+    where = f"Delta table {table.table_uri}"
+    if options is None:
+        options = delta_options(getattr(table, "_storage_options", None))
+    places = Places(where, lambda _: options, retry_policy)
+    log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
+    return version_at(moment, log.modified(), log.read, where)
 
 
 def _is_spelt_twice(table: Any, added: pa.ChunkedArray, log: DeltaLog) -> bool:
@@ -163,6 +185,33 @@ def _refuse_features(table: Any, where: str) -> None:
     unknown = sorted(features - _DELTA_FEATURES)
     if unknown:
         raise UnsupportedError(f"{where}: its readers have to know {', '.join(unknown)}")
+
+
+def _mapping_mode(table: Any, where: str) -> str:
+    """By what files have the columns: `none`, `name` or `id`. Only tables with the feature have it (Column Mapping)."""
+    protocol = table.protocol()
+    mode = str(dict(table.metadata().configuration).get(f"{_MAPPING}.mode", "none"))
+    if protocol.min_reader_version != 2 and _MAPS not in (protocol.reader_features or ()):
+        return "none"
+    if mode not in ("none", "name", "id"):
+        raise UnsupportedError(f"{where}: {_MAPPING}.mode={mode!r} is not known here")
+    return mode
+
+
+def _is_doubtful(values: Sequence[pa.Scalar]) -> bool:
+    kind = values[0].type if values else None
+    return kind in (pa.string(), pa.binary()) and any_doubtful(pa.array(values).cast(pa.string()))
+
+
+def _spelt(actions: pa.Table, found: Replayed, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:
+    """The values of a partition column of text or bytes, as the log spells them."""
+    made = []
+    for path in actions["path"].to_pylist():
+        text = found.added[unquote(path)]["partitionValues"].get(name)
+        made.append(
+            pa.scalar(text.encode() if text and kind == pa.binary() else text or None, kind)
+        )
+    return made
 
 
 def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:

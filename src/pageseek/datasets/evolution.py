@@ -42,13 +42,13 @@ from pageseek.datasets.spelling import (
     undecided,
     undecided_fields,
 )
-from pageseek.datasets.text_and_bytes import as_the_table_says
+from pageseek.datasets.text_and_bytes import Told, as_the_table_says, leaves_of
 from pageseek.datasets.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
-from pageseek.format.types import FLOAT_KINDS, LeafType, Options
+from pageseek.format.types import BYTE_ARRAY, FIXED, FLOAT_KINDS, LeafType, Options
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
 from pageseek.predicate.schema_names import WholeColumn
 from pageseek.storage.hive import Partitions
@@ -123,13 +123,33 @@ class SchemaMapping:
         if leaf_type.is_null:  # null in all rows, like a column that is missing
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         if given is not None and leaf.flat and not leaf.group and given.type != leaf_type.type:
-            pair = [(leaf.path[0], leaf_type.type, given.type)]
+            pair = [(leaf.path, leaf_type.type, given.type)]
             options = as_the_table_says(self._options, pair) if self._of_table else None
             if options is not None:
                 leaf_type = self._file.leaf_type(leaf, options)
             elif not holds(given.type, leaf_type.type):
                 raise too_narrow(self._file.name, given, leaf_type.type)
+        elif self._of_table and given is not None and not leaf.flat:
+            leaf_type = self._told_inside(leaf, leaf_type, given)
         return leaf, leaf_type
+
+    def _told_inside(self, leaf: Leaf, leaf_type: LeafType, given: pa.Field) -> LeafType:
+        """How a leaf of a nested column is decoded, as text, as bytes, or as a UUID."""
+        if leaf.element.type not in (BYTE_ARRAY, FIXED):
+            return leaf_type
+        node = self._respelled(given.name, self._file.node(leaf.top, self._options))
+        options = as_the_table_says(self._options, leaves_of(node, given.type))
+        if options is None or not options.is_told(leaf.path):
+            return leaf_type
+        inside = self._file.node(leaf.top, options).leaf_nodes()
+        found = next(one.leaf_type for one in inside if one.first_leaf == leaf.index)
+        assert found is not None
+        return found
+
+    def _respelled(self, name: str, node: Node) -> Node:
+        """A nested field of the file, by the names of the table."""
+        spelled = self._kinds.get(name)
+        return node if spelled is None else respelled_node(node, spelled[1])
 
     def _refuse_default(self, path: Path) -> None:
         if self._nested.may_have(path):
@@ -367,7 +387,7 @@ class SchemaMapping:
         try:
             there = tuple([name for name, _ in own])
             columns, schema = output(file, there, options)
-            other = self._as_the_table_says(own, schema) if self._of_table else None
+            other = self._as_the_table_says(columns, schema) if self._of_table else None
             if other is not None:
                 columns, schema = output(file, there, other)
             shares: dict[str, pa.DataType] = {}
@@ -378,21 +398,22 @@ class SchemaMapping:
         fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
         return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
 
-    def _as_the_table_says(
-        self, own: Sequence[tuple[str, str]], schema: pa.Schema
-    ) -> Options | None:
-        """Options for columns whose bytes are text in the table, or the other way round. `own`: names in the file, and in the
-        table, of the columns of a schema; some lead into structs.
-        """
+    def _as_the_table_says(self, columns: Sequence[Column], schema: pa.Schema) -> Options | None:
+        """Options for columns whose bytes are text in the table, or the other way round. `columns`, `schema`: as in the file."""
         given = self._dataset_schema.given
         assert given is not None
-        names, types = dict(own), given.types
-        pairs = []
-        for field in schema:
-            at = given.get_field_index(names[field.name]) if field.name in names else -1
-            if at >= 0:
-                pairs.append((field.name, field.type, types[at]))
-        return as_the_table_says(self._options, pairs)
+        back = {} if self._own is None else {own: name for name, own in self._own.items()}
+        types, leaves = given.types, list[Told]()
+        for column, field in zip(columns, schema, strict=True):
+            name = back.get(field.name) or field.name
+            at = given.get_field_index(name)
+            if at < 0 or field.type == types[at]:
+                continue
+            if column.node is None:
+                leaves.append((column.leaf.path, field.type, types[at]))
+            else:
+                leaves += leaves_of(self._respelled(name, column.node), types[at])
+        return as_the_table_says(self._options, leaves)
 
     def _renamed(
         self,
@@ -473,9 +494,7 @@ class SchemaMapping:
             there.append(name)
         read = needed(found, [self._parts(name) for name in there])
         if self._of_table:
-            options = (
-                self._as_the_table_says(own, output(file, tuple(there), options)[1]) or options
-            )
+            options = self._as_the_table_says(*output(file, tuple(there), options)) or options
         extra = [".".join(one.read) for one in read]
         columns, schema = output(file, (*there, *extra), options)
         shares: dict[str, pa.DataType] = {}

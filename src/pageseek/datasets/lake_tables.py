@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from pageseek.datasets.delta_tables import delta_table
+from pageseek.datasets.delta_tables import delta_table, version_then
 from pageseek.datasets.iceberg_tables import iceberg_table
 from pageseek.datasets.lake_places import iceberg_places
 from pageseek.datasets.table_files import Table, foreign
@@ -32,7 +33,8 @@ def table_of_lake(
     """
     room = type(source).__module__.partition(".")[0]
     if room == "deltalake" and hasattr(source, "get_add_actions"):
-        return delta_table(_delta_as_of(source, as_of), options, retry_policy)
+        made = _delta_as_of(source, as_of, options, retry_policy)
+        return delta_table(made, options, retry_policy)
     if room == "pyiceberg":
         with foreign("Iceberg table", room, ()):
             scan, current = source, False
@@ -49,16 +51,16 @@ def table_of_lake(
     return None
 
 
-def _delta_as_of(table: Any, as_of: AsOf) -> Any:
+def _delta_as_of(
+    table: Any, as_of: AsOf, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
+) -> Any:
     """A DeltaTable of a version; the object itself stays as it is."""
     where = f"Delta table {table.table_uri}"
     version = as_of.delta(where)
     if version is None:
         return table
-    options = getattr(table, "_storage_options", None)
-    with foreign(where, "deltalake", secrets_of(dict(options or {}))):
-        if isinstance(version, int):
-            return type(table)(table.table_uri, version=version, storage_options=options)
-        made = type(table)(table.table_uri, storage_options=options)
-        made.load_as_version(version)
-        return made
+    if isinstance(version, dt.datetime):
+        version = version_then(table, version, options, retry_policy)
+    own = getattr(table, "_storage_options", None)
+    with foreign(where, "deltalake", secrets_of(dict(own or {}))):
+        return type(table)(table.table_uri, version=version, storage_options=own)

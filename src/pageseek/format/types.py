@@ -92,7 +92,7 @@ class _Options(NamedTuple):
     int96_utc: bool
     any_text: bool
     as_bytes: tuple[tuple[str, ...], ...]
-    as_told: tuple[str, ...]
+    as_told: tuple[tuple[str, ...], ...]
 
 
 class Options(_Options):
@@ -102,7 +102,7 @@ class Options(_Options):
     the declared range come out as they are. `instants`: times without a zone are instants, as if they were in UTC.
     `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
     timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
-    `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_told`: the names of flat columns whose
+    `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_told`: the paths of leaves whose
     text is binary, and whose bytes are text if the file does not say what they are, because a table says so.
     """
 
@@ -120,7 +120,7 @@ class Options(_Options):
         int96_utc: bool = False,
         any_text: bool = False,
         as_bytes: tuple[tuple[str, ...], ...] = (),
-        as_told: tuple[str, ...] = (),
+        as_told: tuple[tuple[str, ...], ...] = (),
     ) -> Self:
         self = super().__new__(
             cls,
@@ -153,7 +153,7 @@ class Options(_Options):
 
     def is_told(self, path: tuple[str, ...]) -> bool:
         """Whether a table says that a leaf is text where it has bytes, or the other way round."""
-        return bool(self.as_told) and len(path) == 1 and path[0] in self.as_told
+        return bool(self.as_told) and path in self.as_told
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,9 +517,9 @@ def leaf_type_of(
     return _leaf_type(element, options, *_with_stored(kind, storage, natural, stored), text)
 
 
-_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
-_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
-_OTHERS = dict(zip(_TEXTS + _BYTES, _BYTES + _TEXTS, strict=True))
+TEXT_TYPES = (pa.string(), pa.large_string(), pa.string_view())
+BYTES_TYPES = (pa.binary(), pa.large_binary(), pa.binary_view())
+_OTHERS = dict(zip(TEXT_TYPES + BYTES_TYPES, BYTES_TYPES + TEXT_TYPES, strict=True))
 
 
 def _other(stored: pa.DataType | None) -> pa.DataType | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
-from pageseek.format.types import FLOAT_KINDS
+from pageseek.format.types import BYTES_TYPES, FLOAT_KINDS, TEXT_TYPES
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.prune.registry import STATISTICS
 from pageseek.scanning.accounting import account
@@ -22,8 +22,6 @@ from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.request import Request
 
 ANSWERED, BOUNDS = "answered", "bounds"
-_TEXT = frozenset((pa.string(), pa.large_string()))
-_BYTES = frozenset((pa.binary(), pa.large_binary(), pa.binary_view()))
 
 
 class MetadataAnswers:
@@ -141,7 +139,7 @@ class MetadataAnswers:
 
 def _is_of(value: pa.Scalar, kind: pa.DataType) -> bool:
     """Whether a value is one of a type that a table calls text; statistics are of the bytes that the file has."""
-    if kind not in _TEXT or value.type not in _BYTES:
+    if kind not in TEXT_TYPES or value.type not in BYTES_TYPES:
         return True
     try:
         value.cast(kind)

@@ -263,8 +263,9 @@ class _Builder:
     ) -> Node:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
-        as_bytes = self._options.makes_bytes(leaf.path)
-        leaf_type = leaf_type_of(leaf.element, self._options, _readable(stored), as_bytes=as_bytes)
+        options, path = self._options, leaf.path
+        says = options.makes_bytes(path), options.is_told(path)
+        leaf_type = leaf_type_of(leaf.element, options, _readable(stored), False, *says)
         # pyarrow refuses a field of type null that is not nullable
         made = self._field(part, leaf_type.type, part.optional or leaf_type.is_null, stored, own_id)
         levels = (part.optional, d + part.optional, r)
