@@ -135,7 +135,7 @@ class SchemaMapping:
 
     def _told_inside(self, leaf: Leaf, leaf_type: LeafType, given: pa.Field) -> LeafType:
         """How a leaf of a nested column is decoded, as text, as bytes, or as a UUID."""
-        if leaf.element.type not in (BYTE_ARRAY, FIXED):
+        if leaf.group or leaf.element.type not in (BYTE_ARRAY, FIXED):
             return leaf_type
         node = self._respelled(given.name, self._file.node(leaf.top, self._options))
         options = as_the_table_says(self._options, leaves_of(node, given.type))
