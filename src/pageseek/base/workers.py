@@ -114,16 +114,18 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def in_order(self, jobs: Iterable[Job[T]], stops: bool = True) -> Iterator[T]:
+    def in_order(
+        self, jobs: Iterable[Job[T]], stops: bool = True, shares: int = 1
+    ) -> Iterator[T]:
         """The results of jobs, in their order; later ones are worked on meanwhile.
 
         A job that fails raises when its turn comes. After a fork, the child gets an UnsupportedError. A caller that stops early stops the pool; without `stops` only these jobs are
-        of no use any more.
+        of no use any more. `shares`: how many sequences of jobs share the budget.
         """
         rest = iter(jobs)
         job = next(rest, None)
         under_way: deque[Future[T]] = deque()
-        ledger, number = _Ledger(self._budget, self._changed), 0
+        ledger, number = _Ledger(self._budget // shares, self._changed), 0
         ready: list[T] = []
         try:
             while True:

@@ -365,10 +365,11 @@ class TableReader:
     def _beside(self, files: Files) -> Iterator[tuple[FilePlan, pa.Table]]:
         pool = self._scheduler.pool
         assert pool is not None
-        for piece in pool.in_order(self._jobs(files)):
+        shares = 2 if self._divides else 1  # those of a row group's further pieces, too
+        for piece in pool.in_order(self._jobs(files), shares=shares):
             yield from self._taken(piece)
             self._report.step()
-            for further in pool.in_order(piece.more):
+            for further in pool.in_order(piece.more, shares=shares):
                 yield from self._taken(further)
 
     def _taken(self, piece: Piece) -> Iterator[tuple[FilePlan, pa.Table]]:
