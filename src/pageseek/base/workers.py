@@ -114,9 +114,7 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def in_order(
-        self, jobs: Iterable[Job[T]], stops: bool = True, shares: int = 1
-    ) -> Iterator[T]:
+    def in_order(self, jobs: Iterable[Job[T]], stops: bool = True, shares: int = 1) -> Iterator[T]:
         """The results of jobs, in their order; later ones are worked on meanwhile.
 
         A job that fails raises when its turn comes. After a fork, the child gets an UnsupportedError. A caller that stops early stops the pool; without `stops` only these jobs are
