@@ -407,17 +407,18 @@ class TableReader:
                 return Piece(opened.scan.plan, tables, error, part, threading.get_ident())
             if table is not None:
                 tables.append(table)
-        more = [Job(partial(self._passed, opened, passed, passed is rest[-1])) for passed in rest]
-        if not more and opened.done(len(groups)) and opened.unconfirmed:
+        more = [Job(partial(self._passed, opened, passed)) for passed in rest]
+        # further pieces are still to be read
+        if opened.done(len(groups) - len(more)) and opened.unconfirmed:
             lane.confirm()
         return Piece(opened.scan.plan, tables, None, part, threading.get_ident(), more)
 
-    def _passed(self, opened: OpenedFile, passed: Passed, last: bool) -> Piece:
-        """The job that reads rows that passed. `last`: of their row group."""
+    def _passed(self, opened: OpenedFile, passed: Passed) -> Piece:
+        """The job that reads rows that passed."""
         part = self._report.part()
         lane = self._scheduler.lane(opened.scan, part)
         table = opened.read_passed(passed, lane)
-        if last and opened.done(1) and opened.unconfirmed:
+        if opened.done(1) and opened.unconfirmed:
             lane.confirm()
         tables = [] if table is None else [table]
         return Piece(opened.scan.plan, tables, None, part, threading.get_ident())
