@@ -137,6 +137,7 @@ def _together(columns: Sequence[pa.ChunkedArray], files: Sequence[Source]) -> pa
 
 def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """The type of which values of two types are compared: bytes, where one writer did not say that they are text."""
+    a, b = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (a, b))
     if (a in TEXT_TYPES and b in BYTES_TYPES) or (a in BYTES_TYPES and b in TEXT_TYPES):
         return pa.large_binary()
     return joined_type(a, b)
