@@ -152,6 +152,34 @@ def test_equality_deletes_by_short_decimals(tmp_path: Path, kind: pa.DataType) -
     assert ps.read_table(table.commit())["p"].to_pylist() == [Decimal("1.5")]
 
 
+@pytest.mark.parametrize("told", ["string", "binary"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.binary_view(),
+        pa.dictionary(pa.int8(), pa.large_string()),
+        pa.dictionary(pa.int8(), pa.binary()),
+    ],
+)
+def test_equality_deletes_of_text_that_a_file_calls_bytes(
+    tmp_path: Path, kind: pa.DataType, told: str
+) -> None:
+    """And the reverse; also where files of deletes, which are read together, differ."""
+    table = Written(tmp_path, [[column(1, "id", "int"), column(2, "c", told)]])
+    fields = [ided("id", pa.int32(), 1), ided("c", kind, 2)]
+    values: list[Any] = [b"a", "é".encode(), None, b"", b"b"]
+    if kind == pa.string() or kind == pa.dictionary(pa.int8(), pa.large_string()):
+        values = [None if one is None else one.decode() for one in values]
+    table.add(rows_of(fields, range(5), values), 1)
+    table.values(rows_of([ided("c", pa.binary(), 2)], [b"a", None]), [2], 2)
+    text = table.values(rows_of([ided("c", pa.string(), 2)], ["é", "x"]), [2], 2)
+    assert ps.read_table(table.commit())["id"].to_pylist() == [3, 4]
+    assert ps.scan(str(tmp_path), filter=ps.col("id") > 1).count_rows() == 2
+    table.entries = [one for one in table.entries if one.told["content"] == 0 or one is text]
+    assert ps.read_table(table.commit())["id"].to_pylist() == [0, 2, 3, 4]
+
+
 def test_files_of_deletes_in_place_of_others_of_their_name(tmp_path: Path) -> None:
     """What was read of a file of deletes is not used for another file of its name."""
     for numbers in ([0], [1, 2]):

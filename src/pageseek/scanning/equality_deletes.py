@@ -27,6 +27,7 @@ from pageseek.datasets.widening import joined_type, widened
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
+from pageseek.format.types import BYTES_TYPES, TEXT_TYPES
 from pageseek.predicate.expression import Expression, col
 from pageseek.scanning.delete_files import OPTIONS, opened, read, stamp
 from pageseek.storage import Source
@@ -125,13 +126,21 @@ def _together(columns: Sequence[pa.ChunkedArray], files: Sequence[Source]) -> pa
     """One column of several files of deletes, of which some may be older than a wider type."""
     kind = columns[0].type
     for column, file in zip(columns, files, strict=True):
-        joined = joined_type(kind, column.type)
+        joined = _joined(kind, column.type)
         if joined is None:
             raise CorruptFileError(
                 f"{file.name}: it deletes by values of {column.type}, others by {kind}"
             )
         kind = joined
     return pa.chunked_array([widened(c, kind) for column in columns for c in column.chunks], kind)
+
+
+def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """The type of which values of two types are compared: bytes, where one writer did not say that they are text."""
+    a, b = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (a, b))
+    if (a in TEXT_TYPES and b in BYTES_TYPES) or (a in BYTES_TYPES and b in TEXT_TYPES):
+        return pa.large_binary()
+    return joined_type(a, b)
 
 
 def _leaf(file: FileMetadata, field: KeyField) -> Leaf | None:
@@ -246,7 +255,7 @@ def _codes(
     n = len(ours[0])
     codes = np.zeros(n + len(theirs[0]), np.int64)
     for mine, other in zip(ours, theirs, strict=True):
-        kind = joined_type(mine.type, other.type)
+        kind = _joined(mine.type, other.type)
         if kind is None:
             raise CorruptFileError(
                 f"{source.name}: rows of it are deleted by values of {other.type}, and the column is {mine.type}"
