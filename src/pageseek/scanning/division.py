@@ -7,7 +7,7 @@ each piece would have to read whole, keeps its row group from being divided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,7 +30,7 @@ from pageseek.io.range_requests import together
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.scanning.file_scan import FileScan
-from pageseek.scanning.plan import GroupPlan, Lengths
+from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.steps import Steps
 
 PIECE_BYTES = 32 << 20  # of decoded values
@@ -38,6 +38,8 @@ GAIN = 8  # a piece is so many times what it reads in common with the next
 WALK_SECONDS = 1 / 4e9  # that page headers may take for each decoded byte: an eighth of decoding it
 TEXT_BYTES = 24  # of a text, where its chunk has no bounds
 Only: TypeAlias = Callable[[Leaf], bool]
+# of texts in dictionaries, their mean length, by the row group and the leaf
+Lengths: TypeAlias = Mapping[tuple[int, int], int]
 _NO_LENGTHS: Lengths = MappingProxyType({})
 _BY_DICTIONARY = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 _WIDTHS = {BOOLEAN: 1, INT32: 4, FLOAT: 4}
@@ -45,12 +47,12 @@ _WIDTHS = {BOOLEAN: 1, INT32: 4, FLOAT: 4}
 
 def divide_for_memory(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, ...]]:
     """The row groups of the plan of a file, in pieces of PIECE_BYTES. Without a limit, the rows that pass a filter are divided once
-    they are known (`divide_passed`). Before, only what is tested counts.
+    they are known (`FileScan.divide_passed`). Before, only what is tested counts.
     """
     lengths = yield from _entry_lengths(scan)
     use, tested = scan.bound_request.leaves, None
     if scan.request.limit is None:
-        scan.entry_lengths = lengths
+        scan.divide_passed = partial(_divide_passed, lengths)
 
         def tested(leaf: Leaf) -> bool:
             return leaf.group or leaf.index in use.tested
@@ -62,8 +64,8 @@ def divide_for_memory(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, 
     return (yield from divide(scan, scan.plan.groups, wanted, report, lengths))
 
 
-def divide_passed(
-    scan: FileScan, group: GroupPlan, lengths: Lengths, report: Report
+def _divide_passed(
+    lengths: Lengths, scan: FileScan, group: GroupPlan, report: Report
 ) -> Steps[Sequence[GroupPlan]]:
     """The rows of a row group that passed the filter, in pieces of PIECE_BYTES."""
     use = scan.bound_request.leaves

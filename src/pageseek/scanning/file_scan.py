@@ -5,10 +5,10 @@ A state that needs bytes, or jobs done, is a generator of steps (steps.py). A la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -25,7 +25,7 @@ from pageseek.scanning.bound_request import BoundRequest
 from pageseek.scanning.file_pruning import prune_pages
 from pageseek.scanning.group_reader import GroupReader
 from pageseek.scanning.late_offsets import load_planned_offsets
-from pageseek.scanning.plan import FilePlan, GroupPlan, Lengths
+from pageseek.scanning.plan import FilePlan, GroupPlan
 from pageseek.scanning.request import Request
 from pageseek.scanning.row_group import filter_group, read_payload
 from pageseek.scanning.steps import Held, IndexMismatch, ScanContext, Steps
@@ -69,8 +69,8 @@ class FileScan:
         The number of rows in the files before it.
     idle : frozenset of str
         Mechanisms that are known to prove no more than is proved.
-    entry_lengths : mapping or None
-        Of texts in dictionaries, where the rows that pass are read in pieces if they are large; else None.
+    divide_passed : callable, optional
+        Divides the rows of a row group that passed, where they are read in pieces if they are large.
     begun : dict
         Row groups that are being read ahead of their turn, with their results (`Scheduler.begin`).
     """
@@ -80,7 +80,7 @@ class FileScan:
         "_proof",
         "begun",
         "bound_request",
-        "entry_lengths",
+        "divide_passed",
         "file",
         "first_row",
         "idle",
@@ -104,7 +104,7 @@ class FileScan:
         self._proof: GroupProof | None = None
         self._deleted: rows.RowRanges | None = None
         self.idle: frozenset[str] = frozenset()
-        self.entry_lengths: Lengths | None = None
+        self.divide_passed: DividePassed | None = None
         self.begun: dict[int, Future[Any]] = {}
 
     # -- prune ----------------------------------------------------------------------------------
@@ -177,9 +177,10 @@ class FileScan:
                     file, number, self.bound_request, context, ranges, bound, left, matching, held
                 )
                 passed: Sequence[Passed] = ()
-                if self.entry_lengths is not None and bound is not None and found:
+                if self.divide_passed is not None and bound is not None and found:
                     whole = replace(group, ranges=found, ignored=ignored)
-                    passed = yield from self._divided(whole, reader, self.entry_lengths, report)
+                    pieces = yield from self.divide_passed(self, whole, report)
+                    passed = _passed(pieces, reader)
                 if passed:
                     found, reader = passed[0].group.ranges, _reader_of(passed[0], context)
                 arrays = yield from read_payload(
@@ -198,20 +199,6 @@ class FileScan:
                 count_kept(file, self.bound_request, group, report)
             report.done(file.name, number, ranges.num_rows, total, group.counted)
             return Rows(found, arrays, passed[1:])
-
-    def _divided(
-        self, group: GroupPlan, reader: GroupReader, lengths: Lengths, report: Report
-    ) -> Steps[Sequence[Passed]]:
-        """Rows that passed, in pieces; none where one is enough."""
-        from pageseek.scanning.division import divide_passed  # late: few scans need it
-
-        pieces = yield from divide_passed(self, group, lengths, report)
-        made: list[Passed] = []
-        start = 0
-        for piece in pieces if len(pieces) > 1 else ():
-            made.append(Passed(piece, reader, start, group.ranges.num_rows))
-            start += piece.ranges.num_rows
-        return made
 
     def read_passed(self, passed: Passed, context: ScanContext) -> Steps[Rows]:
         """A piece of the rows that passed, after the first one."""
@@ -238,6 +225,22 @@ class FileScan:
             f"{self.file.name}: row group {row_group}: {why}. The row group was divided by this index; leave the index out by "
             "prune=, or rewrite it by pageseek.index.attach"
         )
+
+
+DividePassed: TypeAlias = Callable[[FileScan, GroupPlan, Report], Steps[Sequence[GroupPlan]]]
+
+
+def _passed(pieces: Sequence[GroupPlan], reader: GroupReader) -> Sequence[Passed]:
+    """The rows that passed, in pieces; none where one is enough."""
+    if len(pieces) < 2:
+        return ()
+    total = sum([piece.ranges.num_rows for piece in pieces])
+    made: list[Passed] = []
+    start = 0
+    for piece in pieces:
+        made.append(Passed(piece, reader, start, total))
+        start += piece.ranges.num_rows
+    return made
 
 
 def _reader_of(passed: Passed, context: ScanContext) -> GroupReader:

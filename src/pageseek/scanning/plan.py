@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
-from typing import TypeAlias
 
 from pageseek._core import rows
 from pageseek.base.records import NamedTuple, dataclass
@@ -47,10 +46,6 @@ class GroupPlan:
     divided: bool = False
     counted: bool = True
     by: str = ""
-
-
-# of texts in dictionaries, their mean length, by the row group and the leaf
-Lengths: TypeAlias = Mapping[tuple[int, int], int]
 
 
 class Footer(NamedTuple):
