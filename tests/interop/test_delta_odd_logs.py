@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import json
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.delta_text import any_doubtful, highest
+from pageseek.datasets.widened_partitions import respelt
 from support.delta_by_hand import bitmap, encoded
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
@@ -206,3 +208,74 @@ def test_a_file_whose_vector_changes_is_there_once(
         deltalake.DeltaTable(str(log.root)).create_checkpoint()
         with pytest.raises(CorruptFileError, match=r"adds '0\.parquet' and '0.parquet'"):
             ps.scan(str(log.root)).to_pylist()
+
+
+D, DAY = decimal.Decimal, dt.datetime(2024, 1, 2)
+WIDENED = {
+    "integer to long": ("long", "5", "6000000000", 5, 6_000_000_000),
+    "integer to double": ("double", "5", "6.5", 5.0, 6.5),
+    "integer to decimal": ("decimal(12,2)", "5", "6.25", D("5.00"), D("6.25")),
+    "long to decimal": ("decimal(22,1)", "-5", "6.5", D("-5.0"), D("6.5")),
+    "decimal to a larger scale": ("decimal(12,4)", "1.25", "1.1234", D("1.2500"), D("1.1234")),
+    "date to timestamp_ntz": ("timestamp_ntz", "2024-01-02", "2024-01-02 03:04:05.678", DAY, dt.datetime(2024, 1, 2, 3, 4, 5, 678_000)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("case", WIDENED.values(), ids=WIDENED.keys())
+def test_values_of_partitions_whose_type_was_widened(
+    tmp_path: Path, case: tuple[str, str, str, Any, Any], mapped: bool
+) -> None:
+    kind, first, then, before, after = case
+    told: dict[str, Any] = {"delta.typeChanges": [{"fromType": "?", "toType": kind}]}
+    own: dict[str, Any] = {}
+    if mapped:
+        told |= {f"{MAPPING}.id": 2, f"{MAPPING}.physicalName": "c2"}
+        own = {f"{MAPPING}.id": 1, f"{MAPPING}.physicalName": "a"}
+    log = Log(
+        tmp_path / "t", [field("a", "long", **own), field("p", kind, **told)], ["p"],
+        ["typeWidening", "timestampNtz", *(["columnMapping"] if mapped else [])],
+        {f"{MAPPING}.mode": "name"} if mapped else {},
+    )  # fmt: skip
+    name = "c2" if mapped else "p"
+    for i, text in enumerate((first, then, None, first)):
+        log.add(f"{i}.parquet", pa.table({"a": [i]}), {name: text})
+    log.commit({"remove": {"path": "3.parquet", "deletionTimestamp": 1, "dataChange": True}})
+    scan = ps.scan(str(log.root))
+    expected = [{"a": 0, "p": before}, {"a": 1, "p": after}, {"a": 2, "p": None}]
+    assert sorted(scan.to_pylist(), key=str) == sorted(expected, key=str)
+    report = scan.filter(ps.col("p") == before).explain(analyze=True).to_dict()
+    assert (report["rows"]["out"], report["files"]["read"]) == (1, 1)
+    assert scan.filter(ps.col("p") == after).to_pylist() == expected[1:2]
+    assert scan.filter(ps.col("p").is_null()).to_pylist() == expected[2:]
+
+
+def test_a_value_of_a_widened_partition_that_is_none_of_its_type(tmp_path: Path) -> None:
+    told = {"delta.typeChanges": [{"fromType": "integer", "toType": "decimal(12,2)"}]}
+    fields = [field("a", "long"), field("p", "decimal(12,2)", **told)]
+    log = Log(tmp_path / "t", fields, ["p"], ["typeWidening"])
+    log.add("0.parquet", pa.table({"a": [0]}), {"p": "five"})
+    with pytest.raises(UnsupportedError, match=r"deltalake .*'five' as 'decimal\(12,2\)'"):
+        ps.scan(str(log.root)).to_table()
+
+
+def test_values_of_widened_partitions_in_checkpoints(tmp_path: Path) -> None:
+    told = {"delta.typeChanges": [{"fromType": "integer", "toType": "decimal(12,2)"}]}
+    fields = [field("a", "long"), field("p", "decimal(12,2)", **told)]
+    log = Log(tmp_path / "t", fields, ["p"], ["typeWidening"])
+    for i in range(3):
+        log.add(f"{i}.parquet", pa.table({"a": [i]}), {"p": f"{i}.00"})
+    deltalake.DeltaTable(str(log.root)).create_checkpoint()
+    (made,) = (log.root / "_delta_log").glob("*.parquet")
+    # as the writer of before had spelt them
+    data = respelt(made.name, made.read_bytes(), {"p": lambda text: text.removesuffix(".00")})
+    made.write_bytes(data)
+    for commit in sorted((log.root / "_delta_log").glob("*.json"))[:-1]:
+        commit.unlink()
+    with pytest.raises(Exception, match="parse value"):
+        deltalake.DeltaTable(str(log.root))
+    log.add("3.parquet", pa.table({"a": [3]}), {"p": "3"})
+    scan = ps.scan(str(log.root))
+    expected = [{"a": i, "p": D(f"{i}.00")} for i in range(4)]
+    assert sorted(scan.to_pylist(), key=str) == expected
+    assert scan.filter(ps.col("p") == D(2)).to_pylist() == expected[2:3]

@@ -243,3 +243,31 @@ def test_uuids_of_which_a_file_does_not_say_so(tmp_path: Path) -> None:
     assert ps.scan(folder).aggregate(["count", ("u", "min")]).num_rows == 1
     prepared = ps.scan(folder).prepare(ps.col("u") == ps.param("k"))
     assert prepared(k=one).num_rows == 2
+
+
+def test_uuids_inside_of_structs_and_lists(tmp_path: Path) -> None:
+    kind = struct_of(column(2, "u", "uuid"), column(3, "l", list_of(4, "uuid")))
+    table = Written(tmp_path, [[column(1, "s", kind)]])
+    values = [uuid.UUID(int=i << 100) for i in range(20)]
+    for own in (pa.binary(16), pa.uuid()):
+        inside = pa.struct([ided("u", own, 2), pa.field("l", pa.list_(ided("element", own, 4)), metadata={"PARQUET:field_id": "3"})])  # fmt: skip
+        rows = [{"u": one.bytes, "l": [one.bytes, None]} for one in values]
+        storage = pa.struct([("u", pa.binary(16)), ("l", pa.list_(pa.binary(16)))])
+        made = pa.array([*rows, None], storage)
+        if own != pa.binary(16):
+            lists = made.field(1)
+            elements = pa.ExtensionArray.from_storage(own, lists.values)
+            parts = [
+                pa.ExtensionArray.from_storage(own, made.field(0)),
+                pa.ListArray.from_arrays(lists.offsets, elements, type=inside.field(1).type),
+            ]
+            made = pa.StructArray.from_arrays(parts, fields=list(inside), mask=made.is_null())
+        else:
+            made = made.cast(inside)
+        table.add(pa.Table.from_arrays([made], schema=pa.schema([ided("s", inside, 1)])))
+    folder, one = table.commit(), values[7]
+    expected = [{"u": one, "l": [one, None]}]
+    assert ps.read_table(folder)["s"].to_pylist().count(expected[0]) == 2
+    for condition in (ps.col("s.u") == one, ps.col("s.l").any() == one):
+        assert ps.read_table(folder, filter=condition)["s"].to_pylist() == expected * 2
+    assert ps.read_table(folder, columns=["s.u"]).num_rows == 42

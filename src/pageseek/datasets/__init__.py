@@ -22,6 +22,7 @@
 | `delta_tables`, `iceberg_tables` | the same for each of them |
 | `table_files`, `table_fields` | the record of such a table; its fields, which files may call otherwise or lack |
 | `delta_paths` | one spelling for all paths in a log that mean one file |
+| `widened_partitions` | values of partition columns in a log, as the type of today spells them |
 | `delta_log`, `iceberg_files` | what their packages do not tell: deletion vectors in the log; data files with the deletes that apply to them |
 | `deletes` | where the deleted rows of a file are listed |
 | `file_bounds`, `delta_bounds`, `iceberg_bounds` | what a table says of the values in its files, probed as statistics are; the forms of both formats |

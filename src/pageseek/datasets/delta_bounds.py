@@ -14,7 +14,7 @@ from pageseek.datasets.delta_text import highest
 from pageseek.datasets.file_bounds import ColumnBounds, FileBounds, Path
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
-_TYPE_CHANGES = "delta.typeChanges"
+TYPE_CHANGES = "delta.typeChanges"
 MOST_DIGITS = 15  # of decimals: the log has them as JSON numbers, which may be doubles
 _CUT = np.timedelta64(999, "us")  # times are cut to milliseconds
 
@@ -57,7 +57,7 @@ def delta_bounds(
             upper = pc.add(upper, pa.scalar(_CUT, pa.duration("us")))
         if t.is_string(kind):
             upper = highest(upper)
-        if t.is_float64(kind) and any(_TYPE_CHANGES in one.get("metadata", {}) for one in found):
+        if t.is_float64(kind) and any(TYPE_CHANGES in one.get("metadata", {}) for one in found):
             lower, upper = _with_floats(lower, upper)
         nulls = f"null_count.{name}"
         counts = pa.nulls(len(lower), pa.int64())

@@ -20,15 +20,16 @@ from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
-from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.base.errors import CorruptFileError, PageseekError, UnsupportedError
 from pageseek.base.records import NamedTuple
-from pageseek.datasets.delta_log import chosen_log, names_here, whole_file
+from pageseek.datasets.delta_log import DeltaLog, chosen_log, names_here, whole_file
 from pageseek.datasets.delta_tables import delta_table
 from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.iceberg_tables import iceberg_table
 from pageseek.datasets.lake_places import Places
 from pageseek.datasets.table_files import Table, foreign
 from pageseek.datasets.table_versions import CURRENT, AsOf
+from pageseek.datasets.widened_partitions import Respell, respelt, widened_partitions
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.resolve import DEFAULT_RETRY, Source
@@ -84,8 +85,25 @@ def _delta(
             _bring_log(_Log(folder, retry_policy), at, version)
         told = secrets_of(dict(options or {}))
         with foreign(where, "deltalake", told, f"; {REMEDY}", at if copied else ""):
-            opened = DeltaTable(at, version=version)
+            try:
+                opened = DeltaTable(at, version=version)
+            except Exception:
+                columns = _widened(DeltaLog(root, where), version)
+                if not columns:
+                    raise
+                at = stack.enter_context(tempfile.TemporaryDirectory(prefix="pageseek-"))
+                _bring_log(_Log(folder, retry_policy), at, version, columns)
+                opened = DeltaTable(at, version=version)
         return delta_table(opened, options, retry_policy, root, folder.name)
+
+
+def _widened(log: DeltaLog, version: int | None) -> dict[str, Respell]:
+    """How values are spelt of partition columns whose type was widened."""
+    try:
+        found = log.replay(log.newest() if version is None else version, actions=True)
+        return widened_partitions((found.actions or {})["metaData"])
+    except (PageseekError, OSError, KeyError, ValueError, TypeError, AttributeError):
+        return {}  # why it does not open is told by its own error
 
 
 class _Log:
@@ -115,12 +133,18 @@ class _Log:
         return {name: time for name, time in times.items() if name in self.paths}
 
 
-def _bring_log(log: _Log, to: str, version: int | None) -> None:
-    """Copy those files of the log that a version needs, the newest one if none is given, into a local folder."""
+def _bring_log(
+    log: _Log, to: str, version: int | None, columns: Mapping[str, Respell] | None = None
+) -> None:
+    """Copy those files of the log that a version needs, the newest one if none is given, into a local folder. `columns`: how
+    their values are spelt there.
+    """
     os.makedirs(os.path.join(to, LOG, "_sidecars"))
 
     def bring(name: str) -> None:
         data = log.read(name)
+        if columns:
+            data = respelt(name, data, columns)
         with open(os.path.join(to, LOG, name), "wb") as file:
             file.write(data)
 
