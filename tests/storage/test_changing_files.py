@@ -141,6 +141,8 @@ def dated(server: ObjectServer, etags: bool) -> None:
     server.objects.clock = itertools.count(1_700_000_000).__next__
 
 
+# a write in place that a busy machine draws out may be seen by nobody (docs/stores.md)
+@pytest.mark.timed
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_hundred_changes_at_any_moment(truth: Truth, change: Change, tmp_path: Path) -> None:
     found = local(truth, tmp_path / "a.parquet", change, 100, 11)

@@ -493,6 +493,7 @@ class SchemaMapping:
                 continue
             there.append(name)
         read = needed(found, [self._parts(name) for name in there])
+        read = [one for one in read if not self._is_respelled(one.struct[0], there)]
         if self._of_table:
             options = self._as_the_table_says(*output(file, tuple(there), options)) or options
         extra = [".".join(one.read) for one in read]
@@ -503,6 +504,14 @@ class SchemaMapping:
             kind = shares.get(name, schema.field(name).type)
             shares[name] = without(kind, one)
         return columns, schema, shares
+
+    def _is_respelled(self, top: str, there: Collection[str]) -> bool:
+        """Whether fields of a column are read, and are spelt otherwise than those of the dataset: its type has to stay whole."""
+        back = {} if self._own is None else {own: name for name, own in self._own.items()}
+        spelled = self._kinds.get(back.get(top) or top)
+        if spelled is None or isinstance(spelled[1], Mapped):
+            return False
+        return any(name == top or name.startswith(f"{top}.") for name in there)
 
     def _parts(self, name: str) -> Path:
         """A dotted name as the names on the path in this file."""
