@@ -125,6 +125,25 @@ def places(hashes, int64_t num_bytes):
     return made
 
 
+def blocks(hashes, int64_t num_bytes):
+    """The blocks that hashes (uint64) select in a bitset of that size.
+
+    Returns
+    -------
+    tuple of (list of int, bytes)
+        The byte at which each block begins, in order, each once. For each hash, uint64, where its block begins if these
+        blocks lie one behind the other.
+    """
+    made = places(hashes, num_bytes)
+    cdef size_t i, n = len(made) // 8
+    cdef uint64_t *at = <uint64_t *>PyBytes_AsString(made)
+    begins = sorted({at[i] for i in range(n)})
+    cdef dict place = {begin: i * PS_BLOOM_BLOCK for i, begin in enumerate(begins)}
+    for i in range(n):
+        at[i] = place[at[i]]
+    return begins, made
+
+
 def check(data, at, hashes):
     """How many of the hashes may have been inserted: `at`, uint64 each, says where in `data` their blocks begin.
 

@@ -11,6 +11,7 @@ import random
 import resource
 import statistics
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def cases(path: Path, rows: int) -> dict[str, Callable[[ps.Scan, random.Random],
 
     return {
         "string of 36 characters, there": lambda s, r: s.filter(ps.col("uid") == r.choice(uid)).to_table(),
-        "the same, absent": lambda s, r: s.filter(ps.col("uid") == f"{r.random():.30f}").to_table(),
+        "the same, absent": lambda s, r: s.filter(ps.col("uid") == str(uuid.UUID(int=r.getrandbits(128)))).to_table(),
         "integer, about ten rows": lambda s, r: s.filter(ps.col("k") == keys(r, 1)[0]).to_table(),
         "the same, one column": lambda s, r: s.select("id").filter(ps.col("k") == keys(r, 1)[0]).to_table(),
         "IN of 20 integers, one column": lambda s, r: s.select("id").filter(ps.col("k").isin(keys(r, 20))).to_table(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from pageseek.base.records import dataclass
 from pageseek.format.checksums import ALTERED, SUM, filter_key, of_pieces, piece_of, sums_size
 from pageseek.format.chunks import chunk_range
 from pageseek.format.embedded import BLOOM, InvalidIndexError
+from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import PruneContext
 
 HEADER_BYTES = 64  # bytes that hold any header with the fields of the format
+PLACE = "place of a Bloom filter"  # among the indexes that a file keeps
+PLACE_BYTES = 300  # memory of one
 WORTH = 4096  # bytes read in one piece that cost as much as a block read by itself
 
 
@@ -26,13 +30,15 @@ class Place:
     """Where a filter lies.
 
     `length`: its bytes, if the footer has them. `bits`: the bytes of its bitset, if its header has only the fields of the
-    format. `piece`: the bytes of the bitset that each checksum behind it covers, 0 without checksums.
+    format. `piece`: the bytes of the bitset that each checksum behind it covers, 0 without checksums. `known`: its header was
+    read, and says the same.
     """
 
     offset: int
     length: int | None
     bits: int | None
     piece: int
+    known: bool = False
 
     @property
     def total(self) -> int:
@@ -47,12 +53,21 @@ class Place:
             few = _by_blocks(self.total, hashes)
             return HEADER_BYTES + n * (self.piece + SUM) if few else self.total
         if self.length is None or (self.bits is not None and _by_blocks(self.bits, hashes)):
-            return HEADER_BYTES + n * int(core.BLOCK)
+            return HEADER_BYTES * (not self.known) + n * int(core.BLOCK)
         return self.length
 
 
-def place_of(context: PruneContext, chunk: Any) -> Place:
-    """Where the filter of a chunk lies. InvalidIndexError: it cannot lie there."""
+def place_of(context: PruneContext, chunk: Any, leaf: Leaf) -> Place:
+    """Where the filter of a chunk lies, which the file keeps. InvalidIndexError: it cannot lie there."""
+    key = PLACE, context.row_group, leaf.index
+    found: Place | None = context.file.indexes.get(key)
+    if found is None:
+        found = _place_of(context, chunk)
+        context.file.keep_index(key, found, PLACE_BYTES)
+    return found
+
+
+def _place_of(context: PruneContext, chunk: Any) -> Place:
     offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
     start, stop = chunk_range(chunk)
     least = core.BLOCK + 2 if length == ABSENT else length
@@ -97,16 +112,24 @@ def is_absent(
 def _is_absent(
     context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
 ) -> Generator[Wanted, list[memoryview], bool]:
-    offset, length, guess = place.offset, place.length, place.bits
+    offset, length, size = place.offset, place.length, place.bits
+    if place.known and size is not None and _by_blocks(size, hashes):
+        assert length is not None
+        blocks, at = core.blocks(hashes, size)
+        found = yield _wanted(offset + length - size, blocks)
+        return _none_in(found, at, hashes)
     end = context.file.footer_start
     first = min(HEADER_BYTES, end - offset) if length is None else length
     wanted: Wanted = []
-    if length is not None and guess is not None and _by_blocks(guess, hashes):
-        first = length - guess
-        wanted = _blocks(offset + first, guess, hashes)
-    head, *blocks = yield [(offset, first), *wanted]
+    at = b""
+    if length is not None and size is not None and _by_blocks(size, hashes):
+        first = length - size
+        blocks, at = core.blocks(hashes, size)
+        wanted = _wanted(offset + first, blocks)
+    head, *found = yield [(offset, first), *wanted]
     if not head.nbytes:
         raise InvalidIndexError("its bytes could not be read")
+    guess = size
     header, size = core.header(head)
     if length is not None and header + size != length:
         raise InvalidIndexError(f"{header + size} bytes by its header, {length} by the footer")
@@ -114,14 +137,14 @@ def _is_absent(
     if header + size > end - offset or (offset < stop and start < offset + header + size):
         raise InvalidIndexError(f"its {header + size} bytes at {offset} have no room")
     _refuse_large(context, size)
+    if length is not None and guess == size:
+        key = PLACE, context.row_group, test.leaf.index
+        context.file.keep_index(key, replace(place, known=True), 0)
     if _by_blocks(size, hashes):
-        if not blocks or guess != size:
-            blocks = yield _blocks(offset + header, size, hashes)
-        at, kept = np.unique(_places(hashes, size), return_inverse=True)
-        if any(block.nbytes != core.BLOCK for block in blocks) or len(blocks) != len(at):
-            raise InvalidIndexError("its bytes could not be read")
-        found = core.check(b"".join(blocks), (kept * core.BLOCK).astype(np.uint64), hashes)
-        return bool(found == 0)
+        if not found or guess != size:
+            blocks, at = core.blocks(hashes, size)
+            found = yield _wanted(offset + header, blocks)
+        return _none_in(found, at, hashes)
     bitset = head[header:]
     if bitset.nbytes < size:
         (bitset,) = yield [(offset + header, size)]
@@ -131,6 +154,18 @@ def _is_absent(
     if not np.frombuffer(bitset, np.uint8).any() and _has_values(context, test):
         raise InvalidIndexError("it is empty, and the column is not")
     return bool(core.check(bitset, core.places(hashes, size), hashes) == 0)
+
+
+def _wanted(start: int, blocks: list[int]) -> Wanted:
+    """The blocks of a bitset that begins there."""
+    return [(start + at, core.BLOCK) for at in blocks]
+
+
+def _none_in(blocks: list[memoryview], at: bytes, hashes: bytes) -> bool:
+    """Whether blocks have none of the hashes. `at`: where in them the block of each begins."""
+    if any(block.nbytes != core.BLOCK for block in blocks):
+        raise InvalidIndexError("its bytes could not be read")
+    return bool(core.check(b"".join(blocks), at, hashes) == 0)
 
 
 def _is_absent_checked(
@@ -177,8 +212,3 @@ def _has_values(context: PruneContext, test: BoundLeaf) -> bool:
 
 def _places(hashes: bytes, size: int) -> Any:
     return np.frombuffer(core.places(hashes, size), np.uint64)
-
-
-def _blocks(start: int, size: int, hashes: bytes) -> Wanted:
-    """The blocks of a bitset that the hashes select, in order."""
-    return [(start + at, core.BLOCK) for at in np.unique(_places(hashes, size)).tolist()]

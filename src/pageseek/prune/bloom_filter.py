@@ -74,7 +74,10 @@ class BloomPruner:
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Read the blocks of the literals, or the whole filter where it is small."""
-        return (yield from together([_prune(context, test) for test in tests]))
+        asking = [_prune(context, test) for test in tests]
+        if len(asking) == 1:
+            return [(yield from asking[0])]
+        return (yield from together(asking))
 
 
 def _prune(
@@ -110,7 +113,7 @@ def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | N
     if hashes is None:
         return None
     try:
-        place = place_of(context, chunk)
+        place = place_of(context, chunk, leaf)
     except InvalidIndexError as error:
         text = ignored(context.file, context.row_group, leaf, "Bloom filter", error)
         not_trusted(text, context.report)
