@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pageseek._core import bloom
-from pageseek.base.errors import CoreError
 
 import pageseek as ps
+from pageseek.base.errors import CoreError
 
 GROUPS, ROWS = 6, 60_000
 
