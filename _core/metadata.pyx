@@ -51,14 +51,14 @@ cdef extern from "pageseek.h" nogil:
     void ps_footer_clear(ps_footer *)
     ps_status ps_chunks_read(const uint8_t *, size_t, const uint64_t *, size_t, ps_chunk *,
                              size_t *, ps_error *)
-    ctypedef struct ps_alike:
+    ctypedef struct ps_similar_footer:
         const uint8_t *names
         const uint8_t *created_by
         Data schema, orders
         size_t names_length, created_by_length, schema_size, orders_size
         const char *const *keys
         size_t n_keys
-    ps_status ps_footers_read(const uint8_t *, size_t, const uint64_t *, size_t, const ps_alike *,
+    ps_status ps_footers_read(const uint8_t *, size_t, const uint64_t *, size_t, const ps_similar_footer *,
                               const uint64_t *, size_t, size_t, size_t, size_t *, int64_t *,
                               int64_t *, int64_t *, ps_chunk *, ps_error *)
     bint ps_chunks_bounds(const ps_chunk *, size_t, bint, bint, int64_t *, int64_t *, int64_t *)
@@ -232,7 +232,7 @@ def footers(data, at, like, leaves, size_t most, keys=(b"ARROW:schema",), *, siz
     cdef _Call names = _Call(like[0]), schema = _Call(like[1]), orders = _Call(like[2])
     cdef _Call created_by = _Call(b"" if like[3] is None else like[3])
     cdef size_t n = places.size // 16, n_leaves = wanted.size // 8, done = 0, used = 0, i
-    cdef ps_alike model
+    cdef ps_similar_footer model
     cdef int64_t *found
     cdef int64_t *at_stored
     cdef int64_t *counts

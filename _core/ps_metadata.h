@@ -101,7 +101,7 @@ bool ps_chunks_bounds(const ps_chunk *chunks, size_t n, bool ordered, bool depre
                       int64_t *places, int64_t *null_counts, int64_t *nan_counts);
 
 /* The parts that are equal in all footers which ps_footers_read reads together. Everything is borrowed. */
-typedef struct ps_alike {
+typedef struct ps_similar_footer {
     const uint8_t
         *names; /* the bytes of a footer up to the end of the last name of the schema */
     const uint8_t *created_by; /* NULL: the footers have none */
@@ -111,7 +111,7 @@ typedef struct ps_alike {
     const char *const
         *keys; /* of the key-value pairs whose values are stored; NUL-terminated */
     size_t n_keys;
-} ps_alike;
+} ps_similar_footer;
 /* Reads n footers as ps_footer_read and ps_chunks_read do; footer i has at[2 i + 1] bytes at data[at[2 i]].
  *
  *   groups[i]        the number of row groups of footer i. -1: the caller reads this footer by itself, because it is
@@ -124,7 +124,7 @@ typedef struct ps_alike {
  * It stops before the first footer whose row groups do not fit behind those before. *done is the number of
  * footers that it read. max_arena limits the memory in bytes that one footer takes meanwhile. */
 ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
-                          const ps_alike *like, const uint64_t *leaves, size_t n_leaves,
+                          const ps_similar_footer *like, const uint64_t *leaves, size_t n_leaves,
                           size_t max_arena, size_t most, size_t *done, int64_t *groups,
                           int64_t *stored, int64_t *rows, ps_chunk *chunks, ps_error *err);
 

@@ -1,6 +1,6 @@
 """Compares two builds of pageseek on the same queries, interleaved: `pageseek-bench --against VENV`.
 
-Each build answers in a process of its own, which is told one question at a time, so that a disturbance of the machine meets both alike.
+Each build answers in a process of its own, which is told one question at a time, so that a disturbance of the machine meets both.
 The figure of a case is the median of the ratios of its rounds: below 1 this build is faster.
 """
 

@@ -1,6 +1,6 @@
 """Runs cases: checks that all peers give one answer, then times them in turn, round by round.
 
-Rounds are interleaved, each starting with another peer, so that a disturbance of the machine meets all alike;
+Rounds are interleaved, each starting with another peer, so that a disturbance of the machine meets all;
 medians of the rounds are compared. A peer that has used up its share of the time sits the rest out.
 """
 
@@ -154,10 +154,12 @@ def check_answers(case: Case, peers: dict[str, Peer], notes: list[str]) -> int:
         Names the case, the filter and the two peers.
     """
     rows = 0
-    order = sorted(peers, key=lambda name: name != "pyarrow")  # judged by pyarrow where it is there
+    order = sorted(
+        peers, key=lambda name: name != "pyarrow"
+    )  # compared with pyarrow where it is there
     for terms in case.filters[:3]:
         first: Any = None
-        judge = ""
+        first_peer = ""
         for name in [name for name in order if name in peers]:
             try:
                 answer = peers[name].run(case, terms)
@@ -171,11 +173,11 @@ def check_answers(case: Case, peers: dict[str, Peer], notes: list[str]) -> int:
                 notes.append(f"{name} left out: {type(error).__name__}: {error}")
                 continue
             if first is None:
-                first, judge = made, name
+                first, first_peer = made, name
                 rows += made.num_rows if isinstance(made, pa.Table) else 0
             elif not _same(made, first):
                 raise WrongAnswer(
-                    f"case {case.name}, filter {terms}: {name} and {judge} differ "
+                    f"case {case.name}, filter {terms}: {name} and {first_peer} differ "
                     f"({_size(made)} and {_size(first)})"
                 )
     return rows

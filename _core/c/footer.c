@@ -174,7 +174,7 @@ static ps_status read_columns(ps_thrift *t, size_t count, int64_t *record) {
     for (size_t i = 0; i < count; i++) {
         if (group == 0 && i > 0) r->leaf_layouts[i] = r->leaf_layouts[i - 1];
         offsets[i] = ps_thrift_at(t);
-        PS_TRY(ps_thrift_skip_alike(t, &r->layouts, &r->leaf_layouts[i]));
+        PS_TRY(ps_thrift_skip_similar(t, &r->layouts, &r->leaf_layouts[i]));
     }
     return PS_OK;
 }

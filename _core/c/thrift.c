@@ -172,8 +172,8 @@ ps_status ps_thrift_skip(ps_thrift *t, int type) {
     return ps_thrift_skip_carefully(t, type);
 }
 
-ps_status ps_thrift_skip_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout) {
-    if (PS_LIKELY(ps_thrift_walk_alike(t, known, layout))) return PS_OK;
+ps_status ps_thrift_skip_similar(ps_thrift *t, ps_layouts *known, uint8_t *layout) {
+    if (PS_LIKELY(ps_thrift_walk_similar(t, known, layout))) return PS_OK;
     return ps_thrift_skip_carefully(t, PS_T_STRUCT);
 }
 

@@ -88,11 +88,11 @@ typedef struct ps_layouts {
 /* ps_thrift_skip of a struct, with the same result for any input, but quick when its layout is
  * among those known; if not it is added, if there is space. *layout is a guess, any number will do:
  * best that of a struct which probably has the same one. It is set to the layout that fits, if one does. */
-ps_status ps_thrift_skip_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout);
+ps_status ps_thrift_skip_similar(ps_thrift *t, ps_layouts *known, uint8_t *layout);
 
 /* The skips try these first. False means that the walk cannot go on, and says nothing of the input. */
 bool ps_thrift_walk(ps_thrift *t);
-bool ps_thrift_walk_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout);
+bool ps_thrift_walk_similar(ps_thrift *t, ps_layouts *known, uint8_t *layout);
 
 /* ---- tables ------------------------------------------------------------------------------ */
 

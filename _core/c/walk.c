@@ -183,7 +183,7 @@ static PS_COLD void refresh(const ps_thrift *t, ps_layouts *known, ps_layout *l)
     if (!fresh->failed) *l = *fresh;
 }
 
-bool ps_thrift_walk_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout) {
+bool ps_thrift_walk_similar(ps_thrift *t, ps_layouts *known, uint8_t *layout) {
     const uint8_t *p = NULL;
     if (PS_LIKELY(*layout < known->n)) {
         ps_layout *l = &known->at[*layout];

@@ -267,7 +267,7 @@ static bool nan_passes(ps_op op, bool literal_is_nan, ps_nan nan) {
 }
 
 /* Numbers against NaN, and all that needs no bounds: true with *verdict set. */
-static bool settled(ps_op op, bool literal_is_nan, ps_nan nan, uint8_t *verdict) {
+static bool decided(ps_op op, bool literal_is_nan, ps_nan nan, uint8_t *verdict) {
     bool pass = op == PS_ALWAYS;
     if (literal_is_nan) {
         pass = op == PS_NE || (nan == PS_NAN_SPARK && (op == PS_LT || op == PS_LE));
@@ -300,7 +300,7 @@ static void probe(const ps_zones *z, ps_op op, const ps_values *literals, ps_nan
     } else if (op != PS_IS_NULL) {
         bool has_literal = op != PS_IS_NAN && op != PS_ALWAYS && op != PS_NEVER;
         nan_literal = has_literal && ps_value_is_nan(literals, 0);
-        needs_bounds = !settled(op, nan_literal, nan, &constant);
+        needs_bounds = !decided(op, nan_literal, nan, &constant);
     }
     if (needs_bounds && op == PS_PREFIX && literals->n > 1) {
         for (size_t i = 0; i < z->n; i++)

@@ -1,14 +1,14 @@
 /* Any bytes as a footer: read it, read all its chunks, touch every range that came out. */
-#include "alike.h"
+#include "similar_footers.h"
 #include "touch.h"
 
 /* Footers are like themselves, and what is read of them together is what is read of each. */
-static void read_alike(const uint8_t *data, size_t length, const ps_footer *f) {
+static void read_similar(const uint8_t *data, size_t length, const ps_footer *f) {
     uint64_t at[] = {0, length}, leaf[] = {0};
     size_t done, failed;
     int64_t groups[1], stored[2 * KEYS], rows[4];
     ps_chunk chunks[4], c;
-    ps_alike like = alike(data, f);
+    ps_similar_footer like = similar(data, f);
     require(ps_footers_read(data, length, at, 1, &like, leaf, 1, 1 << 24, 4, &done, groups,
                             stored, rows, chunks, NULL) == PS_OK);
     require(done == 1 && groups[0] >= -1 && groups[0] <= 4);
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         touch(data, length, c.file_path_offset, c.file_path_length);
         touch_statistics(data, length, &c.statistics);
     }
-    read_alike(data, length, &f);
+    read_similar(data, length, &f);
     edit(data, length, &f);
     ps_footer_clear(&f);
     return 0;

@@ -1,4 +1,4 @@
-/* Any bytes as a list of structs: the quick skip of structs alike ends where the careful one does. */
+/* Any bytes as a list of structs: the quick skip of similar structs ends where the careful one does. */
 #include "../c/thrift.h"
 #include "touch.h"
 
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     ps_thrift careful = {data, data, data + length, &err[1], NULL};
     known.n = 0;
     for (size_t i = 0; quick.p < quick.end; i++) {
-        ps_status status = ps_thrift_skip_alike(&quick, &known, &layouts[i % 3]);
+        ps_status status = ps_thrift_skip_similar(&quick, &known, &layouts[i % 3]);
         require(status == ps_thrift_skip_carefully(&careful, PS_T_STRUCT));
         if (status != PS_OK) {
             require(err[0].offset == err[1].offset);

@@ -1,6 +1,6 @@
 /* Tests of footers and column chunks, one and many. */
-#include "alike.h"
 #include "check.h"
+#include "similar_footers.h"
 #include "thrift_writer.h"
 
 static ps_error err;
@@ -315,7 +315,7 @@ static int64_t groups[FOOTERS], stored[2 * KEYS * FOOTERS], rows[SPACE];
 static ps_chunk chunks[SPACE];
 
 /* The same footer three times, in a block of its own; the status of the middle one, cut to n bytes. */
-static int64_t read_thrice(const bytes *b, size_t n, const ps_alike *like, size_t most,
+static int64_t read_thrice(const bytes *b, size_t n, const ps_similar_footer *like, size_t most,
                            size_t *done) {
     static uint8_t three[FOOTERS << 16];
     uint64_t at[2 * FOOTERS] = {0, b->n, b->n, n, b->n + n, b->n};
@@ -330,14 +330,14 @@ static int64_t read_thrice(const bytes *b, size_t n, const ps_alike *like, size_
     return groups[1];
 }
 
-static void test_footers_that_are_alike(void) {
+static void test_similar_footers(void) {
     static bytes b, other;
     ps_footer f;
     ps_chunk one;
     size_t done, failed;
     file(&b);
     CHECK_INT(footer(&b, b.n, &f), PS_OK);
-    ps_alike like = alike(b.at, &f);
+    ps_similar_footer like = similar(b.at, &f);
     CHECK_INT(read_thrice(&b, b.n, &like, SPACE, &done), 20);
     CHECK_INT(done, FOOTERS);
     CHECK_INT(groups[0] + groups[2], 40);
@@ -367,7 +367,7 @@ static void test_footers_that_are_alike(void) {
     }
 
     /* what differs in anything that counts */
-    ps_alike unlike = like;
+    ps_similar_footer unlike = like;
     unlike.created_by_length--;
     CHECK_INT(read_thrice(&b, b.n, &unlike, SPACE, &done), -1);
     unlike.created_by = NULL;
@@ -413,7 +413,7 @@ static void test_footers_with_a_stored_schema(void) {
     uint64_t none[] = {0};
     stored_schema(&b, "abc", 3000);
     CHECK_INT(footer(&b, b.n, &f), PS_OK);
-    ps_alike like = alike(b.at, &f);
+    ps_similar_footer like = similar(b.at, &f);
     const char *values[] = {"abc", "", NULL};
     for (size_t i = 0; i < 3; i++) {
         static bytes two;
@@ -453,7 +453,7 @@ int main(void) {
     test_row_groups_before_schema_and_wrong_chunk_count();
     test_row_groups_of_a_schema_without_leaves();
     test_known_field_rules();
-    test_footers_that_are_alike();
+    test_similar_footers();
     test_footers_with_a_stored_schema();
     return check_report();
 }

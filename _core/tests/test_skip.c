@@ -93,7 +93,7 @@ static void test_walk_agrees_with_careful_skip(void) {
     CHECK(ok > 10000 && ok < 40000);
 }
 
-/* ---- structs that are alike -------------------------------------------------------------- */
+/* ---- similar structs -------------------------------------------------------------------- */
 
 static uint64_t seed = 88172645463325252u;
 
@@ -143,7 +143,7 @@ static bool skips_agree(const bytes *b, ps_layouts *known, uint8_t layouts[7],
     ps_status status = PS_OK;
     for (size_t i = 0; agree && status == PS_OK && quick.p < quick.end; i++) {
         uint8_t wild = (uint8_t)any(256);
-        status = ps_thrift_skip_alike(&quick, known, any(30) ? &layouts[i % 7] : &wild);
+        status = ps_thrift_skip_similar(&quick, known, any(30) ? &layouts[i % 7] : &wild);
         agree = status == ps_thrift_skip_carefully(&careful, PS_T_STRUCT);
         if (status == PS_OK) {
             agree &= quick.p == careful.p;
@@ -157,7 +157,7 @@ static bool skips_agree(const bytes *b, ps_layouts *known, uint8_t layouts[7],
     return agree;
 }
 
-static void test_skip_of_structs_alike_agrees_with_careful_skip(void) {
+static void test_skip_of_similar_structs_agrees_with_careful_skip(void) {
     static bytes b;
     static ps_layouts known;
     uint8_t layouts[7] = {0};
@@ -195,7 +195,7 @@ static void test_layout_follows_growing_integers(void) {
         size_t n = b.n;
         for (int k = 0; k < 200; k++) byte(&b, 0xff);
         ps_thrift t = {b.at, b.at, b.at + b.n, &err, NULL};
-        CHECK_INT(ps_thrift_skip_alike(&t, &known, &layout), PS_OK);
+        CHECK_INT(ps_thrift_skip_similar(&t, &known, &layout), PS_OK);
         CHECK_INT(ps_thrift_at(&t), n);
         CHECK_INT(known.n, 1);
     }
@@ -217,7 +217,7 @@ static void test_integers_wider_than_in_the_layout(void) {
             size_t end = b.n;
             memset(b.at + b.n, 0, 200), b.n += 200;
             ps_thrift t = {b.at, b.at, b.at + b.n, &err, NULL};
-            ps_status status = ps_thrift_skip_alike(&t, &known, &layout);
+            ps_status status = ps_thrift_skip_similar(&t, &known, &layout);
             CHECK_INT(status, width <= 10 ? PS_OK : PS_CORRUPT);
             if (status == PS_OK) CHECK_INT(ps_thrift_at(&t), end);
             CHECK(known.n <= 1);
@@ -239,7 +239,7 @@ static void test_structs_too_long_for_a_layout(void) {
     memset(b.at + b.n, 0, 200), b.n += 200;
     for (int i = 0; i < 3; i++) {
         ps_thrift t = {b.at, b.at, b.at + b.n, &err, NULL};
-        CHECK_INT(ps_thrift_skip_alike(&t, &known, &layout), PS_OK);
+        CHECK_INT(ps_thrift_skip_similar(&t, &known, &layout), PS_OK);
         CHECK_INT(ps_thrift_at(&t), end);
         CHECK_INT(known.n, 0);
     }
@@ -249,7 +249,7 @@ int main(void) {
     test_skip_of_every_type();
     test_skip_limits_depth();
     test_walk_agrees_with_careful_skip();
-    test_skip_of_structs_alike_agrees_with_careful_skip();
+    test_skip_of_similar_structs_agrees_with_careful_skip();
     test_layout_follows_growing_integers();
     test_integers_wider_than_in_the_layout();
     test_structs_too_long_for_a_layout();

@@ -131,7 +131,7 @@ class Measured:
 
 
 def measure(path: str, query: Query | text.Full, budget: float, cold: bool = False) -> Measured:
-    """All ways in turns, so that each round compares neighbours in time; checks that all answer alike.
+    """All ways in turns, so that each round compares neighbours in time; checks that all give the same answer.
 
     A way that is far from the limit is done after a few rounds; one that is near, or beyond, is measured longer.
     """

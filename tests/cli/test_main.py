@@ -228,7 +228,7 @@ def test_remedies_are_options_of_the_command(
 def test_remedies_of_places_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "inspect", "foo://bucket/x.parquet")
     assert code == 1 and err.endswith("fsspec, or download the file\n"), err
-    assert in_options("no connection; try later, or with more patience: retries=, timeout=") == (
+    assert in_options("no connection; try later, or raise retries=, timeout=") == (
         "no connection; try later"
     )
     assert in_options("t/version=3/x.parquet: gone") == "t/version=3/x.parquet: gone"

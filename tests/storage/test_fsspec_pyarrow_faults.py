@@ -206,7 +206,7 @@ def test_a_silent_store_is_given_up(
     given = way(server)
     server.faults = rule
     begun = time.monotonic()
-    with pytest.raises(ps.StoreError, match="try later, or with more patience"):
+    with pytest.raises(ps.StoreError, match="try later, or raise retries="):
         ps.read_table(**given, **AT_ONCE)
     assert time.monotonic() - begun < 15
     server.stop()  # S3FileSystem waits, as it is made, for what is under way
@@ -421,7 +421,7 @@ def test_an_ftp_server_that_is_not_there(server: ObjectServer) -> None:
     # a server that takes the connection and says nothing
     server.faults = Fault("hang")
     begun = time.monotonic()
-    with pytest.raises(ps.StoreError, match=r"to connect: .*more patience"):
+    with pytest.raises(ps.StoreError, match=r"to connect: .*or raise retries="):
         ps.scan(f"ftp://me:{SECRET}@127.0.0.1:{server.port}/a.parquet", **AT_ONCE)
     assert time.monotonic() - begun < 15
 

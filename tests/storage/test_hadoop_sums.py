@@ -167,7 +167,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None], name: st
     monkeypatch.setattr(hadoop_sums, name, called)
 
 
-@pytest.mark.parametrize("name", ["settle", "Draft"])
+@pytest.mark.parametrize("name", ["fsync_folder", "Draft"])
 def test_others_replace_the_file_meanwhile(
     path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +176,7 @@ def test_others_replace_the_file_meanwhile(
     pq.write_table(pa.table({"a": range(9)}), theirs)
     data = theirs.read_bytes()
     meanwhile(monkeypatch, lambda: os.replace(theirs, path), name)
-    if name == "settle":
+    if name == "fsync_folder":
         with pytest.raises(ps.FileChangedError):
             attach(path, in_place=True)
     else:
@@ -231,7 +231,12 @@ def test_the_folder_is_brought_to_disk_before_the_file_has_its_name(
 ) -> None:
     """Otherwise a power failure could restore the old checksums next to the new file."""
     done: list[str] = []
-    for module, name in ((os, "unlink"), (os, "replace"), (os, "link"), (hadoop_sums, "settle")):
+    for module, name in (
+        (os, "unlink"),
+        (os, "replace"),
+        (os, "link"),
+        (hadoop_sums, "fsync_folder"),
+    ):
         real = getattr(module, name)
 
         def called(*given: Any, _name: str = name, _real: Any = real, **more: Any) -> Any:
@@ -240,5 +245,5 @@ def test_the_folder_is_brought_to_disk_before_the_file_has_its_name(
 
         monkeypatch.setattr(module, name, called)
     attach(path, in_place=True)
-    unlinked, settled, replaced = map(done.index, ("unlink", "settle", "replace"))
-    assert unlinked < settled < replaced
+    unlinked, flushed, replaced = map(done.index, ("unlink", "fsync_folder", "replace"))
+    assert unlinked < flushed < replaced

@@ -19,8 +19,8 @@ def joined_groups(groups: Sequence[Group], most: int) -> list[list[int]]:
     n = 0
     for i, group in enumerate(groups):
         last = groups[made[-1][-1]] if made else None
-        alike = last is not None and last.leaves.keys() == group.leaves.keys() and last.conditions == group.conditions  # fmt: skip
-        if not alike or n + group.num_rows > most:
+        same = last is not None and last.leaves.keys() == group.leaves.keys() and last.conditions == group.conditions  # fmt: skip
+        if not same or n + group.num_rows > most:
             made.append([])
             n = 0
         made[-1].append(i)

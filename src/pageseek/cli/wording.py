@@ -32,7 +32,7 @@ WORDS = (
     ("trigram=[...]", "--trigram"),
     ("file_bloom=[...]", "--file-bloom"),
     ("bloom=[...]", "--bloom"),
-    ("try later, or with more patience: retries=, timeout=", "try later"),
+    ("try later, or raise retries=, timeout=", "try later"),
     (
         "or give (filesystem, path) with a filesystem of pyarrow or fsspec, or download the file",
         "or download the file",

@@ -64,7 +64,7 @@ def _values(values: Mapping[str, Any], columns: Mapping[str, Respell]) -> dict[s
 
 
 def _respell(kind: Any) -> Respell | None:
-    """How values of a type are spelt that a narrower one may have spelt otherwise; None where it spells them alike."""
+    """How values of a type are spelt that a narrower one may have spelt otherwise; None where it spells them the same way."""
     if kind == "timestamp_ntz":
         return lambda text: f"{text} 00:00:00" if _DATE.fullmatch(text) else text
     scaled = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None

@@ -1,4 +1,4 @@
-"""What pruners of column chunks share: the chunk and its offset index, the bytes at stake, notes of what is not trusted."""
+"""What pruners of column chunks share: the chunk and its offset index, the bytes that they may save, notes of what is not trusted."""
 
 from __future__ import annotations
 

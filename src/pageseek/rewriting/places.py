@@ -15,7 +15,7 @@ from pageseek.index.local_target import LocalTarget, Target
 from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import refuse_inside
 from pageseek.storage import Source, Store
-from pageseek.storage.atomic_files import hidden_name, refuse_place, settle
+from pageseek.storage.atomic_files import fsync_folder, hidden_name, refuse_place
 from pageseek.storage.listing import Directory, Glob, Identity, first_magic, identity, on_store
 from pageseek.storage.local import MemoryStore
 from pageseek.storage.resolve import place
@@ -114,11 +114,11 @@ class Folder(Destination):
 
     def commit(self) -> None:
         """Give the folder its name."""
-        settle(os.path.join(self._hidden, "x"))
+        fsync_folder(os.path.join(self._hidden, "x"))
         with suppress(FileNotFoundError):
             os.rmdir(self._path)
         os.rename(self._hidden, self._path)
-        settle(self._path)
+        fsync_folder(self._path)
 
     def close(self) -> None:
         """Delete what was not committed."""

@@ -110,7 +110,7 @@ def take_rights(fd: int, like: str | int) -> None:
                 os.fchmod(fd, mode & ~stat.S_IRWXG)
 
 
-def settle(path: str) -> None:
+def fsync_folder(path: str) -> None:
     """Flush the folder of a file to disk."""
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
@@ -210,7 +210,7 @@ class Draft:
             self._has_name = False
         elif self._has_name:
             self._create()
-        settle(self.path)
+        fsync_folder(self.path)
 
     def _linked(self, name: str) -> bool:
         """Give an unnamed file a name; False where this filesystem cannot."""

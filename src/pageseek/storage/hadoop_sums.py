@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 
 from pageseek.base.records import dataclass
-from pageseek.storage.atomic_files import Draft, settle
+from pageseek.storage.atomic_files import Draft, fsync_folder
 
 MAGIC = b"crc\0"
 CHUNK = 512  # bytes that have one checksum, as in Hadoop by default
@@ -73,7 +73,7 @@ class Sums:
             if (old := _read(place)) is not None:
                 self._gone[place] = old
                 os.unlink(place)
-                settle(place)
+                fsync_folder(place)
         return bool(self._gone)
 
     def put_back(self, holds: Callable[[], bool]) -> None:

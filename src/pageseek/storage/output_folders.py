@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from pageseek.storage.atomic_files import settle
+from pageseek.storage.atomic_files import fsync_folder
 from pageseek.storage.files import Files, Place
 from pageseek.storage.listing import is_hidden
 from pageseek.storage.resolve import Source, place
@@ -103,7 +103,7 @@ class OutputFolder:
             out.flush()
             os.fsync(out.fileno())
         os.replace(temporary, path)
-        settle(path)
+        fsync_folder(path)
 
     def get(self, name: str) -> bytes:
         """The bytes of a small file."""
@@ -119,7 +119,7 @@ class OutputFolder:
             os.rename(one, to)
             moved()
         for folder in self._up(folders):
-            settle(os.path.join(folder, "x"))
+            fsync_folder(os.path.join(folder, "x"))
 
     def _up(self, folders: Iterable[str]) -> set[str]:
         """Folders, and those above them that may be new."""

@@ -216,8 +216,8 @@ def failed(fault: Fault, name: str, what: str, tries: int, spent: float) -> Exce
         )
     tried = "" if tries == 1 else f"; tried {tries} times in {spent:.1f} seconds"
     remedy = {
-        "again": "; try later, or with more patience: retries=, timeout=",
-        "busy": "; the store is busy: try later, or with more patience: retries=, timeout=",
+        "again": "; try later, or raise retries=, timeout=",
+        "busy": "; the store is busy: try later, or raise retries=, timeout=",
         "odd": fault.advice,
     }.get(fault.kind, "")
     return StoreError(f"{said}{tried}{remedy}")

@@ -112,10 +112,10 @@ def _can_read(scan: Scan, plan: ScanPlan, columns: Columns) -> bool:
         (field.name,): field.type for field in folders_of(plan)
     }
     folders = {name.lower() for (name,) in types}
-    for alike in kinds.values():
-        step = max(len(alike) // _SAMPLE, 1)
+    for similar in kinds.values():
+        step = max(len(similar) // _SAMPLE, 1)
         try:
-            files = [columns.open(one.source) for one in alike[::step][:_SAMPLE]]
+            files = [columns.open(one.source) for one in similar[::step][:_SAMPLE]]
         except PageseekError:
             return False
         if folders & {leaf.path[0].lower() for leaf in files[0].schema_tree.leaves}:

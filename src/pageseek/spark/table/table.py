@@ -89,7 +89,7 @@ class SourceTable:
             self.choices = replace(choices, native=False)
         self.last: Run | None = None
 
-    def with_alike(self, schema: StructType) -> StructType:
+    def with_similar(self, schema: StructType) -> StructType:
         """The columns that a scan wants, and those whose names Java takes for theirs: Spark asks for one of them, and needs all."""
         from pyspark.sql.types import StructType
 

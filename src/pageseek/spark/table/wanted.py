@@ -58,7 +58,7 @@ class Wanted:
 
         schema = asked = StructType.fromJson(json.loads(request["schema"]))
         if "aggregation" not in request:
-            schema = table.with_alike(schema)
+            schema = table.with_similar(schema)
         stored, self.hidden = schema, table.hidden(schema)
         if self.hidden:
             stored = StructType([f for f in schema if f.name != file_values.COLUMN])

@@ -137,10 +137,11 @@ def recover(
     mine: str = "",
     dead: Callable[[str], None] = lambda name: None,
 ) -> None:
-    """Settle the writes whose drivers have died: finish those that were published, take back the others.
+    """Of the writes whose drivers have died, finish those that were published, and take back the others.
 
     A driver has died if its lock is free. Where there are no locks, it is taken to have died after `stale_after` seconds.
-    `mine`: the staging folder of the caller, which lives. `dead` is called with that of each write before it is settled.
+    `mine`: the staging folder of the caller, which lives. `dead` is called with that of each write before it is
+    finished or taken back.
     """
     for name in stagings(folder):
         if name == mine:

@@ -136,12 +136,12 @@ class DeltaTarget(Target):
         self._refuse_nulls(made)
         names = {one.staged or "": one.name for one in made}
         staging.bring(names)  # nobody reads them before the log has them
-        settled = False
+        done = False
         try:
             removed = self._commit(made, mode, dynamic)
-            settled = removed is not None
+            done = removed is not None
         finally:
-            if not settled and not self._has(made):
+            if not done and not self._has(made):
                 self.folder.delete(names.values())
         return removed
 

@@ -30,7 +30,7 @@ from pageseek.spark.tasks.shipping import check_version
 from pageseek.spark.writing.commit import FileVersion, version_of
 from pageseek.spark.writing.write_task import attempt_folder, upload
 from pageseek.storage import Source
-from pageseek.storage.atomic_files import settle
+from pageseek.storage.atomic_files import fsync_folder
 from pageseek.storage.output_folders import OutputFolder
 
 _BUCKET = re.compile(
@@ -190,8 +190,8 @@ def _staged(spec: OptimizeSpec, group: Group, attempt: str) -> Done:
             for name, *_ in done.files:
                 upload(os.path.join(local, name), spec.folder, f"{spec.staging}/{attempt}/{name}")
         else:
-            settle(os.path.join(local, "x"))
-            settle(local)
+            fsync_folder(os.path.join(local, "x"))
+            fsync_folder(local)
         spec.folder.put(
             f"{spec.staging}/{attempt}/{DONE}", json.dumps(done._asdict()).encode()
         )  # the last of its files

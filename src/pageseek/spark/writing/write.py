@@ -133,8 +133,8 @@ def write(
     file_rows : int, optional
         Most rows of a file.
     stale_after : float
-        Seconds after which another write without a lock is taken to be dead, and settled. On local disks and NFS there are
-        locks. Object stores have none; 0 settles all other writes there, if none is at work.
+        Seconds after which another write without a lock is taken to be dead, and is finished or taken back. On local disks
+        and NFS there are locks. Object stores have none; 0 does so with all other writes there, if none is at work.
     progress : bool or function, optional
         Show how far it is with giving the files their names, as in `pageseek.scan`; by default where the driver has a terminal or
         a notebook. Spark's own bar shows the tasks.

@@ -27,7 +27,7 @@ from pageseek.index import attach
 from pageseek.index.delta_statistics import stated
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
 from pageseek.spark.writing.write_types import converted
-from pageseek.storage.atomic_files import settle
+from pageseek.storage.atomic_files import fsync_folder
 from pageseek.storage.hive import NULL
 from pageseek.storage.output_folders import OutputFolder
 from pageseek.storage.writing import writer
@@ -256,8 +256,8 @@ class Attempt:
         """All rows are written: the report."""
         self._close()
         if self._temporary is None:
-            settle(os.path.join(self._local, "x"))
-            settle(self._local)
+            fsync_folder(os.path.join(self._local, "x"))
+            fsync_folder(self._local)
         else:
             shutil.rmtree(self._temporary, ignore_errors=True)
         return self._report(self._rows or [self._no_file()])

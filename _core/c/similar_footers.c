@@ -1,4 +1,4 @@
-/* alike.c - footers of many files that have the same columns and the same writer, read together. */
+/* similar_footers.c - footers of many files that have the same columns and the same writer, read together. */
 #include "metadata.h"
 
 static bool same(const void *one, size_t length, const void *other, size_t other_length) {
@@ -27,7 +27,8 @@ static void find_stored(const uint8_t *footer, const ps_footer *f, const char *k
 }
 
 /* Whether a footer with these names is like the model in the rest, too. */
-static bool is_alike(const uint8_t *footer, const ps_footer *f, const ps_alike *like) {
+static bool is_similar(const uint8_t *footer, const ps_footer *f,
+                       const ps_similar_footer *like) {
     int64_t rows = 0;
     for (size_t i = 0; i < f->n_row_groups; i++) {
         int64_t more = f->row_groups[i].num_rows;
@@ -67,9 +68,10 @@ static bool read_chunks(const uint8_t *footer, size_t length, const ps_footer *f
 }
 
 ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
-                          const ps_alike *like, const uint64_t *leaves, size_t n_leaves,
-                          size_t max_arena, size_t most, size_t *done, int64_t *groups,
-                          int64_t *stored, int64_t *rows, ps_chunk *chunks, ps_error *err) {
+                          const ps_similar_footer *like, const uint64_t *leaves,
+                          size_t n_leaves, size_t max_arena, size_t most, size_t *done,
+                          int64_t *groups, int64_t *stored, int64_t *rows, ps_chunk *chunks,
+                          ps_error *err) {
     size_t used = 0;
     for (*done = 0; *done < n; ++*done) {
         uint64_t start = at[2 * *done], size = at[2 * *done + 1];
@@ -84,13 +86,13 @@ ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at
             !same(footer, like->names_length, like->names, like->names_length))
             continue;
         if (ps_footer_read(footer, (size_t)size, max_arena, &f, NULL) != PS_OK) continue;
-        bool alike = f.n_row_groups <= most && is_alike(footer, &f, like);
-        if (alike && f.n_row_groups > most - used) { /* the next call begins with it */
+        bool similar = f.n_row_groups <= most && is_similar(footer, &f, like);
+        if (similar && f.n_row_groups > most - used) { /* the next call begins with it */
             ps_footer_clear(&f);
             return PS_OK;
         }
-        if (alike && read_chunks(footer, (size_t)size, &f, leaves, n_leaves, (int64_t)start,
-                                 chunks + used * n_leaves)) {
+        if (similar && read_chunks(footer, (size_t)size, &f, leaves, n_leaves, (int64_t)start,
+                                   chunks + used * n_leaves)) {
             for (size_t g = 0; g < f.n_row_groups; g++)
                 rows[used + g] = f.row_groups[g].num_rows;
             used += f.n_row_groups;
