@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from pageseek.api import open_file as open
     from pageseek.base.errors import (
+        AccessDeniedError,
         CorruptFileError,
         FileChangedError,
         KindError,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from pageseek.scanning.scan_plan import ScanPlan
 
 __all__ = [
+    "AccessDeniedError",
     "CacheInfo",
     "Column",
     "CorruptFileError",
@@ -108,8 +110,8 @@ _ROOMS = {
         "resize_cache", "save_cache", "scan",
     ),
     "base.errors": (
-        "CorruptFileError", "FileChangedError", "KindError", "LimitError", "MissingPackageError", "PageseekError",
-        "PredicateError", "PrunerError", "RewriteError", "StoreError", "UnsupportedError",
+        "AccessDeniedError", "CorruptFileError", "FileChangedError", "KindError", "LimitError", "MissingPackageError",
+        "PageseekError", "PredicateError", "PrunerError", "RewriteError", "StoreError", "UnsupportedError",
     ),
     "base.progress": ("Progress",),
     "base.report": ("Report",),

@@ -26,8 +26,14 @@ class FileChangedError(PageseekError):
 
 
 class StoreError(PageseekError, OSError):
-    """A store did not answer after all tries, or answered with something else. A missing file is a FileNotFoundError and
-    a file that may not be read a PermissionError, as the operating system raises them.
+    """A store did not answer after all tries, or answered with something else. A missing file is a FileNotFoundError, as the
+    operating system raises it.
+    """
+
+
+class AccessDeniedError(PageseekError, PermissionError):
+    """A store does not let the caller in, or no credentials were found. Local files that may not be read raise the
+    PermissionError of the operating system.
     """
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from pageseek.base import log
-from pageseek.base.errors import PageseekError, StoreError
+from pageseek.base.errors import AccessDeniedError, PageseekError, StoreError
 from pageseek.base.records import dataclass
 
 T = TypeVar("T")
@@ -211,7 +211,7 @@ def failed(fault: Fault, name: str, what: str, tries: int, spent: float) -> Exce
     if fault.kind == "missing":
         return FileNotFoundError(f"{said}; no such file")
     if fault.kind == "denied":
-        return PermissionError(
+        return AccessDeniedError(
             f"{said}; give credentials in the environment or as storage_options{fault.advice}"
         )
     tried = "" if tries == 1 else f"; tried {tries} times in {spent:.1f} seconds"
