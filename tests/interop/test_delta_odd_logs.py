@@ -18,11 +18,9 @@ from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.delta_text import any_doubtful, highest
 from pageseek.datasets.widened_partitions import respelt
 from support.delta_by_hand import bitmap, encoded
-from support.delta_logs import Log, field
+from support.delta_logs import MAPPING, Log, field
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
-
-MAPPING = "delta.columnMapping"
 
 
 def bounds(low: Any, high: Any) -> dict[str, Any]:

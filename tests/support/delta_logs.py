@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+MAPPING = "delta.columnMapping"
+
 
 def field(name: str, kind: Any, **metadata: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
@@ -24,12 +26,14 @@ class Log:
         partitions: list[str] | None = None,
         features: list[str] | None = None,
         settings: dict[str, str] | None = None,
+        writers: list[str] | None = None,
     ) -> None:
+        """`features`: those that readers have to know; `writers`: those that writers have to, if they are others."""
         self.root, self._version = root, 0
         (root / "_delta_log").mkdir(parents=True)
         protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
         if features is not None:
-            protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}  # fmt: skip
+            protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features if writers is None else writers}  # fmt: skip
         metadata = {
             "id": "0c2c", "format": {"provider": "parquet", "options": {}}, "partitionColumns": partitions or [],
             "schemaString": json.dumps({"type": "struct", "fields": fields}), "configuration": settings or {}, "createdTime": 1,

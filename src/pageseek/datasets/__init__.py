@@ -10,6 +10,7 @@
 | `spelling` | names of fields that a file spells in another case |
 | `folder_columns` | the columns of partitions, which are known before a file is opened |
 | `told_types` | text over bytes, and zones of timestamps, where a table says so |
+| `variants` | variants of Delta Lake, and the files that have them shredded |
 | `widening` | the type that holds one column of several files |
 | `legacy_calendar` | files in which Spark has dates and times of its old calendar |
 | `file_cache` | files that stay open between scans, with what was parsed of them |

@@ -44,6 +44,9 @@ class DatasetSchema:
     of_table: bool = False  # the columns are those of a table of Delta Lake or Iceberg
     # of Delta Lake: a timestamp is the moment, or the local time, of the number that a file has, which may count nanoseconds
     by_number: bool = False
+    variants: frozenset[str] = (
+        frozenset()
+    )  # columns of Delta Lake that are variants, or have one in them
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""

@@ -23,6 +23,7 @@ from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.lake_places import Places, delta_options
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
+from pageseek.datasets.variants import has_variants, with_nullable_parts
 from pageseek.storage.hive import Partitions
 from pageseek.storage.redact import secrets_of, shown_path
 from pageseek.storage.resolve import Source
@@ -31,7 +32,7 @@ from pageseek.storage.retry import RetryPolicy
 # features that readers must know: we do, or they change nothing in how files are read
 _DELTA_FEATURES = frozenset(
     ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
-     "v2Checkpoint", "vacuumProtocolCheck")
+     "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview", "variantShredding", "variantShredding-preview")
 )  # fmt: skip
 
 
@@ -60,7 +61,15 @@ def delta_table(
         schema = pa.schema(
             fields.to_arrow() if hasattr(fields, "to_arrow") else fields.to_pyarrow()
         )
-        schema = pa.schema([pa.field(f.name, plain_type(f.type), f.nullable) for f in schema])
+        told = json.loads(fields.to_json())
+        variants = frozenset([f["name"] for f in told["fields"] if has_variants(f["type"])])
+        kinds = [
+            with_nullable_parts(plain_type(field.type), one["type"])
+            for field, one in zip(schema, told["fields"], strict=True)
+        ]
+        schema = pa.schema(
+            [pa.field(f.name, kind, f.nullable) for f, kind in zip(schema, kinds, strict=True)]
+        )
         folders = pa.schema([schema.field(key) for key in table.metadata().partition_columns])
         if options is None:
             options = delta_options(getattr(table, "_storage_options", None))
@@ -86,7 +95,6 @@ def delta_table(
             if nameless:  # the log has said where, if it still has that action
                 raise CorruptFileError(f"{where}: its log adds a file without a path")
             actions = actions.filter(pa.array(found.live(spelt_paths, where), pa.bool_()))
-        told = json.loads(fields.to_json())
         mode = _mapping_mode(table, where)
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
         for i, field in enumerate(folders):
@@ -119,7 +127,7 @@ def delta_table(
         bounds = delta_bounds(actions, schema, told["fields"], mode != "none")
         paths = tuple(actions["path"].to_pylist())
     return Table(
-        tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(),
+        tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(), variants=variants,
     )  # fmt: skip
 
 

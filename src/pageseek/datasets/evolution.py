@@ -43,6 +43,7 @@ from pageseek.datasets.spelling import (
     undecided_fields,
 )
 from pageseek.datasets.told_types import Told, as_the_table_says, leaves_of
+from pageseek.datasets.variants import is_shredded
 from pageseek.datasets.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -223,7 +224,25 @@ class SchemaMapping:
             raise NoColumnError(
                 f"no column {wanted!r} in the schema", Offer(wanted, lambda: given.names)
             )
+        if top in self._dataset_schema.variants:
+            self._refuse_shredded(given.field(top), path)
         return given.field(top)
+
+    def _refuse_shredded(self, given: pa.Field, path: Path) -> None:
+        """Refuse variants whose values this file has in further columns."""
+        own, tree = (
+            given.name if self._own is None else self._own.get(given.name),
+            self._file.schema_tree,
+        )
+        if own is None or own not in _names(self._file):
+            return
+        node = self._respelled(given.name, self._file.node(tree.field_index(own), self._options))
+        inside = path[1:] if path[0] == given.name else path[0][len(given.name) + 1 :].split(".")
+        if is_shredded(node, given.type, inside):
+            raise UnsupportedError(
+                f"{self._where(given.name)}: its variants are shredded (typed_value), and nothing here puts them together: name the "
+                "columns to read without it"
+            )
 
     def _spelled_here(self, spelled: dict[str, FieldNames]) -> dict[str, tuple[Node, FieldNames]]:
         """The columns in which this file calls fields of structs in another way, by their names in the dataset."""

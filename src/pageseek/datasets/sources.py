@@ -139,6 +139,7 @@ def with_schema(
             inside=inside,
             of_table=True,
             by_number=lake.version is not None,
+            variants=lake.variants,
         )
     files = found.sources
     if not files:
