@@ -116,12 +116,14 @@ def delta_table(
             if spelt.startswith("/") and base.filesystem is not None:
                 raise UnsupportedError(f"{where}: {spelt!r} does not say which store it lies in")
             if spelt.startswith("/"):
-                sources.append(Source(os.path.normpath(path), partitions=said, deletes=deletes))
+                path = os.path.normpath(path)
+                sources.append(Source(path, partitions=said, deletes=deletes, table=where))
             elif is_absolute(spelt):
                 sources.append(replace(places.source(spelt, said), deletes=deletes))
             else:
                 files = base.filesystem
-                sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
+                path = folder + path
+                sources.append(Source(path, files, None, said, retry_policy, deletes, where))
         what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
         mapped = () if mode == "none" else _mapped(told, mode == "id")
         bounds = delta_bounds(actions, schema, told["fields"], mode != "none")

@@ -72,7 +72,7 @@ def _delta(
     except ImportError:
         raise _missing(folder, "deltalake", "delta") from None
     where = f"Delta table {folder.name}"
-    root = Source(folder.path, folder.filesystem, retry_policy=retry_policy)
+    root = Source(folder.path, folder.filesystem, retry_policy=retry_policy, table=where)
     with ExitStack() as stack:
         at = folder.path
         copied = folder.filesystem is not None or not _PLAIN.fullmatch(at)
