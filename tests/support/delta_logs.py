@@ -27,8 +27,11 @@ class Log:
         features: list[str] | None = None,
         settings: dict[str, str] | None = None,
         writers: list[str] | None = None,
+        in_ascii: tuple[bool, bool] = (True, True),
     ) -> None:
-        """`features`: those that readers have to know; `writers`: those that writers have to, if they are others."""
+        """`features`: those that readers have to know; `writers`: those that writers have to, if they are others. `in_ascii`: whether
+        the schema, and the first commit, have ASCII alone.
+        """
         self.root, self._version = root, 0
         (root / "_delta_log").mkdir(parents=True)
         protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -36,9 +39,9 @@ class Log:
             protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features if writers is None else writers}  # fmt: skip
         metadata = {
             "id": "0c2c", "format": {"provider": "parquet", "options": {}}, "partitionColumns": partitions or [],
-            "schemaString": json.dumps({"type": "struct", "fields": fields}), "configuration": settings or {}, "createdTime": 1,
+            "schemaString": json.dumps({"type": "struct", "fields": fields}, ensure_ascii=in_ascii[0]), "configuration": settings or {}, "createdTime": 1,
         }  # fmt: skip
-        self.commit({"protocol": protocol}, {"metaData": metadata})
+        self.commit({"protocol": protocol}, {"metaData": metadata}, ascii_alone=in_ascii[1])
 
     def commit(self, *actions: dict[str, Any], ascii_alone: bool = True) -> Path:
         path = self.root / "_delta_log" / f"{self._version:020}.json"

@@ -24,6 +24,7 @@
 | `delta_tables`, `iceberg_tables` | the same for each of them |
 | `table_files`, `table_fields` | the record of such a table; its fields, which files may call otherwise or lack |
 | `delta_paths` | one spelling for all paths in a log that mean one file |
+| `delta_copies` | copies of a log that `deltalake` opens in its place |
 | `widened_partitions` | values of partition columns in a log, as the type of today spells them |
 | `delta_log`, `iceberg_files` | what their packages do not tell: deletion vectors in the log; data files with the deletes that apply to them |
 | `deletes` | where the deleted rows of a file are listed |

@@ -254,7 +254,7 @@ class DeltaLog:
         self._listed: dict[str, str] | None = None
 
     @property
-    def _paths(self) -> dict[str, str]:
+    def paths(self) -> dict[str, str]:
         """Where the files of the log lie, by their names. They are listed when they are needed first."""
         if self._listed is None:
             root = self._root
@@ -272,11 +272,11 @@ class DeltaLog:
 
     def commits(self) -> dict[int, str]:
         """The names of the commits that are there, by version."""
-        return {int(name[:20]): name for name in self._paths if is_commit(name)}
+        return {int(name[:20]): name for name in self.paths if is_commit(name)}
 
     def modified(self) -> dict[str, float]:
         """When the commits that are there were written, by their names, in seconds since 1970."""
-        root, paths = self._root, {name: self._paths[name] for name in self.commits().values()}
+        root, paths = self._root, {name: self.paths[name] for name in self.commits().values()}
         if root.filesystem is None:
             return {name: os.stat(path).st_mtime for name, path in paths.items()}
         start = f"{root.path.rstrip('/')}/{LOG}".lstrip("/")
@@ -287,7 +287,7 @@ class DeltaLog:
 
     def newest(self) -> int:
         """The newest version that it tells of; -1 for none."""
-        return max((int(name[:20]) for name in self._paths if _entry.fullmatch(name)), default=-1)
+        return max((int(name[:20]) for name in self.paths if _entry.fullmatch(name)), default=-1)
 
     def actions(self, name: str) -> list[dict[str, Any]]:
         """The actions of a commit."""
@@ -314,7 +314,7 @@ class DeltaLog:
         UnsupportedError
             One of them is not there.
         """
-        names = chosen_log(self._paths, version)
+        names = chosen_log(self.paths, version)
         first = max((int(name[:20]) for name in names if _checkpoint.fullmatch(name)), default=-1)
         there = {int(name[:20]) for name in names if _commit.fullmatch(name)}
         for one in range(first + 1, version + 1):
@@ -327,7 +327,7 @@ class DeltaLog:
 
     def removes(self, version: int) -> list[str]:
         """The paths that the newest checkpoint of a version, and the commits after it, remove, as they are spelt."""
-        names = chosen_log(self._paths, version)
+        names = chosen_log(self.paths, version)
         first = max((int(name[:20]) for name in names if _checkpoint.fullmatch(name)), default=-1)
         wanted = [
             name for name in names
@@ -353,7 +353,7 @@ class DeltaLog:
             sidecars = self._parquet(name, found)
         for path in sidecars:
             inside = f"_sidecars/{path.rpartition('/')[2]}"
-            if inside not in self._paths:
+            if inside not in self.paths:
                 raise CorruptFileError(
                     f"{self._where}: {LOG}/{name} names {path!r}, which is not there"
                 )
@@ -449,7 +449,7 @@ class DeltaLog:
 
     def _source(self, name: str) -> Source:
         root = self._root
-        path, files, table = self._paths[name], root.filesystem, self._where
+        path, files, table = self.paths[name], root.filesystem, self._where
         return Source(path, files, retry_policy=root.retry_policy, table=table)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.deletes import Deletes
 from pageseek.datasets.delta_bounds import PHYSICAL_NAME, delta_bounds
+from pageseek.datasets.delta_copies import copied_log, has_pairs
 from pageseek.datasets.delta_log import DeltaLog, Replayed, deletion_vector
 from pageseek.datasets.delta_paths import any_odd, is_absolute
 from pageseek.datasets.delta_text import any_doubtful
@@ -83,6 +84,12 @@ def delta_table(
         actions = pa.table(table.get_add_actions(flatten=True))
         spelt_paths = actions["path"].to_pylist()
         log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where, base)
+        doubtful = any_doubtful(pa.array([fields.to_json()])) or any_doubtful(actions["path"])
+        if doubtful and has_pairs(log.paths, log.read, table.version()):
+            with copied_log(log.paths, log.read, table.version()) as at:
+                plain = type(table)(at, version=table.version())
+                home = replace(base, path=folder.rstrip("/") or base.path)
+                return delta_table(plain, options, retry_policy, home, shown)
         nameless = "" in spelt_paths
         vectors: Mapping[str, Mapping[str, Any]] = {}
         if (
