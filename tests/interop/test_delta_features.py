@@ -49,7 +49,7 @@ def test_features_that_deltalake_does_not_have(tmp_path: Path, name: str) -> Non
     log = Log(tmp_path / "t", [field("a", "long")], features=[name])
     log.add("0.parquet", pa.table({"a": [1, 2]}))
     with pytest.raises(
-        UnsupportedError, match=r"Delta table .*/t: deltalake \d.*(atalog|tomorrow)"
+        UnsupportedError, match=r"Delta table .*/t: deltalake \d.*(catalog|tomorrow)"
     ):
         ps.read_table(str(log.root))
 
