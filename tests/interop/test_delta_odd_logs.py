@@ -18,57 +18,9 @@ from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.delta_text import any_doubtful, highest
 from pageseek.datasets.widened_partitions import respelt
 from support.delta_by_hand import bitmap, encoded
+from support.delta_logs import MAPPING, Log, field
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
-
-MAPPING = "delta.columnMapping"
-
-
-def field(name: str, kind: Any, **metadata: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
-
-
-class Log:
-    """A table whose commits are written one by one."""
-
-    def __init__(
-        self,
-        root: Path,
-        fields: list[dict[str, Any]],
-        partitions: list[str] | None = None,
-        features: list[str] | None = None,
-        settings: dict[str, str] | None = None,
-    ) -> None:
-        self.root, self._version = root, 0
-        (root / "_delta_log").mkdir(parents=True)
-        protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
-        if features is not None:
-            protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}  # fmt: skip
-        metadata = {
-            "id": "0c2c", "format": {"provider": "parquet", "options": {}}, "partitionColumns": partitions or [],
-            "schemaString": json.dumps({"type": "struct", "fields": fields}), "configuration": settings or {}, "createdTime": 1,
-        }  # fmt: skip
-        self.commit({"protocol": protocol}, {"metaData": metadata})
-
-    def commit(self, *actions: dict[str, Any], ascii_alone: bool = True) -> Path:
-        path = self.root / "_delta_log" / f"{self._version:020}.json"
-        lines = [json.dumps(action, ensure_ascii=ascii_alone) for action in actions]
-        path.write_text("\n".join(lines), "utf-8")
-        self._version += 1
-        return path
-
-    def add(
-        self,
-        name: str,
-        table: pa.Table,
-        values: dict[str, Any] | None = None,
-        stats: dict[str, Any] | None = None,
-        ascii_alone: bool = True,
-    ) -> None:
-        pq.write_table(table, self.root / name)
-        said = {} if stats is None else {"stats": json.dumps(stats, ensure_ascii=ascii_alone)}
-        action = {"path": name, "partitionValues": values or {}, "size": 9, "modificationTime": 1}
-        self.commit({"add": action | {"dataChange": True} | said}, ascii_alone=ascii_alone)
 
 
 def bounds(low: Any, high: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from support.delta_logs import wrapped
 
 pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
 
@@ -84,19 +85,6 @@ def table_of(root: Path, kind: str, files: list[pa.Array], stats: bool) -> str:
         actions.append({"add": add | {"stats": json.dumps(told)}})
     (root / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
     return str(root)
-
-
-def wrapped(values: pa.Array) -> pa.Table:
-    rows = values.to_pylist()
-    kind = values.type
-    return pa.table(
-        {
-            "a": values,
-            "s": pa.array([{"x": one} for one in rows], pa.struct([("x", kind)])),
-            "l": pa.array([[one] for one in rows], pa.list_(kind)),
-            "m": pa.array([[("k", one)] for one in rows], pa.map_(pa.string(), kind)),
-        }
-    )
 
 
 def test_moments_that_files_do_not_call_moments(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.datasets.text_and_bytes import as_the_table_says
+from pageseek.datasets.told_types import as_the_table_says
 from pageseek.format.types import Options
 
 ROWS = [None, b"", b"a", b"ab", "é".encode(), b"x" * 90, b"b", b"a"]
@@ -201,7 +201,7 @@ def test_a_neighbour_whose_name_differs_in_case_is_left_alone(tmp_path: Path) ->
     pq.write_table(pa.table({"A": pa.array([b"x"]), "a": pa.array([b"x"])}), path)
     with ps.open(path) as opened:
         file = opened._metadata
-        options = as_the_table_says(Options(), [(("a",), pa.binary(), pa.string())])
+        options = as_the_table_says(Options(), [(("a",), pa.binary(), pa.string())], False)
         assert options is not None
         made = [
             file.leaf_type(leaf, options).type for leaf in map(file.schema_tree.find, ("A", "a"))

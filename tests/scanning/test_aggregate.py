@@ -231,6 +231,25 @@ def test_files_with_integers_and_floats_are_compared_exactly(tmp_path: Path) -> 
     assert found.to_pylist() == [{"x_min": 16777215.0, "x_max": 16777217.0}]
 
 
+@pytest.mark.parametrize("pages", [False, True])
+@pytest.mark.parametrize("prune", [True, False])
+def test_files_with_instants_of_other_units_and_zones(
+    tmp_path: Path, pages: bool, prune: bool
+) -> None:
+    """Arrow compares none of another zone and another unit, and none that the finer unit does not hold."""
+    files = [([5, 7], "us", "UTC"), ([-3, 4], "ns", "America/New_York"), ([0, 10**18], "us", "UTC")]
+    for i, (numbers, unit, zone) in enumerate(files):
+        made = pa.table({"a": pa.array(numbers, pa.timestamp(unit, zone))})
+        pq.write_table(made, tmp_path / f"{i}.parquet", version="2.6", write_page_index=pages)
+    figures = [("a", "min"), ("a", "max")]
+    first = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    low, high = ps.scan(first, prune=prune).aggregate(figures).columns
+    assert low.type == high.type == pa.timestamp("ns", "UTC")
+    assert (low[0].value, high[0].value) == (-3, 7000)
+    with pytest.raises(ps.UnsupportedError, match=r"'a': (the max|a value) does not fit .*\[ns"):
+        ps.scan(tmp_path, prune=prune).aggregate(figures)
+
+
 def test_files_with_dates_beyond_the_times_of_others_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": pa.array([-719162], pa.date32())}), tmp_path / "a.parquet")
     times = pa.array([0], pa.timestamp("ns"))

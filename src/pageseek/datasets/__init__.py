@@ -9,6 +9,8 @@
 | `presence` | what is read of structs for fields inside that a file lacks |
 | `spelling` | names of fields that a file spells in another case |
 | `folder_columns` | the columns of partitions, which are known before a file is opened |
+| `told_types` | text over bytes, and zones of timestamps, where a table says so |
+| `variants` | variants of Delta Lake, and the files that have them shredded |
 | `widening` | the type that holds one column of several files |
 | `legacy_calendar` | files in which Spark has dates and times of its old calendar |
 | `file_cache` | files that stay open between scans, with what was parsed of them |
@@ -22,6 +24,7 @@
 | `delta_tables`, `iceberg_tables` | the same for each of them |
 | `table_files`, `table_fields` | the record of such a table; its fields, which files may call otherwise or lack |
 | `delta_paths` | one spelling for all paths in a log that mean one file |
+| `delta_copies` | copies of a log that `deltalake` opens in its place |
 | `widened_partitions` | values of partition columns in a log, as the type of today spells them |
 | `delta_log`, `iceberg_files` | what their packages do not tell: deletion vectors in the log; data files with the deletes that apply to them |
 | `deletes` | where the deleted rows of a file are listed |

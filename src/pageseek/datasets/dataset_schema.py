@@ -42,6 +42,11 @@ class DatasetSchema:
     # columns with dots in their names that some file has, of those that a request may mean
     dotted: frozenset[str] = frozenset()
     of_table: bool = False  # the columns are those of a table of Delta Lake or Iceberg
+    # of Delta Lake: a timestamp is the moment, or the local time, of the number that a file has, which may count nanoseconds
+    by_number: bool = False
+    variants: frozenset[str] = (
+        frozenset()
+    )  # columns of Delta Lake that are variants, or have one in them
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""
@@ -114,7 +119,7 @@ class Union:
         if self._dataset_schema.given is not None:
             for ours in theirs:
                 given = self._dataset_schema.given.field(ours.name)
-                if not holds(given.type, ours.type):
+                if not holds(given.type, ours.type, self._dataset_schema.by_number):
                     raise too_narrow(name, given, ours.type)
         elif theirs is not self._fields:
             joined = joined_fields(self._fields, theirs)
@@ -215,8 +220,8 @@ class SchemaAdapter:
                     made.append([widened(array, kind, inside) for array in arrays[at]])
                 except pa.ArrowException as error:
                     raise UnsupportedError(
-                        f"{self._name}: column {field_.name!r}: a value does not fit {kind}, the type that the files "
-                        f"have in common: {error}"
+                        f"{self._name}: column {field_.name!r}: a value does not fit {kind}, its type among all files: "
+                        f"{error}; name the columns to read without it"
                     ) from error
             elif value is not None and value.is_valid:
                 made.append([widened(pa.repeat(value, n), kind)])

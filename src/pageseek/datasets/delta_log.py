@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -254,13 +254,16 @@ class DeltaLog:
         self._listed: dict[str, str] | None = None
 
     @property
-    def _paths(self) -> dict[str, str]:
+    def paths(self) -> dict[str, str]:
         """Where the files of the log lie, by their names. They are listed when they are needed first."""
         if self._listed is None:
             root = self._root
             if root.filesystem is None:
                 log = os.path.join(root.path, LOG)
-                self._listed = {name: os.path.join(log, name) for name in names_here(log)}
+                try:
+                    self._listed = {name: os.path.join(log, name) for name in names_here(log)}
+                except FileNotFoundError as error:
+                    raise replace(root, path=log, table=self._where).missing() from error
             else:
                 start = f"{root.path.rstrip('/')}/{LOG}".lstrip("/")
                 found = root.filesystem.find(start, root.retry_policy)
@@ -269,11 +272,11 @@ class DeltaLog:
 
     def commits(self) -> dict[int, str]:
         """The names of the commits that are there, by version."""
-        return {int(name[:20]): name for name in self._paths if is_commit(name)}
+        return {int(name[:20]): name for name in self.paths if is_commit(name)}
 
     def modified(self) -> dict[str, float]:
         """When the commits that are there were written, by their names, in seconds since 1970."""
-        root, paths = self._root, {name: self._paths[name] for name in self.commits().values()}
+        root, paths = self._root, {name: self.paths[name] for name in self.commits().values()}
         if root.filesystem is None:
             return {name: os.stat(path).st_mtime for name, path in paths.items()}
         start = f"{root.path.rstrip('/')}/{LOG}".lstrip("/")
@@ -284,7 +287,7 @@ class DeltaLog:
 
     def newest(self) -> int:
         """The newest version that it tells of; -1 for none."""
-        return max((int(name[:20]) for name in self._paths if _entry.fullmatch(name)), default=-1)
+        return max((int(name[:20]) for name in self.paths if _entry.fullmatch(name)), default=-1)
 
     def actions(self, name: str) -> list[dict[str, Any]]:
         """The actions of a commit."""
@@ -292,7 +295,7 @@ class DeltaLog:
 
     def replay(self, version: int, actions: bool = False) -> Replayed:
         """What the log of a version says beyond what `deltalake` tells. `actions`: whether those are wanted as they are spelt."""
-        names = chosen_log(self._paths, version)
+        names = self._whole(version)
         found = Replayed(self.spelling, actions={} if actions else None)
         for name in sorted(names, key=lambda name: name[:20]):
             if not _sidecar.fullmatch(name) and not _commit.fullmatch(name):
@@ -303,9 +306,28 @@ class DeltaLog:
                 self._replay(self._lines(name), found)
         return found
 
+    def _whole(self, version: int) -> list[str]:
+        """The names that a version needs.
+
+        Raises
+        ------
+        UnsupportedError
+            One of them is not there.
+        """
+        names = chosen_log(self.paths, version)
+        first = max((int(name[:20]) for name in names if _checkpoint.fullmatch(name)), default=-1)
+        there = {int(name[:20]) for name in names if _commit.fullmatch(name)}
+        for one in range(first + 1, version + 1):
+            if one not in there:
+                raise UnsupportedError(
+                    f"{self._where}: its log does not tell version {version} any more, because {LOG}/{one:020}.json is not there: "
+                    "open the table again, or read another version (version=)"
+                )
+        return names
+
     def removes(self, version: int) -> list[str]:
         """The paths that the newest checkpoint of a version, and the commits after it, remove, as they are spelt."""
-        names = chosen_log(self._paths, version)
+        names = chosen_log(self.paths, version)
         first = max((int(name[:20]) for name in names if _checkpoint.fullmatch(name)), default=-1)
         wanted = [
             name for name in names
@@ -331,7 +353,7 @@ class DeltaLog:
             sidecars = self._parquet(name, found)
         for path in sidecars:
             inside = f"_sidecars/{path.rpartition('/')[2]}"
-            if inside not in self._paths:
+            if inside not in self.paths:
                 raise CorruptFileError(
                     f"{self._where}: {LOG}/{name} names {path!r}, which is not there"
                 )
@@ -427,7 +449,8 @@ class DeltaLog:
 
     def _source(self, name: str) -> Source:
         root = self._root
-        return Source(self._paths[name], root.filesystem, retry_policy=root.retry_policy)
+        path, files, table = self.paths[name], root.filesystem, self._where
+        return Source(path, files, retry_policy=root.retry_policy, table=table)
 
 
 def deletion_vector(
@@ -445,11 +468,11 @@ def deletion_vector(
             path = (
                 f"{folder}/deletion_vector_{name}.bin" if folder else f"deletion_vector_{name}.bin"
             )
-            source = Source(inside + path, root.filesystem, retry_policy=root.retry_policy)
+            source = replace(root, path=inside + path)
         elif kind == "p":
             source = places.source(text, ())
             if not urlsplit(text).scheme:
-                source = Source(unquote(text), root.filesystem, retry_policy=root.retry_policy)
+                source = replace(root, path=unquote(text))
         else:
             raise UnsupportedError(f"{where}: deletion vectors of kind {kind!r} are not known here")
     except (KeyError, TypeError, ValueError, binascii.Error) as error:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.datasets.deletes import Deletes
 from pageseek.datasets.delta_bounds import PHYSICAL_NAME, delta_bounds
+from pageseek.datasets.delta_copies import copied_log, has_pairs
 from pageseek.datasets.delta_log import DeltaLog, Replayed, deletion_vector
 from pageseek.datasets.delta_paths import any_odd, is_absolute
 from pageseek.datasets.delta_text import any_doubtful
@@ -23,6 +24,7 @@ from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.lake_places import Places, delta_options
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
+from pageseek.datasets.variants import has_variants, with_nullable_parts
 from pageseek.storage.hive import Partitions
 from pageseek.storage.redact import secrets_of, shown_path
 from pageseek.storage.resolve import Source
@@ -31,7 +33,7 @@ from pageseek.storage.retry import RetryPolicy
 # features that readers must know: we do, or they change nothing in how files are read
 _DELTA_FEATURES = frozenset(
     ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
-     "v2Checkpoint", "vacuumProtocolCheck")
+     "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview", "variantShredding", "variantShredding-preview")
 )  # fmt: skip
 
 
@@ -60,7 +62,15 @@ def delta_table(
         schema = pa.schema(
             fields.to_arrow() if hasattr(fields, "to_arrow") else fields.to_pyarrow()
         )
-        schema = pa.schema([pa.field(f.name, plain_type(f.type), f.nullable) for f in schema])
+        told = json.loads(fields.to_json())
+        variants = frozenset([f["name"] for f in told["fields"] if has_variants(f["type"])])
+        kinds = [
+            with_nullable_parts(plain_type(field.type), one["type"])
+            for field, one in zip(schema, told["fields"], strict=True)
+        ]
+        schema = pa.schema(
+            [pa.field(f.name, kind, f.nullable) for f, kind in zip(schema, kinds, strict=True)]
+        )
         folders = pa.schema([schema.field(key) for key in table.metadata().partition_columns])
         if options is None:
             options = delta_options(getattr(table, "_storage_options", None))
@@ -74,6 +84,12 @@ def delta_table(
         actions = pa.table(table.get_add_actions(flatten=True))
         spelt_paths = actions["path"].to_pylist()
         log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where, base)
+        doubtful = any_doubtful(pa.array([fields.to_json()])) or any_doubtful(actions["path"])
+        if doubtful and has_pairs(log.paths, log.read, table.version()):
+            with copied_log(log.paths, log.read, table.version()) as at:
+                plain = type(table)(at, version=table.version())
+                home = replace(base, path=folder.rstrip("/") or base.path)
+                return delta_table(plain, options, retry_policy, home, shown)
         nameless = "" in spelt_paths
         vectors: Mapping[str, Mapping[str, Any]] = {}
         if (
@@ -86,7 +102,6 @@ def delta_table(
             if nameless:  # the log has said where, if it still has that action
                 raise CorruptFileError(f"{where}: its log adds a file without a path")
             actions = actions.filter(pa.array(found.live(spelt_paths, where), pa.bool_()))
-        told = json.loads(fields.to_json())
         mode = _mapping_mode(table, where)
         values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
         for i, field in enumerate(folders):
@@ -108,18 +123,20 @@ def delta_table(
             if spelt.startswith("/") and base.filesystem is not None:
                 raise UnsupportedError(f"{where}: {spelt!r} does not say which store it lies in")
             if spelt.startswith("/"):
-                sources.append(Source(os.path.normpath(path), partitions=said, deletes=deletes))
+                path = os.path.normpath(path)
+                sources.append(Source(path, partitions=said, deletes=deletes, table=where))
             elif is_absolute(spelt):
                 sources.append(replace(places.source(spelt, said), deletes=deletes))
             else:
                 files = base.filesystem
-                sources.append(Source(folder + path, files, None, said, retry_policy, deletes))
+                path = folder + path
+                sources.append(Source(path, files, None, said, retry_policy, deletes, where))
         what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
         mapped = () if mode == "none" else _mapped(told, mode == "id")
         bounds = delta_bounds(actions, schema, told["fields"], mode != "none")
         paths = tuple(actions["path"].to_pylist())
     return Table(
-        tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(),
+        tuple(sources), schema, folders, mapped, what=what, bounds=bounds, spelt=paths, root=base, version=table.version(), variants=variants,
     )  # fmt: skip
 
 

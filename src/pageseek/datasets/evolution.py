@@ -7,7 +7,7 @@ that the file lacks, or that its folders have.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
 import pyarrow as pa
@@ -42,7 +42,8 @@ from pageseek.datasets.spelling import (
     undecided,
     undecided_fields,
 )
-from pageseek.datasets.text_and_bytes import Told, as_the_table_says, leaves_of
+from pageseek.datasets.told_types import Told, as_the_table_says, leaves_of
+from pageseek.datasets.variants import is_shredded
 from pageseek.datasets.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
@@ -124,27 +125,31 @@ class SchemaMapping:
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         if given is not None and leaf.flat and not leaf.group and given.type != leaf_type.type:
             pair = [(leaf.path, leaf_type.type, given.type)]
-            options = as_the_table_says(self._options, pair) if self._of_table else None
+            options = self._told(pair) if self._of_table else None
             if options is not None:
                 leaf_type = self._file.leaf_type(leaf, options)
-            elif not holds(given.type, leaf_type.type):
+            elif not holds(given.type, leaf_type.type, self._dataset_schema.by_number):
                 raise too_narrow(self._file.name, given, leaf_type.type)
         elif self._of_table and given is not None and not leaf.flat:
             leaf_type = self._told_inside(leaf, leaf_type, given)
         return leaf, leaf_type
 
     def _told_inside(self, leaf: Leaf, leaf_type: LeafType, given: pa.Field) -> LeafType:
-        """How a leaf of a nested column is decoded, as text, as bytes, or as a UUID."""
-        if leaf.group or leaf.element.type not in (BYTE_ARRAY, FIXED):
+        """How a leaf of a nested column is decoded: as text, say, where the file has bytes."""
+        is_time = pa.types.is_timestamp(leaf_type.type)
+        if leaf.group or not (is_time or leaf.element.type in (BYTE_ARRAY, FIXED)):
             return leaf_type
         node = self._respelled(given.name, self._file.node(leaf.top, self._options))
-        options = as_the_table_says(self._options, leaves_of(node, given.type))
+        options = self._told(leaves_of(node, given.type))
         if options is None or not options.is_told(leaf.path):
             return leaf_type
         inside = self._file.node(leaf.top, options).leaf_nodes()
         found = next(one.leaf_type for one in inside if one.first_leaf == leaf.index)
         assert found is not None
         return found
+
+    def _told(self, leaves: Iterable[Told]) -> Options | None:
+        return as_the_table_says(self._options, leaves, self._dataset_schema.by_number)
 
     def _respelled(self, name: str, node: Node) -> Node:
         """A nested field of the file, by the names of the table."""
@@ -219,7 +224,25 @@ class SchemaMapping:
             raise NoColumnError(
                 f"no column {wanted!r} in the schema", Offer(wanted, lambda: given.names)
             )
+        if top in self._dataset_schema.variants:
+            self._refuse_shredded(given.field(top), path)
         return given.field(top)
+
+    def _refuse_shredded(self, given: pa.Field, path: Path) -> None:
+        """Refuse variants whose values this file has in further columns."""
+        own, tree = (
+            given.name if self._own is None else self._own.get(given.name),
+            self._file.schema_tree,
+        )
+        if own is None or own not in _names(self._file):
+            return
+        node = self._respelled(given.name, self._file.node(tree.field_index(own), self._options))
+        inside = path[1:] if path[0] == given.name else path[0][len(given.name) + 1 :].split(".")
+        if is_shredded(node, given.type, inside):
+            raise UnsupportedError(
+                f"{self._where(given.name)}: its variants are shredded (typed_value), and nothing here puts them together: name the "
+                "columns to read without it"
+            )
 
     def _spelled_here(self, spelled: dict[str, FieldNames]) -> dict[str, tuple[Node, FieldNames]]:
         """The columns in which this file calls fields of structs in another way, by their names in the dataset."""
@@ -413,7 +436,7 @@ class SchemaMapping:
                 leaves.append((column.leaf.path, field.type, types[at]))
             else:
                 leaves += leaves_of(self._respelled(name, column.node), types[at])
-        return as_the_table_says(self._options, leaves)
+        return self._told(leaves)
 
     def _renamed(
         self,

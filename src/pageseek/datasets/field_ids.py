@@ -76,12 +76,18 @@ class Mapped(NamedTuple):
 
     def children(self, node: Node) -> Sequence[Mapped | None]:
         """See FieldNames."""
+        inside: Sequence[TableField | None] = self.field.children
         if node.kind == "struct":
-            return [None if one is None else Mapped(one, self.by_ids) for one in self._found(node)]
-        inside = self.field.children
+            inside = self._found(node)
         if len(inside) != len(node.children):
             return [None] * len(node.children)
-        return [Mapped(one, self.by_ids) for one in inside]
+        # the parts of a variant have no names of the table's own
+        return [
+            None
+            if one is None or (child.kind == "struct" and not one.children)
+            else Mapped(one, self.by_ids)
+            for one, child in zip(inside, node.children, strict=True)
+        ]
 
     def undecided(self, node: Node) -> dict[str, list[str]]:
         """See FieldNames: an id means one field."""

@@ -70,6 +70,14 @@ class CacheInfo:
     evictions: int
 
 
+def _is_at(store: LocalStore, source: Source) -> bool:
+    """Whether a file lies where it was opened. One that is missing is told by who opens it."""
+    try:
+        return store.is_at(source.path)
+    except FileNotFoundError:
+        return False
+
+
 def _is_of(held: FileMetadata, source: Source, limit: int) -> bool:
     """Whether a held file was opened from a source with a limit. Two filesystems may each have a file of one key."""
     return held.max_metadata_bytes == limit and held.source == source
@@ -148,7 +156,7 @@ class FileCache:
             held is not None
             and isinstance(held.store, LocalStore)
             and _is_of(held, source, limit)
-            and held.store.is_at(source.path)
+            and _is_at(held.store, source)
         ):
             self._use(key, held)
             return held

@@ -12,24 +12,23 @@ import io
 import os
 import posixpath
 import re
-import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, PageseekError, UnsupportedError
 from pageseek.base.records import NamedTuple
-from pageseek.datasets.delta_log import DeltaLog, chosen_log, names_here, whole_file
+from pageseek.datasets.delta_copies import copied_log, has_pairs
+from pageseek.datasets.delta_log import DeltaLog, names_here, whole_file
 from pageseek.datasets.delta_tables import delta_table
 from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.iceberg_tables import iceberg_table
 from pageseek.datasets.lake_places import Places
 from pageseek.datasets.table_files import Table, foreign
 from pageseek.datasets.table_versions import CURRENT, AsOf
-from pageseek.datasets.widened_partitions import Respell, respelt, widened_partitions
+from pageseek.datasets.widened_partitions import Respell, widened_partitions
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.resolve import DEFAULT_RETRY, Source
@@ -37,7 +36,6 @@ from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.table_folders import DELTA, ENDS, LOG, METADATA, REMEDY, TableFolder
 
 HINT = "version-hint.text"
-SIDE_BY_SIDE = 16  # files of a log that are copied at a time
 MOST_METADATA = 1 << 30  # bytes of an Iceberg table's metadata, decompressed
 _PLAIN = re.compile(r"[\w ./-]+", re.ASCII)  # paths that deltalake takes as they are
 
@@ -72,7 +70,7 @@ def _delta(
     except ImportError:
         raise _missing(folder, "deltalake", "delta") from None
     where = f"Delta table {folder.name}"
-    root = Source(folder.path, folder.filesystem, retry_policy=retry_policy)
+    root = Source(folder.path, folder.filesystem, retry_policy=retry_policy, table=where)
     with ExitStack() as stack:
         at = folder.path
         copied = folder.filesystem is not None or not _PLAIN.fullmatch(at)
@@ -81,18 +79,18 @@ def _delta(
             log = _Log(folder, retry_policy)
             version = version_at(version, log.modified(), log.read, where)
         if copied:
-            at = stack.enter_context(tempfile.TemporaryDirectory(prefix="pageseek-"))
-            _bring_log(_Log(folder, retry_policy), at, version)
+            log = _Log(folder, retry_policy)
+            at = stack.enter_context(copied_log(log.paths, log.read, version))
         told = secrets_of(dict(options or {}))
         with foreign(where, "deltalake", told, f"; {REMEDY}", at if copied else ""):
             try:
                 opened = DeltaTable(at, version=version)
             except Exception:
                 columns = _widened(DeltaLog(root, where), version)
-                if not columns:
+                log = _Log(folder, retry_policy)
+                if not columns and (copied or not has_pairs(log.paths, log.read, version)):
                     raise
-                at = stack.enter_context(tempfile.TemporaryDirectory(prefix="pageseek-"))
-                _bring_log(_Log(folder, retry_policy), at, version, columns)
+                at = stack.enter_context(copied_log(log.paths, log.read, version, columns))
                 opened = DeltaTable(at, version=version)
         return delta_table(opened, options, retry_policy, root, folder.name)
 
@@ -131,25 +129,6 @@ class _Log:
         found = self._files.modified(self._at, self._retry_policy)
         times = {self._name(path): time for path, time in found.items()}
         return {name: time for name, time in times.items() if name in self.paths}
-
-
-def _bring_log(
-    log: _Log, to: str, version: int | None, columns: Mapping[str, Respell] | None = None
-) -> None:
-    """Copy those files of the log that a version needs, the newest one if none is given, into a local folder. `columns`: how
-    their values are spelt there.
-    """
-    os.makedirs(os.path.join(to, LOG, "_sidecars"))
-
-    def bring(name: str) -> None:
-        data = log.read(name)
-        if columns:
-            data = respelt(name, data, columns)
-        with open(os.path.join(to, LOG, name), "wb") as file:
-            file.write(data)
-
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        list(pool.map(bring, chosen_log(log.paths, version)))
 
 
 # -- Iceberg --------------------------------------------------------------------------------------

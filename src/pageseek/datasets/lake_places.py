@@ -93,16 +93,19 @@ class Places:
 
     def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
         """The file of a URL, or of a local path, which may be percent-encoded."""
+        table = self._table
         if self._base and url.startswith(self._base):
             path = url[len(self._base) :]
-            return Source(path, self._files, None, partitions, self._retry_policy)
+            return Source(path, self._files, None, partitions, self._retry_policy, (), table)
         scheme, colon, rest = url.partition(":")
         if not colon or "/" in scheme or len(scheme) == 1:
-            return Source(os.path.abspath(url), partitions=partitions)
+            return Source(os.path.abspath(url), partitions=partitions, table=table)
         if scheme == "file":
             path = urlsplit(url).path if encoded else "/" + rest.lstrip("/")
             return Source(
-                os.path.abspath(unquote(path) if encoded else path), partitions=partitions
+                os.path.abspath(unquote(path) if encoded else path),
+                partitions=partitions,
+                table=table,
             )
         host, _, path = rest.lstrip("/").partition("/")
         root = f"{scheme}://{host}"
@@ -110,7 +113,7 @@ class Places:
             self._known[root] = self._open(scheme, root)
         files, before = self._known[root]
         path = before + (unquote(path) if encoded else path)
-        return Source(path, files, partitions=partitions, retry_policy=self._retry_policy)
+        return Source(path, files, None, partitions, self._retry_policy, (), table)
 
     def _open(self, scheme: str, root: str) -> tuple[Files, str]:
         """What opens the files of a bucket, and the beginning of their paths."""

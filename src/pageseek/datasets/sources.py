@@ -133,7 +133,13 @@ def with_schema(
         bounded = Sources(lake.sources)
         bounded.bounds = lake.bounds
         return bounded, DatasetSchema(
-            lake.folders, lake.schema, fields=lake.fields, inside=inside, of_table=True
+            lake.folders,
+            lake.schema,
+            fields=lake.fields,
+            inside=inside,
+            of_table=True,
+            by_number=lake.version is not None,
+            variants=lake.variants,
         )
     files = found.sources
     if not files:

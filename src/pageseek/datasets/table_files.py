@@ -19,7 +19,8 @@ from pageseek.storage.resolve import Source
 @dataclass(frozen=True, slots=True)
 class Table:
     """The files of one version of a table, and how they are read. `fields`: its columns, if files may call them otherwise.
-    `spelt`: the path of each file as the table has it. `root`, `version`: of Delta Lake, the folder and the number of the version.
+    `spelt`: the path of each file as the table has it. `root`, `version`: of Delta Lake, the folder and the number of the version;
+    `variants`: its columns that are variants, or have one in them.
     """
 
     sources: tuple[Source, ...]
@@ -33,6 +34,7 @@ class Table:
     spelt: tuple[str, ...] = ()
     root: Source | None = None
     version: int | None = None
+    variants: frozenset[str] = frozenset()
 
     @property
     def has_moments_only(self) -> bool:

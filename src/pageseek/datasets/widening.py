@@ -17,6 +17,7 @@ import pyarrow as pa
 from pageseek.base.arrays import of_numpy
 from pageseek.base.late_modules import compute as pc
 from pageseek.datasets.table_fields import TableField
+from pageseek.format.types import BYTES_TYPES, TEXT_TYPES
 
 _UNITS = ("s", "ms", "us", "ns")
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # bits of an integer -> its digits; int64 has 19
@@ -99,16 +100,12 @@ def _joined_time(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     return None
 
 
-_TEXT = (pa.string(), pa.string_view(), pa.large_string())
-_BINARY = (pa.binary(), pa.binary_view(), pa.large_binary())
-
-
 def _joined_bytes(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     a, b = (pa.binary() if pa.types.is_fixed_size_binary(kind) else kind for kind in (a, b))
-    for plain, view, large in (_TEXT, _BINARY):
-        kinds = plain, view, large
-        if a in kinds and b in kinds:
-            return large if large in (a, b) else a if a == b else plain
+    for layouts in (TEXT_TYPES, BYTES_TYPES):
+        if a in layouts and b in layouts:
+            plain, large, _ = layouts
+            return large if large in (a, b) else plain
     return None
 
 
@@ -182,23 +179,26 @@ def joined_fields(
     return list(made.values())
 
 
-def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether a given type holds the values of another exactly. Its structs may lack fields of the other."""
+def holds(wide: pa.DataType, kind: pa.DataType, finer: bool = False) -> bool:
+    """Whether a given type holds the values of another exactly. Its structs may lack fields of the other. `finer`: timestamps may
+    be of a finer unit; `widened` refuses those values that are not exact.
+    """
     t = pa.types
     if wide == kind or t.is_null(kind):
         return True
     if t.is_struct(wide) and t.is_struct(kind):
         there = {field.name: field for field in kind}
-        return all(holds(f.type, there[f.name].type) for f in wide if f.name in there)
+        return all(holds(f.type, there[f.name].type, finer) for f in wide if f.name in there)
     if t.is_map(wide) and t.is_map(kind):
-        return holds(wide.key_type, kind.key_type) and holds(wide.item_type, kind.item_type)
+        pairs = (wide.key_type, kind.key_type), (wide.item_type, kind.item_type)
+        return all(holds(*pair, finer) for pair in pairs)
     if _is_list(wide) and _is_list(kind) and not t.is_fixed_size_list(wide):
-        return holds(wide.value_type, kind.value_type)
+        return holds(wide.value_type, kind.value_type, finer)
     if t.is_dictionary(kind):
         return holds(wide, kind.value_type)
     if t.is_timestamp(wide) and t.is_timestamp(kind) and (wide.tz is None) == (kind.tz is None):
-        return _UNITS.index(wide.unit) >= _UNITS.index(kind.unit)
-    if any(wide in layouts and kind in layouts for layouts in (_TEXT, _BINARY)):
+        return finer or _UNITS.index(wide.unit) >= _UNITS.index(kind.unit)
+    if any(wide in layouts and kind in layouts for layouts in (TEXT_TYPES, BYTES_TYPES)):
         return True
     if isinstance(wide, pa.UuidType) and kind == wide.storage_type:  # the file does not say so
         return True
@@ -215,9 +215,9 @@ def paths_of_bytes(
     made = []
     for field in fields:
         path, kinds = (*before, field.name.lower()), set(_leaves(field.type))
-        if kinds.isdisjoint(_BINARY):
+        if kinds.isdisjoint(BYTES_TYPES):
             continue
-        if kinds.isdisjoint(_TEXT):
+        if kinds.isdisjoint(TEXT_TYPES):
             made.append(path)
         elif pa.types.is_struct(field.type):
             made += paths_of_bytes(field.type, path)

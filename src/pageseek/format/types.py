@@ -103,7 +103,8 @@ class Options(_Options):
     `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
     timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
     `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_told`: the paths of leaves whose
-    text is binary, and whose bytes are text if the file does not say what they are, because a table says so.
+    text is binary, whose bytes are text if the file does not say what they are, and whose timestamps are local times where
+    the file has instants, or the other way round, because a table says so.
     """
 
     __slots__ = ()
@@ -152,7 +153,7 @@ class Options(_Options):
         return any(lower[: len(one)] == one for one in self.as_bytes)
 
     def is_told(self, path: tuple[str, ...]) -> bool:
-        """Whether a table says that a leaf is text where it has bytes, or the other way round."""
+        """Whether a table says that a leaf is text where it has bytes, or likewise."""
         return bool(self.as_told) and path in self.as_told
 
 
@@ -494,7 +495,7 @@ def leaf_type_of(
 
     `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can. `as_bytes`: text
     is binary. `as_told`: likewise, and bytes of which nothing is said are text, or a UUID if they
-    have its length; values are as wide as they were, as in zones.
+    have its length; timestamps have a zone where they had none, or none. Values are as wide as they were, as in zones.
     """
     if (as_bytes or as_told) and element.type == BYTE_ARRAY and _is_text(element, options):
         element = element._replace(converted_type=ABSENT, logical=0)
@@ -506,6 +507,11 @@ def leaf_type_of(
         options = options._replace(as_bytes=(), as_told=())
     elif as_told and element.type_length == _UUID_BYTES and _is_plain_fixed(element):
         element, stored = element._replace(converted_type=ABSENT, logical=L_UUID), None
+    elif as_told and pa.types.is_timestamp(zoned := _natural(element, options)[2]):
+        if element.type != INT96:
+            place = {"logical": L_TIMESTAMP, "logical_a": int(zoned.tz is None)}
+            element = element._replace(**place, logical_b=logical_of(element)[2])
+        options, stored = options._replace(instants=False, int96_utc=zoned.tz is None), None
     # the type does not depend on name, repetition and number of children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
     natural, leaf_type = _natural_leaf_type(typed, options)

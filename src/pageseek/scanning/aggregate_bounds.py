@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
@@ -93,7 +94,8 @@ def _pages(
     before = pc.less if is_min else pc.greater
     better = pa.array([True] * len(near))
     if known is not None:
-        better = before(near, known)
+        with suppress(pa.ArrowInvalid):  # a timestamp that their unit does not hold
+            better = before(near, known)
     if group.fully_matched and group.ranges.num_rows == file.group_rows[group.row_group]:
         # each page holds a value within its bounds, so that pages which begin beyond those of another are left out
         end = pc.min_max(far)["max" if not is_min else "min"]

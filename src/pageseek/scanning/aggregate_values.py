@@ -17,6 +17,7 @@ _ORDERED = {
     pa.binary_view(): pa.large_binary(),
     pa.float16(): pa.float32(),
 }
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 class ColumnValues:
@@ -69,7 +70,17 @@ class ColumnValues:
         if found is not None and pa.types.is_floating(found.type) and found.as_py() == 0:
             # -0.0 is equal, and statistics do not tell them apart (parquet.thrift, ColumnOrder)
             found = pa.scalar(0.0, found.type)
-        return pa.nulls(1, kind) if found is None else as_type(pa.array([found]), kind)
+        if found is None:
+            return pa.nulls(1, kind)
+        try:
+            if pa.types.is_timestamp(kind):
+                return pa.array([found]).cast(pa.timestamp(kind.unit)).view(kind)
+            return as_type(pa.array([found]), kind)
+        except pa.ArrowInvalid as error:
+            raise UnsupportedError(
+                f"aggregate: column {'.'.join((self.name, *self.below))!r}: the {function} does not fit {kind}, its type among "
+                f"all files: {error}"
+            ) from error
 
 
 def plain(values: Any) -> Any:
@@ -83,6 +94,10 @@ def plain(values: Any) -> Any:
         return values.cast(_ORDERED[kind])
     if t.is_decimal32(kind) or t.is_decimal64(kind):
         return values.cast(pa.decimal128(kind.precision, kind.scale))
+    if (
+        t.is_timestamp(kind) and kind.tz is not None
+    ):  # files may name other zones, of the same instants
+        return values.cast(pa.timestamp(kind.unit))
     return values.cast(pa.int64()) if t.is_duration(kind) else values
 
 
@@ -90,6 +105,14 @@ def less(one: pa.Scalar, other: pa.Scalar) -> bool:
     """Whether one value comes before another. Files may have them in different types."""
     if one.type != other.type and _is_number(one.type) and _is_number(other.type):
         return bool(one.as_py() < other.as_py())  # exact, where Arrow would round integers
+    if (
+        one.type != other.type
+        and pa.types.is_timestamp(one.type)
+        and pa.types.is_timestamp(other.type)
+    ):
+        # of each unit, where Arrow needs both in the finer one
+        units = _NANOSECONDS[one.type.unit], _NANOSECONDS[other.type.unit]
+        return bool(one.value * units[0] < other.value * units[1])
     try:
         return bool(pc.less(one, other).as_py())
     except pa.ArrowInvalid as error:

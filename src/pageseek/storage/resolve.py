@@ -46,6 +46,7 @@ class Source:
     retry_policy: RetryPolicy = field(default=DEFAULT_RETRY, compare=False)
     # what its table says of deleted rows
     deletes: tuple[Any, ...] = field(default=(), compare=False)
+    table: str = field(default="", compare=False)  # the one that has the file, as errors name it
 
     def open(self, known: Known | None = None) -> Store:
         """The file. `known`: what there is of it from before, which a remote store can confirm in one request."""
@@ -55,9 +56,21 @@ class Source:
             from pageseek.storage.file_objects import FileObjectStore  # late: few need it
 
             return FileObjectStore(self.data)
-        if self.filesystem is None:
-            return LocalStore(self.path)
-        return self.filesystem.open(self.path, self.retry_policy, known)
+        try:
+            if self.filesystem is None:
+                return LocalStore(self.path)
+            return self.filesystem.open(self.path, self.retry_policy, known)
+        except FileNotFoundError as error:
+            if not self.table:
+                raise
+            raise self.missing() from error
+
+    def missing(self) -> FileNotFoundError:
+        """The error where a file of a table is not there."""
+        return FileNotFoundError(
+            f"{self.name}: no such file, though {self.table} has it: if the table was moved, open it where it lies now; if files of "
+            "older versions were deleted (VACUUM, expire_snapshots), read a newer version"
+        )
 
     def begin(self, known: Known | None, needed: Needed) -> Begun | None:
         """Begin to open the file with as many bytes of its end as are `needed`; None where that cannot be."""
