@@ -14,6 +14,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.deletes import KeyField
 from pageseek.datasets.iceberg_bounds import iceberg_bounds
 from pageseek.datasets.iceberg_files import DataFile, data_files
+from pageseek.datasets.iceberg_metadata import NOTHING, Aside
 from pageseek.datasets.lake_places import Places
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
@@ -25,17 +26,24 @@ _IN_NO_FILE = -2  # the id of a field that is not read from files
 
 
 def iceberg_table(
-    scan: Any, places: Places, where: str, version: str = "", current: bool = False
+    scan: Any,
+    places: Places,
+    where: str,
+    version: str = "",
+    current: bool = False,
+    aside: Aside = NOTHING,
 ) -> Table:
     """What a scan of `pyiceberg` says. `where`: the table, in errors. `version`: the file of its metadata, for `explain`.
-    `current`: the columns are those that the table has now, whichever the snapshot had.
+    `current`: the columns are those that the table has now, whichever the snapshot had. `aside`: what pyiceberg does not know of it.
     """
     told = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
     with foreign(where, "pyiceberg", secrets_of(told)):
-        return _iceberg(scan, places, where, version, current)
+        return _iceberg(scan, places, where, version, current, aside)
 
 
-def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool) -> Table:
+def _iceberg(
+    scan: Any, places: Places, where: str, version: str, current: bool, aside: Aside
+) -> Table:
     metadata = getattr(scan, "table_metadata", None)
     if getattr(scan, "limit", None) is not None or type(scan.row_filter).__name__ != "AlwaysTrue":
         raise UnsupportedError(
@@ -61,7 +69,8 @@ def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool)
     found: Sequence[DataFile] = ()
     if snapshot is not None:
         keys = _key_fields(metadata, names, aliases, where)
-        found = list(data_files(snapshot, scan.io, specs, keys, place))
+        inline = aside.manifests.get(snapshot.snapshot_id)
+        found = list(data_files(snapshot, scan.io, specs, keys, place, inline))
     for file, deletes in found:
         if file.file_format.name != "PARQUET":
             raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
