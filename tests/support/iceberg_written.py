@@ -51,6 +51,9 @@ def rows_of(fields: Sequence[pa.Field], *columns: Sequence[Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
+POSITIONS = [ided("file_path", pa.string(), PATH_ID), ided("pos", pa.int64(), POSITION_ID)]
+
+
 @dataclass
 class Entry:
     """A file of a manifest. `told`: what the manifest says of it."""
@@ -85,9 +88,17 @@ class Written:
         pq.write_table(rows, path)
         return self._entry(path, rows.num_rows, sequence, spec, told)
 
-    def positions(self, of: Sequence[tuple[Entry, int]], sequence: int, **told: Any) -> Entry:
-        fields = [ided("file_path", pa.string(), PATH_ID), ided("pos", pa.int64(), POSITION_ID)]
-        rows = rows_of(fields, [one.url for one, _ in of], [number for _, number in of])
+    def positions(
+        self,
+        of: Sequence[tuple[Entry, int]],
+        sequence: int,
+        fields: Sequence[pa.Field] = POSITIONS,
+        deleted: Sequence[Any] | None = None,
+        **told: Any,
+    ) -> Entry:
+        """Deletes by position. `fields`: the columns of the file. `deleted`: the rows, if the file has them."""
+        columns: list[Sequence[Any]] = [[one.url for one, _ in of], [number for _, number in of]]
+        rows = rows_of(fields, *columns, *([] if deleted is None else [deleted]))
         return self.add(rows, sequence, content=1, **told)
 
     def values(self, rows: pa.Table, ids: Sequence[int], sequence: int, **told: Any) -> Entry:
