@@ -16,7 +16,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.widening import holds, joined_fields, keyed, widened
-from pageseek.format.types import nulls
+from pageseek.format.null_arrays import nulls
 from pageseek.predicate import expression as ex
 from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.literal import Number
@@ -42,6 +42,8 @@ class DatasetSchema:
     # columns with dots in their names that some file has, of those that a request may mean
     dotted: frozenset[str] = frozenset()
     of_table: bool = False  # the columns are those of a table of Delta Lake or Iceberg
+    # timestamps are local, or instants, as the table says, whatever a file says
+    zones_of_table: bool = False
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""

@@ -7,7 +7,7 @@ that the file lacks, or that its folders have.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
 import pyarrow as pa
@@ -48,7 +48,15 @@ from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTE_ARRAY, FIXED, FLOAT_KINDS, LeafType, Options
+from pageseek.format.types import (
+    BYTE_ARRAY,
+    FIXED,
+    FLOAT_KINDS,
+    INT64,
+    INT96,
+    LeafType,
+    Options,
+)
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
 from pageseek.predicate.schema_names import WholeColumn
 from pageseek.storage.hive import Partitions
@@ -124,27 +132,33 @@ class SchemaMapping:
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         if given is not None and leaf.flat and not leaf.group and given.type != leaf_type.type:
             pair = [(leaf.path, leaf_type.type, given.type)]
-            options = as_the_table_says(self._options, pair) if self._of_table else None
+            options = self._told(pair) if self._of_table else None
             if options is not None:
                 leaf_type = self._file.leaf_type(leaf, options)
-            elif not holds(given.type, leaf_type.type):
+            as_told = options is not None and options.is_told(leaf.path)
+            if not as_told and not holds(given.type, leaf_type.type):
                 raise too_narrow(self._file.name, given, leaf_type.type)
         elif self._of_table and given is not None and not leaf.flat:
             leaf_type = self._told_inside(leaf, leaf_type, given)
         return leaf, leaf_type
 
     def _told_inside(self, leaf: Leaf, leaf_type: LeafType, given: pa.Field) -> LeafType:
-        """How a leaf of a nested column is decoded, as text, as bytes, or as a UUID."""
-        if leaf.group or leaf.element.type not in (BYTE_ARRAY, FIXED):
+        """How a leaf of a nested column is decoded, as text, as bytes, as a UUID, or as timestamps of another kind."""
+        if leaf.group or leaf.element.type not in (BYTE_ARRAY, FIXED, INT64, INT96):
             return leaf_type
         node = self._respelled(given.name, self._file.node(leaf.top, self._options))
-        options = as_the_table_says(self._options, leaves_of(node, given.type))
-        if options is None or not options.is_told(leaf.path):
+        options = self._told(leaves_of(node, given.type))
+        path = leaf.path
+        if options is None or not (options.is_told(path) or options.timestamp_of(path)):
             return leaf_type
         inside = self._file.node(leaf.top, options).leaf_nodes()
         found = next(one.leaf_type for one in inside if one.first_leaf == leaf.index)
         assert found is not None
         return found
+
+    def _told(self, leaves: Iterable[Told]) -> Options | None:
+        """The options of leaves that are read as the table says; None where they need not change."""
+        return as_the_table_says(self._options, leaves, self._dataset_schema.zones_of_table)
 
     def _respelled(self, name: str, node: Node) -> Node:
         """A nested field of the file, by the names of the table."""
@@ -413,7 +427,7 @@ class SchemaMapping:
                 leaves.append((column.leaf.path, field.type, types[at]))
             else:
                 leaves += leaves_of(self._respelled(name, column.node), types[at])
-        return as_the_table_says(self._options, leaves)
+        return self._told(leaves)
 
     def _renamed(
         self,

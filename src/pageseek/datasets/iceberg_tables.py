@@ -105,7 +105,15 @@ def _iceberg(
     bounds = iceberg_bounds([one.file for one in found], schema, fields)
     paths = tuple([one.file.file_path for one in found])
     return Table(
-        tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds, paths
+        tuple(sources),
+        schema,
+        columns,
+        fields,
+        tuple(inside.items()),
+        what,
+        bounds,
+        paths,
+        has_zones=True,
     )
 
 

@@ -133,7 +133,12 @@ def with_schema(
         bounded = Sources(lake.sources)
         bounded.bounds = lake.bounds
         return bounded, DatasetSchema(
-            lake.folders, lake.schema, fields=lake.fields, inside=inside, of_table=True
+            lake.folders,
+            lake.schema,
+            fields=lake.fields,
+            inside=inside,
+            of_table=True,
+            zones_of_table=lake.has_zones,
         )
     files = found.sources
     if not files:

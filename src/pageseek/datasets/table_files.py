@@ -33,6 +33,8 @@ class Table:
     spelt: tuple[str, ...] = ()
     root: Source | None = None
     version: int | None = None
+    # timestamps are local, or instants, as the table says, whatever a file says
+    has_zones: bool = False
 
     @property
     def has_moments_only(self) -> bool:

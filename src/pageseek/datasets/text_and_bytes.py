@@ -1,7 +1,8 @@
 """A column that a table calls text, in files whose writer did not say that its bytes are text, and the other way round; also
 fields of structs, and elements of lists and maps. UUIDs, too, of which a file says no more than that they are 16 bytes.
 
-Both have the same bytes in a file and the same order. Text is checked as it is read.
+Both have the same bytes in a file and the same order. Text is checked as it is read. Timestamps are likewise the same numbers, local
+or of instants.
 """
 
 from __future__ import annotations
@@ -18,10 +19,18 @@ from pageseek.format.types import BYTES_TYPES, TEXT_TYPES, Options
 Told: TypeAlias = tuple[tuple[str, ...], pa.DataType, pa.DataType]
 
 
-def as_the_table_says(options: Options, leaves: Iterable[Told]) -> Options | None:
-    """Options with which text comes out as bytes, and bytes as text, where the table says so; None where they need not change."""
-    told_so = []
+def as_the_table_says(
+    options: Options, leaves: Iterable[Told], zones: bool = False
+) -> Options | None:
+    """Options with which text comes out as bytes, and bytes as text, where the table says so; None where they need not change.
+
+    `zones`: timestamps are local, or instants, as the table says, whatever their file says.
+    """
+    told_so, timestamps = [], []
     for path, own, told in leaves:
+        if zones and pa.types.is_timestamp(own) and pa.types.is_timestamp(told) and own != told:
+            timestamps.append((path, told))
+            continue
         kind = own.value_type if pa.types.is_dictionary(own) else own
         is_uuid = isinstance(told, pa.UuidType) and kind == told.storage_type
         if (
@@ -30,7 +39,10 @@ def as_the_table_says(options: Options, leaves: Iterable[Told]) -> Options | Non
             or (kind in BYTES_TYPES and told in TEXT_TYPES)
         ):
             told_so.append(path)
-    return options._replace(as_told=tuple(sorted(told_so))) if told_so else None
+    if not told_so and not timestamps:
+        return None
+    timestamps.sort(key=lambda one: one[0])
+    return options._replace(as_told=tuple(sorted(told_so)), timestamps=tuple(timestamps))
 
 
 def leaves_of(node: Node, told: pa.DataType) -> Iterator[Told]:
