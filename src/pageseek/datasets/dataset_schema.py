@@ -44,11 +44,23 @@ class DatasetSchema:
     of_table: bool = False  # the columns are those of a table of Delta Lake or Iceberg
     # timestamps are local, or instants, as the table says, whatever a file says
     zones_of_table: bool = False
+    # paths of fields of a table that are not read, and their types there
+    unread: tuple[tuple[str, str], ...] = ()
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""
         top = None if self.given is None else top_of(path, self.given.names)
         return top is not None and self.given is not None and has_path(self.given.field(top), path)
+
+    def refuse_unread(self, path: Path, where: str, whole: bool = True) -> None:
+        """UnsupportedError if a path leads to a field that is not read. `whole`: or is around one."""
+        asked = ".".join(path)
+        for unread, kind in self.unread:
+            inside = f"{asked}.".startswith(f"{unread}.")
+            if inside or (whole and unread.startswith(f"{asked}.")):
+                raise UnsupportedError(
+                    f"{where}: column {unread!r} is {kind} in the table, which is not supported: name other columns (columns=[...])"
+                )
 
 
 def has_path(given: pa.Field, path: Path) -> bool:

@@ -119,6 +119,7 @@ class SchemaMapping:
         if found is not None:
             return found
         given = self._given(path)
+        self._dataset_schema.refuse_unread(path, self._file.name, whole=False)
         try:
             leaf, leaf_type = look(self._own_path(path))
         except NoColumnError:
@@ -394,6 +395,7 @@ class SchemaMapping:
         own: list[tuple[str, str]] = []  # names in the file, and in the request
         for name in asked:
             self._given((name,))
+            dataset_schema.refuse_unread((name,), file.name)
             try:
                 own.append((".".join(self._own_path((name,))), name))
             except NoColumnError:

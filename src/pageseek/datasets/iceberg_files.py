@@ -18,7 +18,7 @@ from pageseek.datasets.deletes import (
     KeyField,
     PositionDeletes,
 )
-from pageseek.datasets.iceberg_manifests import manifests_of
+from pageseek.datasets.iceberg_manifests import PlainTypes, manifests_of
 from pageseek.storage.resolve import Source
 
 SIDE_BY_SIDE = 16  # manifests that are read at a time
@@ -74,6 +74,7 @@ def data_files(
     """
     data: list[_Entry] = []
     deletes: list[_Entry] = []
+    io = PlainTypes(io)
     manifests = manifests_of(snapshot, io, inline)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         for manifest, entries in zip(

@@ -139,6 +139,7 @@ def with_schema(
             inside=inside,
             of_table=True,
             zones_of_table=lake.has_zones,
+            unread=lake.unread,
         )
     files = found.sources
     if not files:
