@@ -32,7 +32,7 @@ from pageseek.datasets.field_ids import (
 )
 from pageseek.datasets.folder_columns import Fill, FolderNames
 from pageseek.datasets.nested_defaults import NestedDefaults
-from pageseek.datasets.presence import Presence, needed, presence, without
+from pageseek.datasets.presence import Presence, in_dataset, needed, presence, without
 from pageseek.datasets.spelling import (
     ByCase,
     FieldNames,
@@ -406,22 +406,18 @@ class SchemaMapping:
             other = self._as_the_table_says(columns, schema) if self._of_table else None
             if other is not None:
                 columns, schema = output(file, there, other)
-            shares: dict[str, pa.DataType] = {}
+            read: list[Presence] = []
         except NoColumnError:
-            columns, schema, shares = self._those_there(own)
-        if not shares and self._own is None and not self._kinds:
-            return columns, schema
-        fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
-        return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
+            columns, schema, read = self._those_there(own)
+        return self._renamed(columns, schema, read)
 
     def _as_the_table_says(self, columns: Sequence[Column], schema: pa.Schema) -> Options | None:
         """Options for columns whose bytes are text in the table, or the other way round. `columns`, `schema`: as in the file."""
         given = self._dataset_schema.given
         assert given is not None
-        back = {} if self._own is None else {own: name for name, own in self._own.items()}
         types, leaves = given.types, list[Told]()
         for column, field in zip(columns, schema, strict=True):
-            name = back.get(field.name) or field.name
+            name = self._dataset_name(field.name)
             at = given.get_field_index(name)
             if at < 0 or field.type == types[at]:
                 continue
@@ -435,30 +431,26 @@ class SchemaMapping:
         self,
         columns: tuple[Column, ...],
         schema: pa.Schema,
-        shares: Collection[str] = (),
+        read: Sequence[Presence] = (),
         strict: bool = True,
     ) -> tuple[tuple[Column, ...], pa.Schema]:
-        """Columns and their schema by the names of the dataset. `shares`: columns whose types in the schema are not their own.
+        """Columns and their schema by the names of the dataset. `read`: what is read in place of fields, and is not in the schema.
         `strict`: whether a field that may be one of several is an error; else they keep their names.
         """
-        if self._own is None and not self._kinds:
+        if self._own is None and not self._kinds and not read:
             return columns, schema
-        back = {} if self._own is None else {own: name for name, own in self._own.items()}
         made, fields = [], []
         for column, field in zip(columns, schema, strict=True):
-            name = back.get(field.name) or field.name
-            spelled = self._kinds.get(name)
-            # names that a table has for the fields of a file hold for what is read in place of a field, too
-            own = isinstance(spelled[1], Mapped) if spelled is not None else False
-            if (
-                spelled is not None
-                and column.node is not None
-                and (own or field.name not in shares)
-            ):
+            name = self._dataset_name(field.name)
+            spelled, inside = self._kinds.get(name), [one for one in read if one.struct[0] == field.name]  # fmt: skip
+            if spelled is not None and column.node is not None:
                 for inner, several in undecided_fields(column.node, spelled[1]) if strict else ():
                     raise ambiguous(f"{self._where(name)}, field {inner!r}", several)
                 node = respelled_node(column.node, spelled[1])
+                inside = [in_dataset(one, column.node, node) for one in inside]
                 column, field = Column(column.name, column.parts, node), node.field
+            for one in inside:
+                field = field.with_type(without(field.type, one))
             made.append(column)
             fields.append(field.with_name(name))
         return tuple(made), pa.schema(fields, schema.metadata)
@@ -488,11 +480,10 @@ class SchemaMapping:
 
     def _those_there(
         self, own: Sequence[tuple[str, str]]
-    ) -> tuple[tuple[Column, ...], pa.Schema, dict[str, pa.DataType]]:
-        """The columns of those names that the file has, their schema, and types that replace some of its.
+    ) -> tuple[tuple[Column, ...], pa.Schema, list[Presence]]:
+        """The columns of those names that the file has, and their schema.
 
-        Where a field has nothing at a path, as much of it is read as tells the nulls of the structs on the path, which the type
-        leaves out.
+        Where a field has nothing at a path, as much of it is read as tells the nulls of the structs on the path. This comes last.
         """
         file, options, tree = self._file, self._options, self._file.schema_tree
         there: list[str] = []
@@ -509,25 +500,19 @@ class SchemaMapping:
                 continue
             there.append(name)
         read = needed(found, [self._parts(name) for name in there])
-        read = [one for one in read if not self._is_respelled(one.struct[0], there)]
         if self._of_table:
             options = self._as_the_table_says(*output(file, tuple(there), options)) or options
         extra = [".".join(one.read) for one in read]
-        columns, schema = output(file, (*there, *extra), options)
-        shares: dict[str, pa.DataType] = {}
-        for one in read:
-            name = one.struct[0]
-            kind = shares.get(name, schema.field(name).type)
-            shares[name] = without(kind, one)
-        return columns, schema, shares
+        return *output(file, (*there, *extra), options), read
 
-    def _is_respelled(self, top: str, there: Collection[str]) -> bool:
-        """Whether fields of a column are read, and are spelt otherwise than those of the dataset: its type has to stay whole."""
-        back = {} if self._own is None else {own: name for name, own in self._own.items()}
-        spelled = self._kinds.get(back.get(top) or top)
-        if spelled is None or isinstance(spelled[1], Mapped):
-            return False
-        return any(name == top or name.startswith(f"{top}.") for name in there)
+    @cached_property
+    def _dataset_names(self) -> dict[str | None, str]:
+        """Names of this file -> names of the dataset, where they may differ."""
+        return {} if self._own is None else {own: name for name, own in self._own.items()}
+
+    def _dataset_name(self, own: str) -> str:
+        """What the dataset calls a column of this file."""
+        return self._dataset_names.get(own) or own
 
     def _parts(self, name: str) -> Path:
         """A dotted name as the names on the path in this file."""
