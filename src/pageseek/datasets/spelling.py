@@ -171,7 +171,7 @@ def respelled_node(node: Node, spelled: FieldNames) -> Node:
 
 def dataset_path(node: Node, respelled: Node, path: Sequence[str]) -> tuple[str, ...]:
     """A path below a field of a file as the dataset has it. `respelled`: the field with the names of the dataset."""
-    made = []
+    made: list[str] = []
     for name in path:
         places = [at for at, child in enumerate(node.children) if child.name == name]
         if not places:
