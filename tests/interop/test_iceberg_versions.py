@@ -152,7 +152,7 @@ def test_timestamps_of_another_kind_are_compared_by_deletes_and_partitions(tmp_p
 
 
 def test_nanoseconds_are_no_timestamps_of_microseconds(tmp_path: Path) -> None:
-    """The specification has them in columns of nanoseconds alone. Readers differ in what they make of them elsewhere."""
+    """The specification has them in columns of nanoseconds alone. pyiceberg refuses them elsewhere, too."""
     table = Written(tmp_path, [[column(1, "i", "int"), column(2, "t", "timestamp")]])
     _add_times(table, pa.timestamp("ns", "UTC"), [WHEN])
     folder = table.commit()
@@ -280,3 +280,40 @@ def test_transforms_that_are_not_known_rule_out_no_files(
     assert ps.read_table(folder)["i"].to_pylist() == [1, 2, 1]
     for condition, rows in (("i = 1", 2), ("p = 'b'", 1), ("i = 5", 0)):
         assert ps.scan(folder, filter=condition).count_rows() == rows
+
+
+@pytest.mark.parametrize("default", [{}, None])
+def test_defaults_of_structs_are_those_of_their_fields(tmp_path: Path, default: object) -> None:
+    """In files without the struct; where the default is none, the struct is null (Iceberg specification, Default values)."""
+    deep = struct_of(column(5, "z", "string", initial_default="far"))
+    fields = [column(3, "x", "int", initial_default=7), column(4, "d", deep, initial_default=default), column(6, "y", "int")]  # fmt: skip
+    schema = [column(1, "i", "int"), column(2, "s", struct_of(*fields), initial_default={})]
+    table = Written(tmp_path, [schema], 3)
+    table.add(rows_of([ided("i", pa.int32(), 1)], [0]))
+    kind = pa.struct([ided("x", pa.int32(), 3), ided("y", pa.int32(), 6)])
+    table.add(rows_of([ided("i", pa.int32(), 1), ided("s", kind, 2)], [1, 2], [{"x": 1, "y": 2}, None]))  # fmt: skip
+    folder = table.commit()
+    far = None if default is None else {"z": "far"}
+    missing = {"x": 7, "d": far, "y": None}
+    assert ps.read_table(folder)["s"].to_pylist() == [missing, {"x": 1, "d": far, "y": 2}, None]
+    inner = [missing["x"], 1, None]
+    found = ps.read_table(folder, columns=["i", "s.x"])
+    assert [one and one["x"] for one in found["s"].to_pylist()] == inner
+    z = ps.read_table(folder, columns=["s.d.z"])["s"].to_pylist()
+    assert z == [{"d": far}, {"d": far}, None]
+    scan = ps.scan(folder)
+    for condition, ids in (
+        (ps.col("s.x") == 7, [0]),
+        (ps.col("s", "x") == 7, [0]),
+        (ps.col("s.x") < 7, [1]),
+        (ps.col("s.y").is_null(), [0, 2]),
+        (ps.col("s.x").is_null(), [2]),
+    ):
+        assert scan.filter(condition).to_table()["i"].to_pylist() == ids, condition
+    figures = scan.aggregate([("s.x", "max"), ("s.x", "count")]).to_pylist()
+    assert figures == [{"s.x_max": 7, "s.x_count": 2}]
+    assert scan.prepare(ps.col("s.x") == ps.param("k"))(k=7)["i"].to_pylist() == [0]
+    with pytest.raises(ps.PredicateError):
+        scan.filter("s.other = 1").to_table()
+    with pytest.raises(ps.UnsupportedError, match="'s', which is not in the file, is struct"):
+        scan.filter("s is null").to_table()

@@ -328,7 +328,7 @@ class SchemaMapping:
         """Whole columns, their leaves, and their schema."""
         names = None
         if paths is not None:
-            inside = [path for path in paths if self._folders.of(path) is None]
+            inside = [path for path in paths if not self._folders.has(path)]
             wanted = dict.fromkeys(map(self._column, inside))
             names = tuple([name for name in wanted if not self._is_part(name, wanted)])
         columns, schema = self.output(names)
@@ -375,7 +375,7 @@ class SchemaMapping:
         """Refuse dictionary columns of another kind than text or binary, as far as this file has them."""
         tree, options = self._file.schema_tree, self._options
         for name in options.dictionary_columns:
-            if self._folders.of((name,)) is None:
+            if not self._folders.has((name,)):
                 try:
                     tree.check(options._replace(dictionary_columns=(name,)))
                 except NoColumnError:
@@ -391,7 +391,7 @@ class SchemaMapping:
         if names is None:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
-        asked = [name for name in names if self._folders.of((name,)) is None]
+        asked = [name for name in names if not self._folders.has((name,))]
         own: list[tuple[str, str]] = []  # names in the file, and in the request
         for name in asked:
             self._given((name,))

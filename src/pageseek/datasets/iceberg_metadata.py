@@ -93,7 +93,8 @@ def _known_fields(kind: Any, types: dict[int, str], defaults: dict[int, Any]) ->
     if not isinstance(kind, dict):
         return
     for one in kind.get("fields") or ():
-        if one[_TYPE] in _NANOS:
+        told = one[_TYPE]
+        if told in _NANOS or (isinstance(told, dict) and told[_TYPE] == "struct"):
             value = one.get(_DEFAULTS[0])
             if value is not None:
                 defaults[int(one["id"])] = value
