@@ -94,7 +94,8 @@ def _inline(path: str, snapshot: Any, files: Any) -> Any:
     made: Any = AvroFile(files.new_input(path))
     with made as opened:
         spec = int(opened.header.meta.get("partition-spec-id", _SPEC_OF_FIRST))
-    return ManifestFile.from_args(
+    make: Any = getattr(ManifestFile, "from_args", ManifestFile)  # before 0.10 by a call
+    return make(
         manifest_path=path, manifest_length=0, partition_spec_id=spec, content=ManifestContent.DATA, sequence_number=0,
-        min_sequence_number=0, added_snapshot_id=snapshot.snapshot_id,
+        min_sequence_number=0, added_snapshot_id=snapshot.snapshot_id, added_files_count=None, existing_files_count=None,
     )  # fmt: skip
