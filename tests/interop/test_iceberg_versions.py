@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.datasets.iceberg_metadata import NOTHING, for_pyiceberg
 
 pytest.importorskip("pyiceberg", "0.10")
 
@@ -317,3 +318,31 @@ def test_defaults_of_structs_are_those_of_their_fields(tmp_path: Path, default: 
         scan.filter("s.other = 1").to_table()
     with pytest.raises(ps.UnsupportedError, match="'s', which is not in the file, is struct"):
         scan.filter("s is null").to_table()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "null", "7", '{"snapshots": 7}', '{"schemas": [{"fields": [{}]}]}', '{"partition-specs": [{}]}',
+        '{"partition-specs": [{"fields": [{"transform": 7}]}]}', '{"sort-orders": [7]}', "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_metadata_that_are_malformed_are_left_to_pyiceberg(tmp_path: Path, text: str) -> None:
+    """It says what is wrong with them."""
+    assert for_pyiceberg(text) == (text, NOTHING)
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "v1.metadata.json").write_text(text)
+    with pytest.raises(ps.UnsupportedError, match=r"pyiceberg .* cannot tell which files it has"):
+        ps.scan(str(tmp_path))
+
+
+def test_metadata_that_pyiceberg_takes_stay_as_they_are(tmp_path: Path) -> None:
+    inside = struct_of(column(2, "a", "decimal(9, 2)"), column(3, "l", list_of(4, "fixed[7]")))
+    kinds = "boolean int long float double date time timestamp timestamptz timestamp_ns timestamptz_ns string uuid binary unknown"  # fmt: skip
+    schema = [column(1, "s", inside), *(column(5 + i, f"c{i}", kind) for i, kind in enumerate(kinds.split()))]  # fmt: skip
+    transforms = ["identity", "void", "year", "month", "day", "hour", "bucket[16]", "truncate[3]"]
+    spec = [(6, f"p{i}", transform, "int") for i, transform in enumerate(transforms)]
+    Written(tmp_path, [schema], 3, [spec]).commit()
+    text = (tmp_path / "metadata" / "v1.metadata.json").read_text()
+    assert for_pyiceberg(text) == (text, NOTHING)
+    assert len(ps.scan(str(tmp_path)).schema) == len(schema)

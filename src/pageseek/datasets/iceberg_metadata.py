@@ -63,7 +63,7 @@ def for_pyiceberg(text: str) -> tuple[str, Aside]:
             _known_fields(schema, types, defaults)
         changed = [_known_partitions(spec) for spec in _specs(told)]
         changed.append(_known_orders(told))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return text, NOTHING  # pyiceberg says what is wrong with it
     if manifests or types or defaults or any(changed):
         text = json.dumps(told)
@@ -142,7 +142,7 @@ def _known_partitions(fields: list[dict[str, Any]]) -> bool:
             one[_FIELD_ID] = FIRST_PARTITION_FIELD + at
             changed = True
         if not _is_known(one):
-            one[_SOURCE] = one.get(_SOURCE, (one.get(_SOURCES) or [0])[0])
+            one[_SOURCE] = one[_SOURCE] if _SOURCE in one else one[_SOURCES][0]
             one["transform"] = _UNKNOWN_TRANSFORM
             changed = True
     return changed
