@@ -16,7 +16,8 @@ import pageseek as ps
 from pageseek.format.columns import tested as leaf_at
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.nesting.assembly import _filler
-from pageseek.format.types import K_FIXED, LeafType, Options, null_bytes, nulls
+from pageseek.format.null_arrays import null_bytes, nulls
+from pageseek.format.types import K_FIXED, LeafType, Options
 from pageseek.format.value_list import FIXED_LAYOUT, STRINGS, Distinct
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import BoundLeaf

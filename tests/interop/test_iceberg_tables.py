@@ -236,6 +236,7 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     """pyiceberg does not read such metadata yet."""
     from types import SimpleNamespace as Made
 
+    from pageseek.datasets.iceberg_metadata import NOTHING
     from pageseek.datasets.iceberg_tables import _fields, _key_fields
 
     kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
@@ -246,11 +247,11 @@ def test_the_default_of_a_struct_is_those_of_its_fields() -> None:
     schema = Made(
         fields=[Made(name="s", field_id=1, field_type=Made(fields=inside), initial_default={})]
     )
-    (found,) = _fields(schema, [pa.field("s", kind)], {}, "t")
+    (found,) = _fields(schema, [pa.field("s", kind)], {}, "t", NOTHING)
     assert found.default == pa.scalar({"a": 7, "b": None}, kind)
     # rows may be deleted by a field: where a file lacks it, it is null if a struct around it is
     schema.as_arrow = lambda: [pa.field("s", kind)]
-    keys = _key_fields(Made(schemas=[schema]), {1: "s"}, {}, "t")
+    keys = _key_fields(Made(schemas=[schema]), {1: "s"}, {}, "t", NOTHING)
     assert keys[1].around == () and keys[2].around == keys[3].around == ((1, True),)
 
 

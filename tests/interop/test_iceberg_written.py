@@ -19,6 +19,8 @@ pytest.importorskip("pyiceberg", "0.10")
 
 from support.iceberg_written import (  # fmt: skip
     DATE,
+    PATH_ID,
+    POSITION_ID,
     Written,
     column,
     ided,
@@ -271,3 +273,37 @@ def test_uuids_inside_of_structs_and_lists(tmp_path: Path) -> None:
     for condition in (ps.col("s.u") == one, ps.col("s.l").any() == one):
         assert ps.read_table(folder, filter=condition)["s"].to_pylist() == expected * 2
     assert ps.read_table(folder, columns=["s.u"]).num_rows == 42
+
+
+@pytest.mark.parametrize(
+    ("path", "position"),
+    [
+        (ided("file_path", pa.string(), PATH_ID), ided("pos", pa.int64(), POSITION_ID)),
+        (ided("where.it lies", pa.string(), PATH_ID), ided("pos2", pa.int64(), POSITION_ID)),
+        (ided("pos", pa.string(), PATH_ID), ided("file_path", pa.int64(), POSITION_ID)),
+        (pa.field("file_path", pa.string()), pa.field("pos", pa.int64())),
+        (ided("of", pa.large_string(), PATH_ID), pa.field("pos", pa.int64(), nullable=False)),
+    ],
+)
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_columns_of_deletes_by_position_are_those_of_their_field_ids(
+    tmp_path: Path, path: pa.Field, position: pa.Field, has_rows: bool
+) -> None:
+    """Or, in a file without these ids, of the names in the specification; also beside the deleted rows."""
+    table = Written(tmp_path, [[column(1, "pos", "int")]])
+    files = [table.add(rows_of([ided("pos", pa.int32(), 1)], range(3))) for _ in range(7)]
+    row = ided("row", pa.struct([ided("pos", pa.int32(), 1)]), 2147483544)
+    fields = [path, position, *([row] if has_rows else [])]
+    deleted = [{"pos": i % 3} for i in range(7)] if has_rows else None
+    table.positions([(one, i % 3) for i, one in enumerate(files)], 2, fields, deleted)
+    found = ps.scan(table.commit())
+    assert found.to_table()["pos"].to_pylist() == [1, 2, 0, 2, 0, 1] * 2 + [1, 2]
+    assert found.filter("pos = 1").count_rows() == 5
+
+
+def test_deletes_by_position_without_positions_are_an_error(tmp_path: Path) -> None:
+    table = Written(tmp_path, [[column(1, "i", "int")]])
+    file = table.add(rows_of([ided("i", pa.int32(), 1)], range(3)))
+    table.positions([(file, 0)], 2, [ided("file_path", pa.string(), PATH_ID), ided("p", pa.int64(), 7)])  # fmt: skip
+    with pytest.raises(ps.CorruptFileError, match=r"1\.parquet: it deletes rows by their numbers: .*no column 'pos'"):  # fmt: skip
+        ps.read_table(table.commit())

@@ -201,7 +201,7 @@ def test_a_neighbour_whose_name_differs_in_case_is_left_alone(tmp_path: Path) ->
     pq.write_table(pa.table({"A": pa.array([b"x"]), "a": pa.array([b"x"])}), path)
     with ps.open(path) as opened:
         file = opened._metadata
-        options = as_the_table_says(Options(), [(("a",), pa.binary(), pa.string())], False)
+        options = as_the_table_says(Options(), [(("a",), pa.binary(), pa.string())])
         assert options is not None
         made = [
             file.leaf_type(leaf, options).type for leaf in map(file.schema_tree.find, ("A", "a"))

@@ -22,9 +22,9 @@ from support.delta_by_hand import bitmap
 SNAPSHOT, MOMENT = 77, 1_700_000_000_001
 DATE = {"type": "int", "logicalType": "date"}
 PATH_ID, POSITION_ID = 2147483546, 2147483545
-COUNTS = [
-    f"{what}_{of}_count" for of in ("files", "rows") for what in ("added", "existing", "deleted")
-]
+COUNTS = tuple(
+    [f"{what}_{of}_count" for of in ("files", "rows") for what in ("added", "existing", "deleted")]
+)
 
 
 def ided(name: str, kind: pa.DataType, number: int, nullable: bool = True) -> pa.Field:
@@ -51,6 +51,9 @@ def rows_of(fields: Sequence[pa.Field], *columns: Sequence[Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
+POSITIONS = [ided("file_path", pa.string(), PATH_ID), ided("pos", pa.int64(), POSITION_ID)]
+
+
 @dataclass
 class Entry:
     """A file of a manifest. `told`: what the manifest says of it."""
@@ -75,6 +78,8 @@ class Written:
     properties: Mapping[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     table: str = field(default_factory=lambda: str(uuid.uuid4()))
+    inline: bool = False  # the snapshot names its manifests, without a list
+    counts: Sequence[str | None] = COUNTS  # those that the list of manifests has; None: null ones
 
     def add(self, rows: pa.Table, sequence: int = 1, spec: int = 0, **told: Any) -> Entry:
         """A file of data, or of deletes if its `content` says so."""
@@ -83,9 +88,17 @@ class Written:
         pq.write_table(rows, path)
         return self._entry(path, rows.num_rows, sequence, spec, told)
 
-    def positions(self, of: Sequence[tuple[Entry, int]], sequence: int, **told: Any) -> Entry:
-        fields = [ided("file_path", pa.string(), PATH_ID), ided("pos", pa.int64(), POSITION_ID)]
-        rows = rows_of(fields, [one.url for one, _ in of], [number for _, number in of])
+    def positions(
+        self,
+        of: Sequence[tuple[Entry, int]],
+        sequence: int,
+        fields: Sequence[pa.Field] = POSITIONS,
+        deleted: Sequence[Any] | None = None,
+        **told: Any,
+    ) -> Entry:
+        """Deletes by position. `fields`: the columns of the file. `deleted`: the rows, if the file has them."""
+        columns: list[Sequence[Any]] = [[one.url for one, _ in of], [number for _, number in of]]
+        rows = rows_of(fields, *columns, *([] if deleted is None else [deleted]))
         return self.add(rows, sequence, content=1, **told)
 
     def values(self, rows: pa.Table, ids: Sequence[int], sequence: int, **told: Any) -> Entry:
@@ -123,9 +136,11 @@ class Written:
             path = at / f"{uuid.uuid4()}-m0.avro"
             about = {
                 "schema": json.dumps(self._schema(len(self.schemas) - 1)), "partition-spec": json.dumps(self._spec(spec)),
-                "partition-spec-id": str(spec), "format-version": str(self.version),
-                "content": "deletes" if content else "data",
             }  # fmt: skip
+            if self.version > 1:
+                about |= {"format-version": str(self.version), "content": "deletes" if content else "data"}  # fmt: skip
+            if self.version > 1 or spec:
+                about["partition-spec-id"] = str(spec)
             _write_avro(path, self._of_entries(spec), map(self._as_entry, files), about)
             manifests.append(
                 {
@@ -139,18 +154,29 @@ class Written:
             ("content", "int", 517), ("sequence_number", "long", 515), ("min_sequence_number", "long", 516),
             ("added_snapshot_id", "long", 503),
         ]  # fmt: skip
+        if self.version == 1:
+            fields = [one for one in fields if one[2] < 515]
         for i, name in enumerate(COUNTS):
-            fields.append((name, "int" if i < 3 else "long", (504, 505, 506, 512, 513, 514)[i]))
-        listed = [{**dict.fromkeys(COUNTS, 0), **one} for one in manifests]
+            kind: Any = "int" if i < 3 else "long"
+            if name not in self.counts:
+                kind = ["null", kind]
+            if name in self.counts or None in self.counts:
+                fields.append((name, kind, (504, 505, 506, 512, 513, 514)[i]))
+        listed = [{**dict.fromkeys(filter(None, self.counts), 0), **one} for one in manifests]
+        if None in self.counts:
+            listed = [{key: value for key, value in one.items() if key not in COUNTS or key in self.counts} for one in listed]  # fmt: skip
         about = {"format-version": str(self.version)}
         _write_avro(path, _record("manifest_file", fields), listed, about)
-        self._write_metadata(at, path)
+        named: dict[str, Any] = {"manifest-list": f"file://{path}"}
+        if self.inline:
+            named = {"manifests": [one["manifest_path"] for one in manifests]}
+        self._write_metadata(at, named)
         return str(self.folder)
 
-    def _write_metadata(self, at: Path, manifest_list: Path) -> None:
+    def _write_metadata(self, at: Path, named: Mapping[str, Any]) -> None:
         last = max((one.sequence for one in self.entries), default=0)
         snapshot = {
-            "snapshot-id": SNAPSHOT, "timestamp-ms": MOMENT, "manifest-list": f"file://{manifest_list}",
+            "snapshot-id": SNAPSHOT, "timestamp-ms": MOMENT, **named,
             "summary": {"operation": "append"}, "schema-id": len(self.schemas) - 1, "sequence-number": last,
         }  # fmt: skip
         told = {
@@ -163,7 +189,24 @@ class Written:
             "snapshot-log": [{"snapshot-id": SNAPSHOT, "timestamp-ms": MOMENT}], "last-sequence-number": last,
             "refs": {"main": {"snapshot-id": SNAPSHOT, "type": "branch"}}, "next-row-id": 0,
         }  # fmt: skip
+        if self.version == 1:
+            told = self._as_version_1(told)
         (at / "v1.metadata.json").write_text(json.dumps(told))
+
+    def _as_version_1(self, told: dict[str, Any]) -> dict[str, Any]:
+        """The metadata with what version 1 requires, and no more: one schema and one partitioning."""
+        names = "format-version", "location", "last-updated-ms", "last-column-id", "current-snapshot-id", "snapshots"  # fmt: skip
+        made = {name: told[name] for name in names}
+        for one in told["snapshots"]:
+            for name in ("summary", "schema-id", "sequence-number"):
+                del one[name]
+        made["schema"] = self._schema(len(self.schemas) - 1)
+        del made["schema"]["schema-id"]
+        if len(self.specs) > 1:
+            made |= {name: told[name] for name in ("partition-specs", "default-spec-id")}
+        fields = self._spec(len(self.specs) - 1)
+        made["partition-spec"] = [{k: v for k, v in one.items() if k != "field-id"} for one in fields]  # fmt: skip
+        return made
 
     def _schema(self, at: int) -> dict[str, Any]:
         return {"type": "struct", "schema-id": at, "fields": list(self.schemas[at])}
@@ -188,6 +231,13 @@ class Written:
             ("referenced_data_file", ["null", "string"], 143), ("content_offset", ["null", "long"], 144),
             ("content_size_in_bytes", ["null", "long"], 145),
         ]  # fmt: skip
+        if self.version == 1:  # what it requires
+            fields = [one for one in fields if one[2] in range(100, 105)]
+            fields.append(("block_size_in_bytes", "long", 105))
+            return _record(
+                "manifest_entry",
+                [("status", "int", 0), ("snapshot_id", "long", 1), ("data_file", _record("r2", fields), 2)],
+            )  # fmt: skip
         return _record(
             "manifest_entry",
             [("status", "int", 0), ("snapshot_id", ["null", "long"], 1), ("sequence_number", ["null", "long"], 3), ("data_file", _record("r2", fields), 2)],

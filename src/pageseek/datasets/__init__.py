@@ -28,6 +28,7 @@
 | `widened_partitions` | values of partition columns in a log, as the type of today spells them |
 | `delta_log`, `iceberg_files` | what their packages do not tell: deletion vectors in the log; data files with the deletes that apply to them |
 | `deletes` | where the deleted rows of a file are listed |
+| `iceberg_metadata`, `iceberg_manifests` | metadata and lists of manifests that the specification allows and pyiceberg refuses |
 | `file_bounds`, `delta_bounds`, `iceberg_bounds` | what a table says of the values in its files, probed as statistics are; the forms of both formats |
 | `lake_places` | where the files of such a table lie |
 """

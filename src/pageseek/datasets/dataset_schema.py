@@ -16,7 +16,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.widening import holds, joined_fields, keyed, widened
-from pageseek.format.types import nulls
+from pageseek.format.null_arrays import nulls
 from pageseek.predicate import expression as ex
 from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.literal import Number
@@ -41,17 +41,29 @@ class DatasetSchema:
     inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
     # columns with dots in their names that some file has, of those that a request may mean
     dotted: frozenset[str] = frozenset()
-    of_table: bool = False  # the columns are those of a table of Delta Lake or Iceberg
-    # of Delta Lake: a timestamp is the moment, or the local time, of the number that a file has, which may count nanoseconds
-    by_number: bool = False
-    variants: frozenset[str] = (
-        frozenset()
-    )  # columns of Delta Lake that are variants, or have one in them
+    # the columns are those of a table of Delta Lake or Iceberg: timestamps are local, or instants, as it says, whatever a file says
+    of_table: bool = False
+    # of Delta Lake: files may count nanoseconds, whatever unit the table has
+    any_unit: bool = False
+    # columns of Delta Lake that are variants, or have one in them
+    variants: frozenset[str] = frozenset()
+    # paths of fields of a table that are not read, and their types there
+    unread: tuple[tuple[str, str], ...] = ()
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""
         top = None if self.given is None else top_of(path, self.given.names)
         return top is not None and self.given is not None and has_path(self.given.field(top), path)
+
+    def refuse_unread(self, path: Path, where: str, whole: bool = True) -> None:
+        """UnsupportedError if a path leads to a field that is not read. `whole`: or is around one."""
+        asked = ".".join(path)
+        for unread, kind in self.unread:
+            inside = f"{asked}.".startswith(f"{unread}.")
+            if inside or (whole and unread.startswith(f"{asked}.")):
+                raise UnsupportedError(
+                    f"{where}: column {unread!r} is {kind} in the table, which is not supported: name other columns (columns=[...])"
+                )
 
 
 def has_path(given: pa.Field, path: Path) -> bool:
@@ -119,7 +131,7 @@ class Union:
         if self._dataset_schema.given is not None:
             for ours in theirs:
                 given = self._dataset_schema.given.field(ours.name)
-                if not holds(given.type, ours.type, self._dataset_schema.by_number):
+                if not holds(given.type, ours.type, self._dataset_schema.any_unit):
                     raise too_narrow(name, given, ours.type)
         elif theirs is not self._fields:
             joined = joined_fields(self._fields, theirs)

@@ -32,7 +32,7 @@ from pageseek.datasets.field_ids import (
 )
 from pageseek.datasets.folder_columns import Fill, FolderNames
 from pageseek.datasets.nested_defaults import NestedDefaults
-from pageseek.datasets.presence import Presence, needed, presence, without
+from pageseek.datasets.presence import Presence, in_dataset, needed, presence, without
 from pageseek.datasets.spelling import (
     ByCase,
     FieldNames,
@@ -49,7 +49,15 @@ from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTE_ARRAY, FIXED, FLOAT_KINDS, LeafType, Options
+from pageseek.format.types import (
+    BYTE_ARRAY,
+    FIXED,
+    FLOAT_KINDS,
+    INT64,
+    INT96,
+    LeafType,
+    Options,
+)
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
 from pageseek.predicate.schema_names import WholeColumn
 from pageseek.storage.hive import Partitions
@@ -112,6 +120,7 @@ class SchemaMapping:
         if found is not None:
             return found
         given = self._given(path)
+        self._dataset_schema.refuse_unread(path, self._file.name, whole=False)
         try:
             leaf, leaf_type = look(self._own_path(path))
         except NoColumnError:
@@ -128,20 +137,21 @@ class SchemaMapping:
             options = self._told(pair) if self._of_table else None
             if options is not None:
                 leaf_type = self._file.leaf_type(leaf, options)
-            elif not holds(given.type, leaf_type.type, self._dataset_schema.by_number):
+            as_told = options is not None and options.is_told(leaf.path)
+            if not as_told and not holds(given.type, leaf_type.type, self._dataset_schema.any_unit):
                 raise too_narrow(self._file.name, given, leaf_type.type)
         elif self._of_table and given is not None and not leaf.flat:
             leaf_type = self._told_inside(leaf, leaf_type, given)
         return leaf, leaf_type
 
     def _told_inside(self, leaf: Leaf, leaf_type: LeafType, given: pa.Field) -> LeafType:
-        """How a leaf of a nested column is decoded: as text, say, where the file has bytes."""
-        is_time = pa.types.is_timestamp(leaf_type.type)
-        if leaf.group or not (is_time or leaf.element.type in (BYTE_ARRAY, FIXED)):
+        """How a leaf of a nested column is decoded, as text, as bytes, as a UUID, or as timestamps of another kind."""
+        if leaf.group or leaf.element.type not in (BYTE_ARRAY, FIXED, INT64, INT96):
             return leaf_type
         node = self._respelled(given.name, self._file.node(leaf.top, self._options))
         options = self._told(leaves_of(node, given.type))
-        if options is None or not options.is_told(leaf.path):
+        path = leaf.path
+        if options is None or not (options.is_told(path) or options.timestamp_of(path)):
             return leaf_type
         inside = self._file.node(leaf.top, options).leaf_nodes()
         found = next(one.leaf_type for one in inside if one.first_leaf == leaf.index)
@@ -149,7 +159,8 @@ class SchemaMapping:
         return found
 
     def _told(self, leaves: Iterable[Told]) -> Options | None:
-        return as_the_table_says(self._options, leaves, self._dataset_schema.by_number)
+        """The options of leaves that are read as the table says; None where they need not change."""
+        return as_the_table_says(self._options, leaves)
 
     def _respelled(self, name: str, node: Node) -> Node:
         """A nested field of the file, by the names of the table."""
@@ -336,7 +347,7 @@ class SchemaMapping:
         """Whole columns, their leaves, and their schema."""
         names = None
         if paths is not None:
-            inside = [path for path in paths if self._folders.of(path) is None]
+            inside = [path for path in paths if not self._folders.has(path)]
             wanted = dict.fromkeys(map(self._column, inside))
             names = tuple([name for name in wanted if not self._is_part(name, wanted)])
         columns, schema = self.output(names)
@@ -383,7 +394,7 @@ class SchemaMapping:
         """Refuse dictionary columns of another kind than text or binary, as far as this file has them."""
         tree, options = self._file.schema_tree, self._options
         for name in options.dictionary_columns:
-            if self._folders.of((name,)) is None:
+            if not self._folders.has((name,)):
                 try:
                     tree.check(options._replace(dictionary_columns=(name,)))
                 except NoColumnError:
@@ -399,10 +410,11 @@ class SchemaMapping:
         if names is None:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
-        asked = [name for name in names if self._folders.of((name,)) is None]
+        asked = [name for name in names if not self._folders.has((name,))]
         own: list[tuple[str, str]] = []  # names in the file, and in the request
         for name in asked:
             self._given((name,))
+            dataset_schema.refuse_unread((name,), file.name)
             try:
                 own.append((".".join(self._own_path((name,))), name))
             except NoColumnError:
@@ -413,22 +425,18 @@ class SchemaMapping:
             other = self._as_the_table_says(columns, schema) if self._of_table else None
             if other is not None:
                 columns, schema = output(file, there, other)
-            shares: dict[str, pa.DataType] = {}
+            read: list[Presence] = []
         except NoColumnError:
-            columns, schema, shares = self._those_there(own)
-        if not shares and self._own is None and not self._kinds:
-            return columns, schema
-        fields = [f.with_type(shares.get(f.name, f.type)) for f in schema]
-        return self._renamed(columns, pa.schema(fields, schema.metadata), shares)
+            columns, schema, read = self._those_there(own)
+        return self._renamed(columns, schema, read)
 
     def _as_the_table_says(self, columns: Sequence[Column], schema: pa.Schema) -> Options | None:
         """Options for columns whose bytes are text in the table, or the other way round. `columns`, `schema`: as in the file."""
         given = self._dataset_schema.given
         assert given is not None
-        back = {} if self._own is None else {own: name for name, own in self._own.items()}
         types, leaves = given.types, list[Told]()
         for column, field in zip(columns, schema, strict=True):
-            name = back.get(field.name) or field.name
+            name = self._dataset_name(field.name)
             at = given.get_field_index(name)
             if at < 0 or field.type == types[at]:
                 continue
@@ -442,30 +450,26 @@ class SchemaMapping:
         self,
         columns: tuple[Column, ...],
         schema: pa.Schema,
-        shares: Collection[str] = (),
+        read: Sequence[Presence] = (),
         strict: bool = True,
     ) -> tuple[tuple[Column, ...], pa.Schema]:
-        """Columns and their schema by the names of the dataset. `shares`: columns whose types in the schema are not their own.
+        """Columns and their schema by the names of the dataset. `read`: what is read in place of fields, and is not in the schema.
         `strict`: whether a field that may be one of several is an error; else they keep their names.
         """
-        if self._own is None and not self._kinds:
+        if self._own is None and not self._kinds and not read:
             return columns, schema
-        back = {} if self._own is None else {own: name for name, own in self._own.items()}
         made, fields = [], []
         for column, field in zip(columns, schema, strict=True):
-            name = back.get(field.name) or field.name
-            spelled = self._kinds.get(name)
-            # names that a table has for the fields of a file hold for what is read in place of a field, too
-            own = isinstance(spelled[1], Mapped) if spelled is not None else False
-            if (
-                spelled is not None
-                and column.node is not None
-                and (own or field.name not in shares)
-            ):
+            name = self._dataset_name(field.name)
+            spelled, inside = self._kinds.get(name), [one for one in read if one.struct[0] == field.name]  # fmt: skip
+            if spelled is not None and column.node is not None:
                 for inner, several in undecided_fields(column.node, spelled[1]) if strict else ():
                     raise ambiguous(f"{self._where(name)}, field {inner!r}", several)
                 node = respelled_node(column.node, spelled[1])
+                inside = [in_dataset(one, column.node, node) for one in inside]
                 column, field = Column(column.name, column.parts, node), node.field
+            for one in inside:
+                field = field.with_type(without(field.type, one))
             made.append(column)
             fields.append(field.with_name(name))
         return tuple(made), pa.schema(fields, schema.metadata)
@@ -495,11 +499,10 @@ class SchemaMapping:
 
     def _those_there(
         self, own: Sequence[tuple[str, str]]
-    ) -> tuple[tuple[Column, ...], pa.Schema, dict[str, pa.DataType]]:
-        """The columns of those names that the file has, their schema, and types that replace some of its.
+    ) -> tuple[tuple[Column, ...], pa.Schema, list[Presence]]:
+        """The columns of those names that the file has, and their schema.
 
-        Where a field has nothing at a path, as much of it is read as tells the nulls of the structs on the path, which the type
-        leaves out.
+        Where a field has nothing at a path, as much of it is read as tells the nulls of the structs on the path. This comes last.
         """
         file, options, tree = self._file, self._options, self._file.schema_tree
         there: list[str] = []
@@ -516,25 +519,19 @@ class SchemaMapping:
                 continue
             there.append(name)
         read = needed(found, [self._parts(name) for name in there])
-        read = [one for one in read if not self._is_respelled(one.struct[0], there)]
         if self._of_table:
             options = self._as_the_table_says(*output(file, tuple(there), options)) or options
         extra = [".".join(one.read) for one in read]
-        columns, schema = output(file, (*there, *extra), options)
-        shares: dict[str, pa.DataType] = {}
-        for one in read:
-            name = one.struct[0]
-            kind = shares.get(name, schema.field(name).type)
-            shares[name] = without(kind, one)
-        return columns, schema, shares
+        return *output(file, (*there, *extra), options), read
 
-    def _is_respelled(self, top: str, there: Collection[str]) -> bool:
-        """Whether fields of a column are read, and are spelt otherwise than those of the dataset: its type has to stay whole."""
-        back = {} if self._own is None else {own: name for name, own in self._own.items()}
-        spelled = self._kinds.get(back.get(top) or top)
-        if spelled is None or isinstance(spelled[1], Mapped):
-            return False
-        return any(name == top or name.startswith(f"{top}.") for name in there)
+    @cached_property
+    def _dataset_names(self) -> dict[str | None, str]:
+        """Names of this file -> names of the dataset, where they may differ."""
+        return {} if self._own is None else {own: name for name, own in self._own.items()}
+
+    def _dataset_name(self, own: str) -> str:
+        """What the dataset calls a column of this file."""
+        return self._dataset_names.get(own) or own
 
     def _parts(self, name: str) -> Path:
         """A dotted name as the names on the path in this file."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pageseek.base.errors import PredicateError, UnsupportedError
-from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter
+from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
+from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter, top_of
 from pageseek.datasets.widening import widened
 from pageseek.format.columns import Column
 from pageseek.format.schema import Leaf
@@ -32,20 +32,45 @@ class FolderNames:
 
     def of(self, path: Path) -> tuple[ConstantColumn, LeafType] | None:
         """The column at a path, where that is one of a partition."""
-        if path[0] not in self.values:
+        top = self._top(path)
+        if top is None:
             return None
-        kind = self._kind(path[0])
-        if len(path) > 1:
-            raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
+        kind, value = self._kind(top), self.values[top]
+        inside = path[1:] if path[0] == top else tuple(path[0][len(top) + 1 :].split("."))
+        if inside and not pa.types.is_struct(kind):
+            raise PredicateError(f"{top!r} is a column of partitions, and has nothing inside")
+        for name in inside:
+            at = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+            if at < 0:
+                raise NoColumnError(
+                    f"no column {'.'.join(path)!r} in {top!r}, which is {value.type}"
+                )
+            kind = kind.field(at).type
+            value = value[name] if value.is_valid else pa.scalar(None, kind)
         if pa.types.is_null(kind):
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         leaf_type = constant_leaf_type(kind)
         if leaf_type is None:
             raise UnsupportedError(
-                f"column {path[0]!r} of partitions is {kind}, which no filter takes"
+                f"column {'.'.join(path)!r}, which is not in the file, is {kind}, which no filter takes"
             )
-        values = pa.array([self.values[path[0]]], kind)
+        values = pa.array([value], kind)
         return ConstantColumn(path, widened(values, leaf_type.storage)), leaf_type
+
+    def has(self, path: Path) -> bool:
+        """Whether a path leads into one of the columns."""
+        return self._top(path) is not None
+
+    def _top(self, path: Path) -> str | None:
+        if path[0] in self.values:
+            return path[0]
+        given = self._dataset_schema.given
+        if not self.values or given is None:
+            return None
+        # a struct is the default of a column of a table
+        top = top_of(path, given.names)
+        value = None if top is None else self.values.get(top)
+        return top if value is not None and pa.types.is_struct(value.type) else None
 
     def _kind(self, name: str) -> pa.DataType:
         folders = self._dataset_schema.folders

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,12 @@ _OF_DAY = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def iceberg_bounds(
-    files: Sequence[Any], schema: pa.Schema, fields: Sequence[TableField]
+    files: Sequence[Any],
+    schema: pa.Schema,
+    fields: Sequence[TableField],
+    unlike: Collection[int] = (),
 ) -> FileBounds | None:
-    """The bounds of data files of `pyiceberg`; None without files."""
+    """The bounds of data files of `pyiceberg`; None without files. `unlike`: fields whose bounds are no values of them."""
     if not files:
         return None
     num_rows = np.array(_counts([file.record_count for file in files]), np.int64)
@@ -40,6 +43,8 @@ def iceberg_bounds(
         malformed: set[int] = set()
         for told in ("lower_bounds", "upper_bounds"):
             texts = [(getattr(file, told) or {}).get(number) for file in files]
+            if number in unlike:
+                texts = [None] * len(files)
             values = _values(texts, kind)
             if values is None:
                 return None

@@ -18,6 +18,7 @@ from pageseek.datasets.deletes import (
     KeyField,
     PositionDeletes,
 )
+from pageseek.datasets.iceberg_manifests import PlainTypes, manifests_of
 from pageseek.storage.resolve import Source
 
 SIDE_BY_SIDE = 16  # manifests that are read at a time
@@ -56,6 +57,7 @@ def data_files(
     specs: Any,
     fields: dict[int, KeyField],
     place: Callable[[str], Source],
+    inline: Sequence[str] | None = None,
 ) -> Iterator[DataFile]:
     """The data files of a snapshot.
 
@@ -67,10 +69,13 @@ def data_files(
         The fields of the table, also those of older schemas, by id.
     place : callable
         The file of a URL.
+    inline : sequence of str, optional
+        The manifests, if the snapshot has no list of them.
     """
     data: list[_Entry] = []
     deletes: list[_Entry] = []
-    manifests = snapshot.manifests(io)
+    io = PlainTypes(io)
+    manifests = manifests_of(snapshot, io, inline)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         for manifest, entries in zip(
             manifests, pool.map(lambda one: list(_entries(one, io)), manifests), strict=True
@@ -81,7 +86,7 @@ def data_files(
                     f"{manifest.manifest_path}: the manifest has {len(entries)} files, and {said} by the manifest list: it was "
                     "cut or changed; restore it, or read an older snapshot"
                 )
-            (deletes if int(manifest.content) else data).extend(entries)
+            (deletes if int(manifest.content or 0) else data).extend(entries)
     paths = {entry.file.file_path for entry in data}
     found = _Deletes(deletes, paths, specs, fields, place)
     for entry in data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.deletes import KeyField
 from pageseek.datasets.iceberg_bounds import iceberg_bounds
 from pageseek.datasets.iceberg_files import DataFile, data_files
+from pageseek.datasets.iceberg_metadata import NOTHING, Aside, is_geo
 from pageseek.datasets.lake_places import Places
 from pageseek.datasets.table_fields import TableField
 from pageseek.datasets.table_files import Table, foreign, plain_type
@@ -25,17 +26,24 @@ _IN_NO_FILE = -2  # the id of a field that is not read from files
 
 
 def iceberg_table(
-    scan: Any, places: Places, where: str, version: str = "", current: bool = False
+    scan: Any,
+    places: Places,
+    where: str,
+    version: str = "",
+    current: bool = False,
+    aside: Aside = NOTHING,
 ) -> Table:
     """What a scan of `pyiceberg` says. `where`: the table, in errors. `version`: the file of its metadata, for `explain`.
-    `current`: the columns are those that the table has now, whichever the snapshot had.
+    `current`: the columns are those that the table has now, whichever the snapshot had. `aside`: what pyiceberg does not know of it.
     """
     told = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
     with foreign(where, "pyiceberg", secrets_of(told)):
-        return _iceberg(scan, places, where, version, current)
+        return _iceberg(scan, places, where, version, current, aside)
 
 
-def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool) -> Table:
+def _iceberg(
+    scan: Any, places: Places, where: str, version: str, current: bool, aside: Aside
+) -> Table:
     metadata = getattr(scan, "table_metadata", None)
     if getattr(scan, "limit", None) is not None or type(scan.row_filter).__name__ != "AlwaysTrue":
         raise UnsupportedError(
@@ -44,9 +52,10 @@ def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool)
     projected = metadata.schema() if current and metadata is not None else scan.projection()
     arrow = projected.as_arrow()
     schema = pa.schema([f.with_type(plain_type(f.type)) for f in arrow])
+    types = _types(projected, aside)
     mapping = metadata.name_mapping() if metadata is not None else None
     aliases = _aliases(mapping or ())
-    fields = _fields(projected, list(arrow), aliases, where)
+    fields = _fields(projected, list(arrow), aliases, where, aside)
     names = {field.id: field.name for field in fields}
     specs = metadata.specs() if metadata is not None else {}
     dates = _dates(metadata.schemas if metadata is not None else ())
@@ -60,8 +69,9 @@ def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool)
 
     found: Sequence[DataFile] = ()
     if snapshot is not None:
-        keys = _key_fields(metadata, names, aliases, where)
-        found = list(data_files(snapshot, scan.io, specs, keys, place))
+        keys = _key_fields(metadata, names, aliases, where, aside)
+        inline = aside.manifests.get(snapshot.snapshot_id)
+        found = list(data_files(snapshot, scan.io, specs, keys, place, inline))
     for file, deletes in found:
         if file.file_format.name != "PARQUET":
             raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
@@ -93,10 +103,18 @@ def _iceberg(scan: Any, places: Places, where: str, version: str, current: bool)
             inside[sources[-1].name] = tuple(nested)
     what = f"{where}: {version}{_snapshot(scan, metadata)}"
     columns = pa.schema(list(folders.values()))
-    bounds = iceberg_bounds([one.file for one in found], schema, fields)
+    bounds = iceberg_bounds([one.file for one in found], schema, fields, types)
     paths = tuple([one.file.file_path for one in found])
     return Table(
-        tuple(sources), schema, columns, fields, tuple(inside.items()), what, bounds, paths
+        tuple(sources),
+        schema,
+        columns,
+        fields,
+        tuple(inside.items()),
+        what,
+        bounds,
+        paths,
+        unread=tuple(_unread(fields, types)),
     )
 
 
@@ -110,8 +128,34 @@ def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:
     return found
 
 
+def _types(schema: Any, aside: Aside) -> dict[int, str]:
+    """The types of fields, by id, whose values are no binary, though pyiceberg has binary for them."""
+    found = dict(aside.types)
+    for number in schema.field_ids:
+        kind = str(schema.find_type(number))
+        if is_geo(kind):
+            found[number] = kind
+    return found
+
+
+def _unread(
+    fields: Iterable[TableField], types: Mapping[int, str], before: tuple[str, ...] = ()
+) -> Iterator[tuple[str, str]]:
+    """The paths of fields of types that are not read, with these."""
+    for one in fields:
+        path = (*before, one.name)
+        kind = types.get(one.id)
+        if kind is not None and not is_geo(kind):
+            yield ".".join(path), kind
+        yield from _unread(one.children, types, path)
+
+
 def _fields(
-    kind: Any, arrow: Sequence[pa.Field], aliases: Mapping[int, tuple[str, ...]], where: str
+    kind: Any,
+    arrow: Sequence[pa.Field],
+    aliases: Mapping[int, tuple[str, ...]],
+    where: str,
+    aside: Aside,
 ) -> tuple[TableField, ...]:
     """The fields inside a schema or a type of pyiceberg. `arrow`: the same of Arrow."""
     # a type has the field of its elements, of its keys and values, or fields
@@ -119,8 +163,8 @@ def _fields(
     found = [field for field in inside if field is not None] or list(getattr(kind, "fields", ()))
     made = []
     for one, same in zip(found, arrow, strict=True):
-        below = _fields(one.field_type, _inside(same.type), aliases, where)
-        default = getattr(one, "initial_default", None)
+        below = _fields(one.field_type, _inside(same.type), aliases, where, aside)
+        default = aside.defaults.get(one.field_id, getattr(one, "initial_default", None))
         if default is not None and pa.types.is_struct(same.type):  # {}: its fields have their own
             default = {f.name: None if f.default is None else f.default.as_py() for f in below}
         if default is not None:
@@ -140,7 +184,11 @@ def _inside(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _key_fields(
-    metadata: Any, names: Mapping[int, str], aliases: Mapping[int, tuple[str, ...]], where: str
+    metadata: Any,
+    names: Mapping[int, str],
+    aliases: Mapping[int, tuple[str, ...]],
+    where: str,
+    aside: Aside,
 ) -> dict[int, KeyField]:
     """The fields of all schemas of a table, by which rows may be deleted."""
     found: dict[int, KeyField] = {}
@@ -157,7 +205,7 @@ def _key_fields(
             add(one.children, path, (*around, (one.id, one.default is not None)))
 
     for schema in metadata.schemas:
-        add(_fields(schema, list(schema.as_arrow()), aliases, where), (), ())
+        add(_fields(schema, list(schema.as_arrow()), aliases, where, aside), (), ())
     return found
 
 
@@ -178,6 +226,8 @@ def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
     try:
         if isinstance(value, dt.datetime | dt.time):  # of a default
             return pa.scalar(value, kind)
+        if isinstance(value, str) and t.is_timestamp(kind):
+            return pa.scalar(value).cast(kind)
         if value is not None and (t.is_timestamp(kind) or t.is_time(kind)):
             value = int(value)
         elif isinstance(value, UUID):

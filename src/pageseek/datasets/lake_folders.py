@@ -24,6 +24,7 @@ from pageseek.datasets.delta_copies import copied_log, has_pairs
 from pageseek.datasets.delta_log import DeltaLog, names_here, whole_file
 from pageseek.datasets.delta_tables import delta_table
 from pageseek.datasets.delta_times import version_at
+from pageseek.datasets.iceberg_metadata import for_pyiceberg
 from pageseek.datasets.iceberg_tables import iceberg_table
 from pageseek.datasets.lake_places import Places
 from pageseek.datasets.table_files import Table, foreign
@@ -149,6 +150,7 @@ def _iceberg(
     secrets = secrets_of(dict(options or {}))
     data = whole_file(Source(at, folder.filesystem, retry_policy=retry_policy))
     text = _text(data, where if folder.metadata else f"{where}: {name}", folder.remedy)
+    text, aside = for_pyiceberg(text)
     with foreign(where, "pyiceberg", secrets, f"; {folder.remedy}"):
         metadata = TableMetadataUtil.parse_raw(text)
     places = _places(folder, str(metadata.location), options or {}, retry_policy, where)
@@ -162,7 +164,7 @@ def _iceberg(
         )
         scan = opened.scan(snapshot_id=as_of.iceberg(opened, where))
         current = as_of.has_current_schema(opened)
-        return iceberg_table(scan, places, where, f"{name}, ", current)
+        return iceberg_table(scan, places, where, f"{name}, ", current, aside)
 
 
 def _current(folder: TableFolder, retry_policy: RetryPolicy, where: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from pageseek.base.records import NamedTuple
+from pageseek.datasets.spelling import dataset_path
 from pageseek.format.nesting import Node
 
 Path = tuple[str, ...]
@@ -52,6 +53,12 @@ def needed(found: Iterable[Presence], there: Iterable[Path]) -> list[Presence]:
             kept.append(one)
             paths.append(one.read)
     return kept
+
+
+def in_dataset(one: Presence, node: Node, respelled: Node) -> Presence:
+    """The same by the names of the dataset. `node`: the field as the file has it, with what is read; `respelled`: as the dataset."""
+    read = (respelled.name, *dataset_path(node, respelled, one.read[1:]))
+    return Presence(read[: len(one.struct)], read)
 
 
 def without(kind: pa.DataType, one: Presence) -> pa.DataType:

@@ -138,8 +138,9 @@ def with_schema(
             fields=lake.fields,
             inside=inside,
             of_table=True,
-            by_number=lake.version is not None,
+            any_unit=lake.version is not None,
             variants=lake.variants,
+            unread=lake.unread,
         )
     files = found.sources
     if not files:

@@ -169,6 +169,18 @@ def respelled_node(node: Node, spelled: FieldNames) -> Node:
     return replace(node, children=children, field=node.field.with_type(made))
 
 
+def dataset_path(node: Node, respelled: Node, path: Sequence[str]) -> tuple[str, ...]:
+    """A path below a field of a file as the dataset has it. `respelled`: the field with the names of the dataset."""
+    made: list[str] = []
+    for name in path:
+        places = [at for at, child in enumerate(node.children) if child.name == name]
+        if not places:
+            return (*made, *path[len(made) :])
+        node, respelled = node.children[places[0]], respelled.children[places[0]]
+        made.append(respelled.name)
+    return tuple(made)
+
+
 def own_path(node: Node, spelled: FieldNames, path: Sequence[str], where: str) -> tuple[str, ...]:
     """A path below a field, as the dataset has it, as the file has it. `where`: what errors call the column."""
     if not path or not node.children:

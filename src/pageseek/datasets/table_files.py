@@ -15,6 +15,8 @@ from pageseek.datasets.table_fields import TableField
 from pageseek.storage.redact import cleaned
 from pageseek.storage.resolve import Source
 
+_SHAPES = "geoarrow."  # begins the names of types of shapes, which other packages register
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -35,6 +37,7 @@ class Table:
     root: Source | None = None
     version: int | None = None
     variants: frozenset[str] = frozenset()
+    unread: tuple[tuple[str, str], ...] = ()  # paths of fields that are not read: their types
 
     @property
     def has_moments_only(self) -> bool:
@@ -81,6 +84,8 @@ def with_version(package: str) -> str:
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """A type with 32-bit offsets, as readers give it by default."""
     t = pa.types
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name.startswith(_SHAPES):
+        return plain_type(kind.storage_type)
     if t.is_large_string(kind) or kind == pa.string_view():
         return pa.string()
     if t.is_large_binary(kind) or kind == pa.binary_view():

@@ -1,8 +1,8 @@
 """A column that a table calls text, in files whose writer did not say that its bytes are text, and the other way round; also
 fields of structs, and elements of lists and maps. UUIDs, too, of which a file says no more than that they are 16 bytes; and
-timestamps of Delta Lake, of which a file says that they are local times where the table has moments, or the other way round.
+timestamps, of which a file says that they are local times where the table has instants, or the other way round.
 
-Both have the same bytes in a file and the same order. Text is checked as it is read.
+Both have the same bytes in a file and the same order. Text is checked as it is read. Timestamps are likewise the same numbers.
 """
 
 from __future__ import annotations
@@ -19,27 +19,25 @@ from pageseek.format.types import BYTES_TYPES, TEXT_TYPES, Options
 Told: TypeAlias = tuple[tuple[str, ...], pa.DataType, pa.DataType]
 
 
-def as_the_table_says(options: Options, leaves: Iterable[Told], zones: bool) -> Options | None:
-    """Options with which text comes out as bytes, and so on, where the table says so; None where they need not change. `zones`:
-    a timestamp is the number that the file has, whatever it says of the zone.
-    """
-    told_so, is_timestamp = [], pa.types.is_timestamp
+def as_the_table_says(options: Options, leaves: Iterable[Told]) -> Options | None:
+    """Options with which text comes out as bytes, and so on, where the table says so; None where they need not change."""
+    told_so, timestamps = [], []
     for path, own, told in leaves:
+        if pa.types.is_timestamp(own) and pa.types.is_timestamp(told) and own != told:
+            timestamps.append((path, told))
+            continue
         kind = own.value_type if pa.types.is_dictionary(own) else own
         is_uuid = isinstance(told, pa.UuidType) and kind == told.storage_type
         if (
             is_uuid
             or (kind in TEXT_TYPES and told in BYTES_TYPES)
             or (kind in BYTES_TYPES and told in TEXT_TYPES)
-            or (
-                zones
-                and is_timestamp(kind)
-                and is_timestamp(told)
-                and (kind.tz is None) != (told.tz is None)
-            )
         ):
             told_so.append(path)
-    return options._replace(as_told=tuple(sorted(told_so))) if told_so else None
+    if not told_so and not timestamps:
+        return None
+    timestamps.sort(key=lambda one: one[0])
+    return options._replace(as_told=tuple(sorted(told_so)), timestamps=tuple(timestamps))
 
 
 def leaves_of(node: Node, told: pa.DataType) -> Iterator[Told]:

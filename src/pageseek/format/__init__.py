@@ -3,6 +3,8 @@
 | file | job | section of the specification |
 |---|---|---|
 | `types` | physical and logical types, and the Arrow types they become | LogicalTypes.md |
+| `stored_types` | fields of the Arrow schema that a writer stored | |
+| `null_arrays` | arrays of nulls, as large as limits allow | |
 | `schema` | the schema tree and its leaves | parquet.thrift, SchemaElement |
 | `nesting/` | definition and repetition levels of nested fields | README.md, Nested Encoding |
 | `footer` | finds the footer at the end of a file | README.md, File format |

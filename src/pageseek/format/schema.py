@@ -25,6 +25,7 @@ from pageseek.base.errors import (
 from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.suggest import Offer
+from pageseek.format.stored_types import stored_metadata, stored_type
 from pageseek.format.types import (
     ABSENT,
     BOOLEAN,
@@ -36,8 +37,6 @@ from pageseek.format.types import (
     SchemaElement,
     leaf_type_of,
     logical_of,
-    stored_metadata,
-    stored_type,
     takes_dictionary,
 )
 
@@ -451,7 +450,8 @@ class Schema:
             original = stored_type(stored) if stored.metadata else self._stored[leaf.top][2]
         dictionary = leaf.path[0] in options.dictionary_columns
         as_bytes, as_told = options.makes_bytes(leaf.path), options.is_told(leaf.path)
-        made = leaf_type_of(leaf.element, options, original, dictionary, as_bytes, as_told)
+        told = options.timestamp_of(leaf.path)
+        made = leaf_type_of(leaf.element, options, original, dictionary, as_bytes, as_told, told)
         self._leaf_types[leaf.index, options] = made
         return made
 

@@ -7,15 +7,12 @@ own reader gives for the file.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import field
 from typing import Any, Self
 
 import pyarrow as pa
 
-from pageseek.base.errors import CORRUPT, LIMIT, CoreError, LimitError
-from pageseek.base.late_modules import json
-from pageseek.base.limits import DEFAULT
+from pageseek.base.errors import CORRUPT, LIMIT, CoreError
 from pageseek.base.records import NamedTuple, dataclass
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
@@ -93,6 +90,7 @@ class _Options(NamedTuple):
     any_text: bool
     as_bytes: tuple[tuple[str, ...], ...]
     as_told: tuple[tuple[str, ...], ...]
+    timestamps: tuple[tuple[tuple[str, ...], pa.DataType], ...]
 
 
 class Options(_Options):
@@ -103,8 +101,8 @@ class Options(_Options):
     `binary_text`: bytes of which the file does not say what they are are text, which is not checked. `int96_utc`: INT96
     timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
     `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_told`: the paths of leaves whose
-    text is binary, whose bytes are text if the file does not say what they are, and whose timestamps are local times where
-    the file has instants, or the other way round, because a table says so.
+    text is binary, and whose bytes are text if the file does not say what they are, because a table says so. `timestamps`: the
+    paths of leaves whose numbers are local times, or instants, because a table says so, each with the type in the table.
     """
 
     __slots__ = ()
@@ -122,6 +120,7 @@ class Options(_Options):
         any_text: bool = False,
         as_bytes: tuple[tuple[str, ...], ...] = (),
         as_told: tuple[tuple[str, ...], ...] = (),
+        timestamps: tuple[tuple[tuple[str, ...], pa.DataType], ...] = (),
     ) -> Self:
         self = super().__new__(
             cls,
@@ -136,6 +135,7 @@ class Options(_Options):
             any_text,
             as_bytes,
             as_told,
+            timestamps,
         )
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
@@ -155,6 +155,10 @@ class Options(_Options):
     def is_told(self, path: tuple[str, ...]) -> bool:
         """Whether a table says that a leaf is text where it has bytes, or likewise."""
         return bool(self.as_told) and path in self.as_told
+
+    def timestamp_of(self, path: tuple[str, ...]) -> pa.DataType | None:
+        """The type that a table has for a leaf of timestamps, where it is another than that of the file."""
+        return dict(self.timestamps).get(path) if self.timestamps else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,44 +410,6 @@ def _with_stored(
     return kind, storage, natural
 
 
-_CANONICAL: dict[bytes, Callable[[pa.DataType, bytes], pa.DataType]] = {
-    b"arrow.uuid": lambda storage, _: pa.uuid(),
-    b"arrow.json": lambda storage, _: pa.json_(storage),
-    b"arrow.bool8": lambda storage, _: pa.bool8(),
-    b"arrow.opaque": lambda storage, text: _opaque(storage, json.loads(text)),
-}
-_EXTENSION = b"PSEEK:extension:"  # `ARROW:extension:`, renamed so that Arrow does not act on it
-
-
-def _opaque(storage: pa.DataType, named: dict[str, str]) -> pa.DataType:
-    return pa.opaque(storage, named["type_name"], named["vendor_name"])
-
-
-def stored_type(field: pa.Field) -> pa.DataType:
-    """The type of a field of the writer's schema, with Arrow's own extension types, and no others."""
-    kept = field.metadata or {}
-    make = _CANONICAL.get(kept.get(_EXTENSION + b"name", b""))
-    if make is None:
-        return field.type
-    try:
-        made = make(field.type, kept.get(_EXTENSION + b"metadata", b""))
-    except (pa.ArrowException, ValueError, KeyError, TypeError):
-        return field.type
-    return made if made.storage_type == field.type else field.type
-
-
-def stored_metadata(field: pa.Field) -> dict[bytes, bytes]:
-    """The metadata of a field of the writer's schema, without that of an extension type which `stored_type` gives."""
-    made, kept = {}, field.metadata or {}
-    canonical = kept.get(_EXTENSION + b"name") in _CANONICAL
-    for key, value in kept.items():
-        if not key.startswith(_EXTENSION):
-            made[key] = value
-        elif not canonical:
-            made[key.replace(_EXTENSION, b"ARROW:extension:", 1)] = value
-    return made
-
-
 _TIMES = {
     pa.time32("ms"): 86_400_000,
     pa.time64("us"): 86_400_000_000,
@@ -490,13 +456,18 @@ def leaf_type_of(
     dictionary: bool = False,
     as_bytes: bool = False,
     as_told: bool = False,
+    timestamp: pa.DataType | None = None,
 ) -> LeafType:
     """How to decode a leaf of this element, and as what.
 
     `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can. `as_bytes`: text
     is binary. `as_told`: likewise, and bytes of which nothing is said are text, or a UUID if they
-    have its length; timestamps have a zone where they had none, or none. Values are as wide as they were, as in zones.
+    have its length; values are as wide as they were, as in zones. `timestamp`: a type of timestamps of which these have the
+    zone, and INT96 the unit, too.
     """
+    if timestamp is not None:
+        element, options = _as_timestamp(element, options, timestamp)
+        stored = None
     if (as_bytes or as_told) and element.type == BYTE_ARRAY and _is_text(element, options):
         element = element._replace(converted_type=ABSENT, logical=0)
         stored = _other(stored) if as_told else None
@@ -507,11 +478,6 @@ def leaf_type_of(
         options = options._replace(as_bytes=(), as_told=())
     elif as_told and element.type_length == _UUID_BYTES and _is_plain_fixed(element):
         element, stored = element._replace(converted_type=ABSENT, logical=L_UUID), None
-    elif as_told and pa.types.is_timestamp(zoned := _natural(element, options)[2]):
-        if element.type != INT96:
-            place = {"logical": L_TIMESTAMP, "logical_a": int(zoned.tz is None)}
-            element = element._replace(**place, logical_b=logical_of(element)[2])
-        options, stored = options._replace(instants=False, int96_utc=zoned.tz is None), None
     # the type does not depend on name, repetition and number of children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
     natural, leaf_type = _natural_leaf_type(typed, options)
@@ -537,6 +503,20 @@ def _other(stored: pa.DataType | None) -> pa.DataType | None:
 
 
 _UUID_BYTES = 16
+
+
+def _as_timestamp(
+    element: SchemaElement, options: Options, told: pa.TimestampType
+) -> tuple[SchemaElement, Options]:
+    """An element of timestamps, and options, with the zone of a type."""
+    utc = told.tz is not None
+    options = options._replace(timestamps=(), instants=False)
+    if element.type == INT96:
+        unit = told.unit if told.unit in _INT96_UNITS else options.int96_unit
+        return element, options._replace(int96_unit=unit, int96_utc=utc)
+    unit_ = logical_of(element)[2]
+    moved = element._replace(converted_type=ABSENT, logical=L_TIMESTAMP, logical_a=int(utc))
+    return moved._replace(logical_b=unit_), options
 
 
 def _is_plain_fixed(element: SchemaElement) -> bool:
@@ -594,27 +574,3 @@ def to_arrow(
     else:
         buffers.append(pa.py_buffer(values))
     return pa.Array.from_buffers(leaf_type.storage, n, buffers, null_count)
-
-
-def null_bytes(kind: pa.DataType) -> int:
-    """Bytes that a null of a type takes up in the largest of its buffers: a schema may claim any width."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return null_bytes(kind.storage_type)
-    if pa.types.is_fixed_size_list(kind):
-        return int(kind.list_size) * null_bytes(kind.value_type)
-    if pa.types.is_struct(kind):
-        return max((null_bytes(kind.field(i).type) for i in range(kind.num_fields)), default=0)
-    return int(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else 8
-
-
-def nulls(n: int, kind: pa.DataType, where: str) -> pa.Array:
-    """An array of nulls. LimitError, which begins with `where`: they take more than max_output_bytes."""
-    if n * null_bytes(kind) > DEFAULT.max_output_bytes:
-        raise LimitError(
-            f"{where}: {n} nulls of type {kind} take more than {DEFAULT.max_output_bytes} bytes; "
-            "read fewer rows at a time"
-        )
-    try:
-        return pa.nulls(n, kind)
-    except (MemoryError, pa.ArrowMemoryError) as error:
-        raise LimitError(f"{where}: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -18,16 +19,23 @@ from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.registry import COLUMN_INDEX, STATISTICS
-from pageseek.scanning.aggregate_values import ColumnValues, less, plain
+from pageseek.scanning.aggregate_values import ColumnValues, less, plain, zoned
 from pageseek.scanning.plan import GroupPlan
 from pageseek.scanning.request import Request
 from pageseek.scanning.steps import Steps
 
 
-def declared(file: FileMetadata, row_group: int, leaf: Leaf, options: Options) -> ChunkValues:
+def declared(
+    file: FileMetadata, row_group: int, leaf: Leaf, leaf_type: LeafType, options: Options
+) -> ChunkValues:
     """The values of a row group as far as the metadata tell."""
     if not isinstance(leaf, ConstantColumn):
-        return file.chunk_values(row_group, leaf, options)
+        found, kind = file.chunk_values(row_group, leaf, options), leaf_type.type
+        if not pa.types.is_timestamp(kind) or found.lower is None:
+            return found
+        return replace(
+            found, lower=zoned(found.lower, kind), upper=zoned(found.upper, kind), min=zoned(found.min, kind), max=zoned(found.max, kind)
+        )  # fmt: skip
     if leaf.values is None or leaf.values.null_count:
         return ChunkValues(null_count=file.group_rows[row_group], nan_count=0)
     one = leaf.scalar
@@ -54,7 +62,7 @@ def promising(
             continue  # null in all rows
         bound, known = None, values.low if is_min else values.high
         if STATISTICS in request.prune or isinstance(leaf, ConstantColumn):
-            said = declared(file, group.row_group, leaf, request.options)
+            said = declared(file, group.row_group, leaf, leaf_type, request.options)
             bound = said.lower if is_min else said.upper
         nan = leaf_type.kind in FLOAT_KINDS and request.nan == "spark"
         if bound is not None and known is not None and not nan:
@@ -66,20 +74,23 @@ def promising(
         if nan or COLUMN_INDEX not in request.prune:
             found |= group.ranges
         else:
-            found |= yield from _pages(file, group, leaf, known, is_min, request.options, report)
+            found |= yield from _pages(
+                file, group, (leaf, leaf_type), known, is_min, request.options, report
+            )
     return found
 
 
 def _pages(
     file: FileMetadata,
     group: GroupPlan,
-    leaf: Leaf,
+    column: tuple[Leaf, LeafType],
     known: pa.Scalar | None,
     is_min: bool,
     options: Options,
     report: Report,
 ) -> Steps[rows.RowRanges]:
     """The rows of the pages of a leaf that may hold a value less, or greater, than `known`."""
+    leaf, leaf_type = column
     loading = load_indexes(file, [group.row_group], lambda _: [leaf], [leaf], options, report)
     yield from loading
     index = file.column_indexes.get((group.row_group, leaf.index, options))
@@ -87,7 +98,7 @@ def _pages(
     if index is None or offsets is None:
         return group.ranges
     try:
-        lower, upper = plain(index.lower), plain(index.upper)
+        lower, upper = (plain(zoned(one, leaf_type.type)) for one in (index.lower, index.upper))
     except LimitError:  # the schema claims a width that makes even nulls too large
         return group.ranges
     near, far = (lower, upper) if is_min else (upper, lower)

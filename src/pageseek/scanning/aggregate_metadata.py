@@ -73,10 +73,10 @@ class MetadataAnswers:
         if not whole or STATISTICS not in self._request.prune:
             return False
         said = {}
-        for path, (leaf, _) in leaves.items():
+        for path, (leaf, leaf_type) in leaves.items():
             if not isinstance(leaf, ConstantColumn):
                 file.chunk(number, leaf)  # raises if it could not be read
-            said[path] = declared(file, number, leaf, self._request.options)
+            said[path] = declared(file, number, leaf, leaf_type, self._request.options)
         for one in self._wanted:
             if not one.path:
                 continue

@@ -101,6 +101,15 @@ def plain(values: Any) -> Any:
     return values.cast(pa.int64()) if t.is_duration(kind) else values
 
 
+def zoned(values: Any, kind: pa.DataType) -> Any:
+    """Timestamps, or one, of the same numbers with the zone of a type: a table may have another than its file."""
+    own = values.type if values is not None else kind
+    if own == kind or not pa.types.is_timestamp(own) or not pa.types.is_timestamp(kind):
+        return values
+    made = pa.timestamp(own.unit, kind.tz)
+    return pa.scalar(values.value, made) if isinstance(values, pa.Scalar) else values.view(made)
+
+
 def less(one: pa.Scalar, other: pa.Scalar) -> bool:
     """Whether one value comes before another. Files may have them in different types."""
     if one.type != other.type and _is_number(one.type) and _is_number(other.type):

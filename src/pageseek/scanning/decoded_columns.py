@@ -13,8 +13,9 @@ from pageseek.base.errors import CorruptFileError, LimitError, placed
 from pageseek.base.late_modules import compute as pc
 from pageseek.format.columns import PRESENCE, Column, Part
 from pageseek.format.nesting import Decoded, assemble
+from pageseek.format.null_arrays import nulls
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTES_KINDS, LeafType, nulls
+from pageseek.format.types import BYTES_KINDS, LeafType
 from pageseek.predicate.bound import (
     Bound,
     BoundAny,

@@ -140,6 +140,8 @@ def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     a, b = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (a, b))
     if (a in TEXT_TYPES and b in BYTES_TYPES) or (a in BYTES_TYPES and b in TEXT_TYPES):
         return pa.large_binary()
+    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):  # which have their zone by the table
+        b = pa.timestamp(b.unit, a.tz)
     return joined_type(a, b)
 
 

@@ -14,7 +14,8 @@ from pageseek.base.errors import CorruptFileError, PredicateError
 from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import PositionDeletes
-from pageseek.predicate.expression import Expression, col
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.predicate.expression import col
 from pageseek.scanning.delete_files import opened, read, stamp
 from pageseek.storage import Source
 
@@ -25,6 +26,7 @@ FEW = (
 )
 MOST_ROWS = 1 << 22  # of a file of deletes that is read whole
 PATH, POSITION = "file_path", "pos"
+_IDS = {PATH: 2147483546, POSITION: 2147483545}  # of the fields, whatever they are called
 Numbers = npt.NDArray[np.int64]
 
 
@@ -50,7 +52,7 @@ def position_rows(deletes: PositionDeletes, report: Report) -> rows.RowRanges:
     if len(asked) > FEW:
         whole = kept_files.get(key, partial(_by_path, source, report))
     if whole is None:
-        table = _read(source, report, (POSITION,), col(PATH) == deletes.path)
+        table = _read(source, report, (POSITION,), deletes.path)
         numbers = np.unique(_numbers(source, table))
     else:
         numbers = np.unique(whole.get(deletes.path, np.zeros(0, np.int64)))
@@ -63,7 +65,7 @@ def _by_path(source: Source, report: Report) -> dict[str, Numbers] | None:
     """What a file deletes of each data file; None where it is too large to be read whole."""
     if opened(source, report).num_rows > MOST_ROWS:
         return None
-    table = _read(source, report, (PATH, POSITION), None)
+    table = _read(source, report, (PATH, POSITION))
     numbers = _numbers(source, table)
     if not str(table[PATH].type).endswith("string"):
         raise CorruptFileError(f"{source.name}: column {PATH!r} is {table[PATH].type}, no text")
@@ -77,14 +79,26 @@ def _by_path(source: Source, report: Report) -> dict[str, Numbers] | None:
 
 
 def _read(
-    source: Source, report: Report, columns: tuple[str, ...], condition: Expression | None
+    source: Source, report: Report, columns: tuple[str, ...], path: str | None = None
 ) -> pa.Table:
+    """Columns of a file, by the names of the specification. `path`: of the data file whose rows are read; None: all."""
+    names = _names(opened(source, report))
+    condition = None if path is None else col(names[PATH]) == path
     try:
-        return read(source, report, columns, condition)
+        own = tuple([names[name] for name in columns])
+        return read(source, report, own, condition).rename_columns(list(columns))
     except PredicateError as error:  # a column is missing, or of another type
         raise CorruptFileError(
             f"{source.name}: it deletes rows by their numbers: {error}"
         ) from error
+
+
+def _names(file: FileMetadata) -> dict[str, str]:
+    """The names of both columns in a file: those of their field ids, else those of the specification."""
+    tree = file.schema_tree
+    fields = [tree.field(i) for i in range(tree.num_fields)]
+    own = {field.element.field_id: field.name for field in fields}
+    return {name: own.get(number, name) for name, number in _IDS.items()}
 
 
 def _numbers(source: Source, table: pa.Table) -> Numbers:

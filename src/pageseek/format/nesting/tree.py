@@ -17,6 +17,7 @@ import pyarrow as pa
 from pageseek.base.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.format.schema import Leaf, Schema
+from pageseek.format.stored_types import stored_metadata, stored_type
 from pageseek.format.types import (
     ABSENT,
     L_LIST,
@@ -26,8 +27,6 @@ from pageseek.format.types import (
     Options,
     SchemaElement,
     leaf_type_of,
-    stored_metadata,
-    stored_type,
 )
 
 # Groups around a leaf. Functions here and Arrow's own (comparison, validation, IPC, which by default refuses 64 levels of
@@ -264,7 +263,7 @@ class _Builder:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
         options, path = self._options, leaf.path
-        says = options.makes_bytes(path), options.is_told(path)
+        says = options.makes_bytes(path), options.is_told(path), options.timestamp_of(path)
         leaf_type = leaf_type_of(leaf.element, options, _readable(stored), False, *says)
         # pyarrow refuses a field of type null that is not nullable
         made = self._field(part, leaf_type.type, part.optional or leaf_type.is_null, stored, own_id)

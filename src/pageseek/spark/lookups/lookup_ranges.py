@@ -76,13 +76,13 @@ def _pieces(plan: ScanPlan, columns: Columns, name: str, field: pa.Field) -> Ite
     for i, file in enumerate(plan.files):
         metadata = columns.open(file.source)
         try:
-            leaf, _ = columns.names_of(metadata, file.source)((name,))
+            found = columns.names_of(metadata, file.source)((name,))
         except PageseekError:  # a task raises it, or all values are null
-            leaf = None
+            found = None
         for group in file.groups:
             values = ChunkValues()
-            if leaf is not None:
-                values = declared(metadata, group.row_group, leaf, plan.request.options)
+            if found is not None:
+                values = declared(metadata, group.row_group, *found, plan.request.options)
             if values.null_count is not None and values.null_count == _rows(metadata, group):
                 continue
             low, high = (
