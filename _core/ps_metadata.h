@@ -124,9 +124,10 @@ typedef struct ps_similar_footer {
  * It stops before the first footer whose row groups do not fit behind those before. *done is the number of
  * footers that it read. max_arena limits the memory in bytes that one footer takes meanwhile. */
 ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
-                          const ps_similar_footer *like, const uint64_t *leaves, size_t n_leaves,
-                          size_t max_arena, size_t most, size_t *done, int64_t *groups,
-                          int64_t *stored, int64_t *rows, ps_chunk *chunks, ps_error *err);
+                          const ps_similar_footer *like, const uint64_t *leaves,
+                          size_t n_leaves, size_t max_arena, size_t most, size_t *done,
+                          int64_t *groups, int64_t *stored, int64_t *rows, ps_chunk *chunks,
+                          ps_error *err);
 
 /* ---- the page index (PageIndex.md) ------------------------------------------------------- */
 
