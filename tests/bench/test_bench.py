@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek.bench import cli, demo, generate, plots, prepared
+from pageseek.bench import cli, demo, generate, plots, prepared, startup
 from pageseek.bench import engines as race
 from pageseek.bench.cases import CASES, TINY, Case, Files, make
 from pageseek.bench.floor import Floor
@@ -398,3 +398,16 @@ def test_prepared_queries_are_measured(tmp_path: Path, capsys: pytest.CaptureFix
     text = (tmp_path / "table.md").read_text()
     assert all(line in text for line in capsys.readouterr().out.splitlines())
     assert text.count("| zstd |") == text.count("| snappy |") == 2
+
+
+def test_every_first_lookup_finds_its_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    options = ["--folder", str(tmp_path), "--rows", "60000", "--rounds", "1"]
+    assert startup.main(options) == 0  # a process that finds no row, or several, fails
+    shown = capsys.readouterr().out
+    path = generate.lookup_file(tmp_path, 60_000).resolve()
+    for way in startup.programs(path, 0):
+        assert f"| {way} |" in shown
