@@ -19,6 +19,7 @@ from pageseek.datasets.dataset_schema import (
     Path,
     SchemaAdapter,
     has_path,
+    parts_of,
     too_narrow,
     top_of,
 )
@@ -248,8 +249,7 @@ class SchemaMapping:
         if own is None or own not in _names(self._file):
             return
         node = self._respelled(given.name, self._file.node(tree.field_index(own), self._options))
-        inside = path[1:] if path[0] == given.name else path[0][len(given.name) + 1 :].split(".")
-        if is_shredded(node, given.type, inside):
+        if is_shredded(node, given.type, parts_of(path, [given.name])[1:]):
             raise UnsupportedError(
                 f"{self._where(given.name)}: its variants are shredded (typed_value), and nothing here puts them together: name the "
                 "columns to read without it"
