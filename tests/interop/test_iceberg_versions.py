@@ -245,6 +245,22 @@ def test_columns_whose_names_a_column_that_is_not_read_begins_with(tmp_path: Pat
         scan.select("a.b").to_table()
 
 
+def test_a_column_that_is_not_read_is_no_binary_by_its_partition(tmp_path: Path) -> None:
+    schema = [column(1, "i", "long"), column(2, "o", "interval_month")]
+    table = Written(tmp_path, [schema], 3, [[(2, "o", "identity", "bytes")]])
+    table.add(rows_of([ided("i", pa.int64(), 1)], [1]), partition=(b"x",))
+    scan = ps.scan(table.commit())
+    assert scan.select("i").to_table().to_pylist() == [{"i": 1}]
+    for read in (
+        lambda: scan.to_table(),
+        lambda: scan.select("o").to_table(),
+        lambda: scan.select("i").filter(ps.col("o") == b"x").count_rows(),
+        lambda: scan.aggregate([("o", "min")]),
+    ):
+        with pytest.raises(ps.UnsupportedError, match="'o' is interval_month in the table"):
+            read()
+
+
 @pytest.mark.parametrize(
     "told", ["geometry", "geometry(srid:4326)", "geography", "geography(srid:4326, spherical)"]
 )

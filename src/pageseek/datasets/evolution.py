@@ -117,11 +117,11 @@ class SchemaMapping:
     def _find(
         self, path: Path, look: Callable[[Path], tuple[Leaf, LeafType]]
     ) -> tuple[Leaf, LeafType]:
+        self._dataset_schema.refuse_unread(path, self._file.name, whole=False)
         found = self._folders.of(path)
         if found is not None:
             return found
         given = self._given(path)
-        self._dataset_schema.refuse_unread(path, self._file.name, whole=False)
         try:
             leaf, leaf_type = look(self._own_path(path))
         except NoColumnError:
@@ -410,11 +410,12 @@ class SchemaMapping:
         if names is None:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
+        for name in names:  # also of those that partitions have
+            dataset_schema.refuse_unread((name,), file.name)
         asked = [name for name in names if not self._folders.has((name,))]
         own: list[tuple[str, str]] = []  # names in the file, and in the request
         for name in asked:
             self._given((name,))
-            dataset_schema.refuse_unread((name,), file.name)
             try:
                 own.append((".".join(self._own_path((name,))), name))
             except NoColumnError:
