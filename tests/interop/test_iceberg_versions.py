@@ -234,6 +234,33 @@ def test_columns_beside_one_of_a_type_that_is_not_read(tmp_path: Path, told: str
         scan.aggregate([("v", "min")])
 
 
+def test_columns_whose_names_a_column_that_is_not_read_begins_with(tmp_path: Path) -> None:
+    schema = [column(1, "a", "long"), column(2, "a.b", "variant"), column(3, "a.b.c", "long")]
+    table = Written(tmp_path, [schema], 3)
+    table.add(rows_of([ided("a", pa.int64(), 1), ided("a.b.c", pa.int64(), 3)], [1, 2], [3, 4]))
+    scan = ps.scan(table.commit())
+    found = scan.select("a", "a.b.c").filter((ps.col("a") == 2) & (ps.col("a.b.c") == 4)).to_table()
+    assert found.to_pylist() == [{"a": 2, "a.b.c": 4}]
+    with pytest.raises(ps.UnsupportedError, match=r"column 'a\.b' is variant in the table"):
+        scan.select("a.b").to_table()
+
+
+def test_a_column_that_is_not_read_is_no_binary_by_its_partition(tmp_path: Path) -> None:
+    schema = [column(1, "i", "long"), column(2, "o", "interval_month")]
+    table = Written(tmp_path, [schema], 3, [[(2, "o", "identity", "bytes")]])
+    table.add(rows_of([ided("i", pa.int64(), 1)], [1]), partition=(b"x",))
+    scan = ps.scan(table.commit())
+    assert scan.select("i").to_table().to_pylist() == [{"i": 1}]
+    for read in (
+        lambda: scan.to_table(),
+        lambda: scan.select("o").to_table(),
+        lambda: scan.select("i").filter(ps.col("o") == b"x").count_rows(),
+        lambda: scan.aggregate([("o", "min")]),
+    ):
+        with pytest.raises(ps.UnsupportedError, match="'o' is interval_month in the table"):
+            read()
+
+
 @pytest.mark.parametrize(
     "told", ["geometry", "geometry(srid:4326)", "geography", "geography(srid:4326, spherical)"]
 )

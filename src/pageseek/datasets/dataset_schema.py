@@ -48,7 +48,7 @@ class DatasetSchema:
     # columns of Delta Lake that are variants, or have one in them
     variants: frozenset[str] = frozenset()
     # paths of fields of a table that are not read, and their types there
-    unread: tuple[tuple[str, str], ...] = ()
+    unread: tuple[tuple[Path, str], ...] = ()
 
     def gives(self, path: Path) -> bool:
         """Whether the columns that were given have a path, as far as it leads through structs."""
@@ -57,12 +57,17 @@ class DatasetSchema:
 
     def refuse_unread(self, path: Path, where: str, whole: bool = True) -> None:
         """UnsupportedError if a path leads to a field that is not read. `whole`: or is around one."""
-        asked = ".".join(path)
-        for unread, kind in self.unread:
-            inside = f"{asked}.".startswith(f"{unread}.")
-            if inside or (whole and unread.startswith(f"{asked}.")):
+        if not self.unread or self.given is None:
+            return
+        top, *asked = parts_of(path, self.given.names)
+        for (column, *unread), kind in self.unread:
+            if column != top:  # which another may begin with, up to a dot
+                continue
+            ours, theirs = ("".join([f"{name}." for name in names]) for names in (asked, unread))
+            if ours.startswith(theirs) or (whole and theirs.startswith(ours)):
+                name = ".".join((column, *unread))
                 raise UnsupportedError(
-                    f"{where}: column {unread!r} is {kind} in the table, which is not supported: name other columns (columns=[...])"
+                    f"{where}: column {name!r} is {kind} in the table, which is not supported: name other columns (columns=[...])"
                 )
 
 
@@ -93,6 +98,14 @@ def top_of(path: Path, names: Iterable[str]) -> str | None:
             if top in there:
                 return top
     return None
+
+
+def parts_of(path: Path, names: Iterable[str]) -> Path:
+    """A path as the name of the column that it leads into, and the names below; as it is if it leads into none."""
+    top = top_of(path, names)
+    if top is None or path[0] == top:
+        return path
+    return top, *path[0][len(top) + 1 :].split(".")
 
 
 def names_with_dots(path: Path) -> set[str]:

@@ -19,6 +19,7 @@ from pageseek.datasets.dataset_schema import (
     Path,
     SchemaAdapter,
     has_path,
+    parts_of,
     too_narrow,
     top_of,
 )
@@ -116,11 +117,11 @@ class SchemaMapping:
     def _find(
         self, path: Path, look: Callable[[Path], tuple[Leaf, LeafType]]
     ) -> tuple[Leaf, LeafType]:
+        self._dataset_schema.refuse_unread(path, self._file.name, whole=False)
         found = self._folders.of(path)
         if found is not None:
             return found
         given = self._given(path)
-        self._dataset_schema.refuse_unread(path, self._file.name, whole=False)
         try:
             leaf, leaf_type = look(self._own_path(path))
         except NoColumnError:
@@ -248,8 +249,7 @@ class SchemaMapping:
         if own is None or own not in _names(self._file):
             return
         node = self._respelled(given.name, self._file.node(tree.field_index(own), self._options))
-        inside = path[1:] if path[0] == given.name else path[0][len(given.name) + 1 :].split(".")
-        if is_shredded(node, given.type, inside):
+        if is_shredded(node, given.type, parts_of(path, [given.name])[1:]):
             raise UnsupportedError(
                 f"{self._where(given.name)}: its variants are shredded (typed_value), and nothing here puts them together: name the "
                 "columns to read without it"
@@ -410,11 +410,12 @@ class SchemaMapping:
         if names is None:
             assert dataset_schema.given is not None
             names = tuple(dict.fromkeys(dataset_schema.given.names))
+        for name in names:  # also of those that partitions have
+            dataset_schema.refuse_unread((name,), file.name)
         asked = [name for name in names if not self._folders.has((name,))]
         own: list[tuple[str, str]] = []  # names in the file, and in the request
         for name in asked:
             self._given((name,))
-            dataset_schema.refuse_unread((name,), file.name)
             try:
                 own.append((".".join(self._own_path((name,))), name))
             except NoColumnError:

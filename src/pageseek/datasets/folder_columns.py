@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
-from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter, top_of
+from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter, parts_of, top_of
 from pageseek.datasets.widening import widened
 from pageseek.format.columns import Column
 from pageseek.format.schema import Leaf
@@ -36,7 +36,7 @@ class FolderNames:
         if top is None:
             return None
         kind, value = self._kind(top), self.values[top]
-        inside = path[1:] if path[0] == top else tuple(path[0][len(top) + 1 :].split("."))
+        inside = parts_of(path, [top])[1:]
         if inside and not pa.types.is_struct(kind):
             raise PredicateError(f"{top!r} is a column of partitions, and has nothing inside")
         for name in inside:

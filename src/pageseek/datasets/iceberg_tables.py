@@ -140,13 +140,13 @@ def _types(schema: Any, aside: Aside) -> dict[int, str]:
 
 def _unread(
     fields: Iterable[TableField], types: Mapping[int, str], before: tuple[str, ...] = ()
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """The paths of fields of types that are not read, with these."""
     for one in fields:
         path = (*before, one.name)
         kind = types.get(one.id)
         if kind is not None and not is_geo(kind):
-            yield ".".join(path), kind
+            yield path, kind
         yield from _unread(one.children, types, path)
 
 

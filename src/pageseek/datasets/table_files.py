@@ -37,7 +37,9 @@ class Table:
     root: Source | None = None
     version: int | None = None
     variants: frozenset[str] = frozenset()
-    unread: tuple[tuple[str, str], ...] = ()  # paths of fields that are not read: their types
+    unread: tuple[
+        tuple[tuple[str, ...], str], ...
+    ] = ()  # paths of fields that are not read: their types
 
     @property
     def has_moments_only(self) -> bool:
