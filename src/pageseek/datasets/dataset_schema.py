@@ -205,7 +205,7 @@ def _projected(one: pa.Field, paths: Sequence[str]) -> pa.Field:
 def too_narrow(name: str, given: pa.Field, kind: pa.DataType) -> UnsupportedError:
     return UnsupportedError(
         f"{name}: column {given.name!r} is {kind}, and {given.type}, which the schema gives it, does not hold "
-        "all its values exactly"
+        "all its values exactly; name the columns to read without it"
     )
 
 

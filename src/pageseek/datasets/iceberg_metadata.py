@@ -73,7 +73,7 @@ def for_pyiceberg(text: str) -> tuple[str, Aside]:
 def _inline_manifests(told: dict[str, Any]) -> dict[int, tuple[str, ...]]:
     found = {}
     for snapshot in told.get("snapshots") or ():
-        if snapshot.get(_LIST) is None and snapshot.get(_INLINE) is not None:
+        if snapshot.get(_LIST) is None and isinstance(snapshot.get(_INLINE), list):
             found[int(snapshot["snapshot-id"])] = tuple(map(str, snapshot[_INLINE]))
             snapshot[_LIST] = ""
     return found

@@ -7,7 +7,9 @@ own reader gives for the file.
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left
 from dataclasses import field
+from operator import itemgetter
 from typing import Any, Self
 
 import pyarrow as pa
@@ -102,7 +104,8 @@ class Options(_Options):
     timestamps are instants. `any_text`: text is not checked, and comes out as it is also if it is not UTF-8.
     `as_bytes`: the beginnings of paths, in lower case, of leaves whose text is binary. `as_told`: the paths of leaves whose
     text is binary, and whose bytes are text if the file does not say what they are, because a table says so. `timestamps`: the
-    paths of leaves whose numbers are local times, or instants, because a table says so, each with the type in the table.
+    paths of leaves whose numbers are local times, or instants, because a table says so, each with the type in the table, in the
+    order of the paths.
     """
 
     __slots__ = ()
@@ -158,7 +161,9 @@ class Options(_Options):
 
     def timestamp_of(self, path: tuple[str, ...]) -> pa.DataType | None:
         """The type that a table has for a leaf of timestamps, where it is another than that of the file."""
-        return dict(self.timestamps).get(path) if self.timestamps else None
+        at = bisect_left(self.timestamps, path, key=itemgetter(0))
+        found = self.timestamps[at : at + 1]
+        return found[0][1] if found and found[0][0] == path else None
 
 
 @dataclass(frozen=True, slots=True)
