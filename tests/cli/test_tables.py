@@ -30,10 +30,12 @@ def test_folders_that_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[s
             ("--snapshot", "main"),
             "--snapshot is for tables of Iceberg: give --table-version or --timestamp",
         ),
+        (("--timestamp", "1999-01-01"), "give a later one, or --table-version"),
         (("--timestamp", "noon"), "2024-01-31T12:00:00Z"),
     ):
         code, _, error = run(capsys, "scan", root, *arguments)
         assert code == 1 and said in error, error
+        assert "--columns" not in error, error
     said = f"Delta Lake table {root}: version 1"
     code, out, _ = run(capsys, "explain", root)
     assert code == 0 and said in out

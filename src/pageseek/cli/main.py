@@ -71,6 +71,10 @@ OWN_REMEDY = (
     "write --format",
     "pyarrow reads them",
     "leave it out by",
+    "give --table-version",
+    "or --table-version",
+    "give --snapshot",
+    "names no snapshot",
 )
 
 
