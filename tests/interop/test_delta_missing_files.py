@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
@@ -113,3 +114,19 @@ def test_a_version_that_its_log_does_not_tell_any_more(tmp_path: Path) -> None:
     ):
         ps.scan(opened).count_rows()
     assert ps.scan(str(log.root)).count_rows() == 6
+
+
+@pytest.mark.parametrize("version", [3, 99, 10**9, 2**63 - 1])
+@pytest.mark.parametrize("way", ["folder", "object", "store"])
+def test_a_version_that_the_log_does_not_have_yet(tmp_path: Path, way: str, version: int) -> None:
+    log = table(tmp_path / "t")
+    newest = deltalake.DeltaTable(log.root).version()
+    source: Any = str(log.root)
+    if way == "object":
+        source = deltalake.DeltaTable(log.root, version=newest - 1)
+    elif way == "store":
+        source = (pafs.LocalFileSystem(), source)
+    said = rf"version={version} is not in the log, whose newest is {newest}: give version={newest}"
+    with pytest.raises(UnsupportedError, match=said):
+        ps.scan(source, version=version)
+    assert ps.scan(source, version=newest).count_rows() == 6

@@ -54,6 +54,20 @@ def is_commit(name: str) -> bool:
     return _commit.fullmatch(name) is not None
 
 
+def newest_of(names: Iterable[str]) -> int:
+    """The newest version that a log with files of these names tells of; -1 for none."""
+    return max((int(name[:20]) for name in names if _entry.fullmatch(name)), default=-1)
+
+
+def refuse_later(version: int, names: Iterable[str], where: str) -> None:
+    """UnsupportedError if a log with files of these names ends before a version. `deltalake` 1.6 seeks very late ones for hours."""
+    newest = newest_of(names)
+    if 0 <= newest < version:
+        raise UnsupportedError(
+            f"{where}: version={version} is not in the log, whose newest is {newest}: give version={newest}, or an older one"
+        )
+
+
 def chosen_log(names: Iterable[str], version: int | None = None) -> list[str]:
     """Those of the names below `_delta_log/` that a version needs, the newest one if none is given: the newest checkpoint that
     is whole, and all that came after it.
@@ -287,7 +301,7 @@ class DeltaLog:
 
     def newest(self) -> int:
         """The newest version that it tells of; -1 for none."""
-        return max((int(name[:20]) for name in self.paths if _entry.fullmatch(name)), default=-1)
+        return newest_of(self.paths)
 
     def actions(self, name: str) -> list[dict[str, Any]]:
         """The actions of a commit."""

@@ -144,12 +144,17 @@ def version_then(
     table: Any, moment: dt.datetime, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
 ) -> int:
     """The version of a table that was current at a moment. `deltalake` 1.6 does not know the times that commits have themselves."""
+    log = log_of(table, options, retry_policy)
+    return version_at(moment, log.modified(), log.read, f"Delta table {table.table_uri}")
+
+
+def log_of(table: Any, options: Mapping[str, Any] | None, retry_policy: RetryPolicy) -> DeltaLog:
+    """The log of an object, as it is now."""
     where = f"Delta table {table.table_uri}"
     if options is None:
         options = delta_options(getattr(table, "_storage_options", None))
     places = Places(where, lambda _: options, retry_policy)
-    log = DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
-    return version_at(moment, log.modified(), log.read, where)
+    return DeltaLog(places.source(str(table.table_uri).rstrip("/"), ()), where)
 
 
 def _is_spelt_twice(table: Any, added: pa.ChunkedArray, log: DeltaLog) -> bool:

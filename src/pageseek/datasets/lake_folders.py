@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from pageseek.base.errors import CorruptFileError, PageseekError, UnsupportedError
 from pageseek.base.records import NamedTuple
 from pageseek.datasets.delta_copies import copied_log, has_pairs
-from pageseek.datasets.delta_log import DeltaLog, names_here, whole_file
+from pageseek.datasets.delta_log import DeltaLog, names_here, refuse_later, whole_file
 from pageseek.datasets.delta_tables import delta_table
 from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.iceberg_metadata import for_pyiceberg
@@ -79,6 +79,8 @@ def _delta(
         if isinstance(version, dt.datetime):
             log = _Log(folder, retry_policy)
             version = version_at(version, log.modified(), log.read, where)
+        elif version is not None:
+            refuse_later(version, _Log(folder, retry_policy).paths, where)
         if copied:
             log = _Log(folder, retry_policy)
             at = stack.enter_context(copied_log(log.paths, log.read, version))

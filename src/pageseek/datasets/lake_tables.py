@@ -6,7 +6,8 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from pageseek.datasets.delta_tables import delta_table, version_then
+from pageseek.datasets.delta_log import refuse_later
+from pageseek.datasets.delta_tables import delta_table, log_of, version_then
 from pageseek.datasets.iceberg_tables import iceberg_table
 from pageseek.datasets.lake_places import iceberg_places
 from pageseek.datasets.table_files import Table, foreign
@@ -61,6 +62,8 @@ def _delta_as_of(
         return table
     if isinstance(version, dt.datetime):
         version = version_then(table, version, options, retry_policy)
+    elif version > table.version():
+        refuse_later(version, log_of(table, options, retry_policy).paths, where)
     own = getattr(table, "_storage_options", None)
     with foreign(where, "deltalake", secrets_of(dict(own or {}))):
         return type(table)(table.table_uri, version=version, storage_options=own)
