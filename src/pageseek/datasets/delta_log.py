@@ -60,7 +60,7 @@ def newest_of(names: Iterable[str]) -> int:
 
 
 def refuse_later(version: int, names: Iterable[str], where: str) -> None:
-    """UnsupportedError if a log with files of these names ends before a version. `deltalake` 1.6 seeks very late ones for hours."""
+    """UnsupportedError if a log with files of these names ends before a version. `deltalake` 1.6 seeks very late ones for long."""
     newest = newest_of(names)
     if 0 <= newest < version:
         raise UnsupportedError(
