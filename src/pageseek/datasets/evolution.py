@@ -7,7 +7,7 @@ that the file lacks, or that its folders have.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 import pyarrow as pa
@@ -54,8 +54,6 @@ from pageseek.format.types import (
     BYTE_ARRAY,
     FIXED,
     FLOAT_KINDS,
-    INT64,
-    INT96,
     LeafType,
     Options,
 )
@@ -135,7 +133,7 @@ class SchemaMapping:
             return ConstantColumn(path, None), NULL_LEAF_TYPE
         if given is not None and leaf.flat and not leaf.group and given.type != leaf_type.type:
             pair = [(leaf.path, leaf_type.type, given.type)]
-            options = self._told(pair) if self._of_table else None
+            options = as_the_table_says(self._options, pair) if self._of_table else None
             if options is not None:
                 leaf_type = self._file.leaf_type(leaf, options)
             as_told = options is not None and options.is_told(leaf.path)
@@ -147,10 +145,11 @@ class SchemaMapping:
 
     def _told_inside(self, leaf: Leaf, leaf_type: LeafType, given: pa.Field) -> LeafType:
         """How a leaf of a nested column is decoded, as text, as bytes, as a UUID, or as timestamps of another kind."""
-        if leaf.group or leaf.element.type not in (BYTE_ARRAY, FIXED, INT64, INT96):
+        is_time = pa.types.is_timestamp(leaf_type.type)
+        if leaf.group or not (is_time or leaf.element.type in (BYTE_ARRAY, FIXED)):
             return leaf_type
         node = self._respelled(given.name, self._file.node(leaf.top, self._options))
-        options = self._told(leaves_of(node, given.type))
+        options = as_the_table_says(self._options, leaves_of(node, given.type))
         path = leaf.path
         if options is None or not (options.is_told(path) or options.timestamp_of(path)):
             return leaf_type
@@ -158,10 +157,6 @@ class SchemaMapping:
         found = next(one.leaf_type for one in inside if one.first_leaf == leaf.index)
         assert found is not None
         return found
-
-    def _told(self, leaves: Iterable[Told]) -> Options | None:
-        """The options of leaves that are read as the table says; None where they need not change."""
-        return as_the_table_says(self._options, leaves)
 
     def _respelled(self, name: str, node: Node) -> Node:
         """A nested field of the file, by the names of the table."""
@@ -242,13 +237,11 @@ class SchemaMapping:
 
     def _refuse_shredded(self, given: pa.Field, path: Path) -> None:
         """Refuse variants whose values this file has in further columns."""
-        own, tree = (
-            given.name if self._own is None else self._own.get(given.name),
-            self._file.schema_tree,
-        )
+        own = given.name if self._own is None else self._own.get(given.name)
         if own is None or own not in _names(self._file):
             return
-        node = self._respelled(given.name, self._file.node(tree.field_index(own), self._options))
+        top = self._file.schema_tree.field_index(own)
+        node = self._respelled(given.name, self._file.node(top, self._options))
         if is_shredded(node, given.type, parts_of(path, [given.name])[1:]):
             raise UnsupportedError(
                 f"{self._where(given.name)}: its variants are shredded (typed_value), and nothing here puts them together: name the "
@@ -445,7 +438,7 @@ class SchemaMapping:
                 leaves.append((column.leaf.path, field.type, types[at]))
             else:
                 leaves += leaves_of(self._respelled(name, column.node), types[at])
-        return self._told(leaves)
+        return as_the_table_says(self._options, leaves)
 
     def _renamed(
         self,

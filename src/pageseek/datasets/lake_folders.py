@@ -15,6 +15,7 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -76,13 +77,12 @@ def _delta(
         at = folder.path
         copied = folder.filesystem is not None or not _PLAIN.fullmatch(at)
         version = as_of.delta(where)
+        log = _Log(folder, retry_policy)
         if isinstance(version, dt.datetime):
-            log = _Log(folder, retry_policy)
             version = version_at(version, log.modified(), log.read, where)
         elif version is not None:
-            refuse_later(version, _Log(folder, retry_policy).paths, where)
+            refuse_later(version, log.paths, where)
         if copied:
-            log = _Log(folder, retry_policy)
             at = stack.enter_context(copied_log(log.paths, log.read, version))
         told = secrets_of(dict(options or {}))
         with foreign(where, "deltalake", told, f"; {REMEDY}", at if copied else ""):
@@ -90,7 +90,6 @@ def _delta(
                 opened = DeltaTable(at, version=version)
             except Exception:
                 columns = _widened(DeltaLog(root, where), version)
-                log = _Log(folder, retry_policy)
                 if not columns and (copied or not has_pairs(log.paths, log.read, version)):
                     raise
                 at = stack.enter_context(copied_log(log.paths, log.read, version, columns))
@@ -111,13 +110,16 @@ class _Log:
     """The files of a log, by their names below `_delta_log/`."""
 
     def __init__(self, folder: TableFolder, retry_policy: RetryPolicy) -> None:
-        self._files, self._retry_policy = folder.filesystem, retry_policy
-        if folder.filesystem is None:
-            self._at = os.path.join(folder.path, LOG)
-            self.paths = {name: os.path.join(self._at, name) for name in names_here(self._at)}
-        else:
-            self._at = f"{folder.path.rstrip('/')}/{LOG}"
-            self.paths = {self._name(path): path for path in folder.files}
+        self._folder, self._files, self._retry_policy = folder, folder.filesystem, retry_policy
+        here = self._files is None
+        self._at = os.path.join(folder.path, LOG) if here else f"{folder.path.rstrip('/')}/{LOG}"
+
+    @cached_property
+    def paths(self) -> dict[str, str]:
+        """Where the files lie, by their names. Those of a local folder are listed when they are needed first."""
+        if self._files is None:
+            return {name: os.path.join(self._at, name) for name in names_here(self._at)}
+        return {self._name(path): path for path in self._folder.files}
 
     def _name(self, path: str) -> str:
         return path.lstrip("/")[len(self._at.lstrip("/")) + 1 :]
