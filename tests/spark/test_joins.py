@@ -11,6 +11,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.spark import read
+from pageseek.spark.tasks import sizing
 
 pytestmark = pytest.mark.spark
 ROWS = 2_000_000
@@ -55,6 +56,23 @@ def test_the_size_that_is_told_is_of_the_order_of_the_rows(spark: Any, large: st
     assert ROWS * 16 <= told(whole) <= ROWS * 16 * 4
     assert told(read(spark, large, limit=10)) < 4096
     assert told(read(spark, large, filter=ps.col("k") == 7)) < 16 << 20  # a row group at most
+
+
+@pytest.mark.parametrize("tasks", [1, 64])
+@pytest.mark.parametrize("told_bytes", [1, 1 << 10, 1 << 20, 1 << 30, 1 << 40])
+def test_a_size_is_told_by_few_ids(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, told_bytes: int, tasks: int
+) -> None:
+    monkeypatch.setattr(sizing, "size", lambda _: told_bytes)
+    plan: Any = None  # only its size matters
+    frame, step = sizing.range_of(spark, plan, tasks)
+    size = told(frame.mapInArrow(_rows_of_a_task, "rows long"))
+    assert told_bytes <= size < max(2 * told_bytes, 3 * sizing.ID_BYTES * tasks)
+    assert step * tasks <= max(sizing.FEW_IDS, 2 * told_bytes // 800, tasks)
+    if step * tasks < 1 << 22:
+        found = [row[0] for row in frame.collect()]
+        assert found == [i * step for i in range(tasks)]
+        assert frame.rdd.glom().map(len).collect() == [1] * tasks
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 8])

@@ -50,6 +50,9 @@ def divide_for_memory(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, 
     they are known (`FileScan.divide_passed`). Before, only what is tested counts.
     """
     lengths = yield from _entry_lengths(scan)
+    groups = scan.plan.groups
+    if all(_size(scan, group, lengths) < 2 * PIECE_BYTES for group in groups):
+        return groups  # none is divided before its filter nor after
     use, tested = scan.bound_request.leaves, None
     if scan.request.limit is None:
         scan.divide_passed = partial(_divide_passed, lengths)
@@ -59,9 +62,9 @@ def divide_for_memory(scan: FileScan, report: Report) -> Steps[tuple[GroupPlan, 
 
     wanted = [
         _size(scan, group, lengths, None if group.fully_matched else tested) // PIECE_BYTES
-        for group in scan.plan.groups
+        for group in groups
     ]
-    return (yield from divide(scan, scan.plan.groups, wanted, report, lengths))
+    return (yield from divide(scan, groups, wanted, report, lengths))
 
 
 def _divide_passed(

@@ -110,7 +110,8 @@ class Scheduler:
         else:
             steps = division.divide(scan, scan.plan.groups, wanted, report)
         groups = self.lane(scan, report).run(steps)
-        scan.plan = replace(scan.plan, groups=groups)
+        if groups is not scan.plan.groups:
+            scan.plan = replace(scan.plan, groups=groups)
 
     def divide_long_texts(self, scan: FileScan, report: Report) -> None:
         """Have the row groups of a file read in pieces where they have codes of long texts."""

@@ -230,7 +230,8 @@ class TableReader:
                         yield from self._one_by_one(opened, joint.groups, lane)
                         continue
                     report.step(len(joint.groups))
-                    self._grew(table, joint.likely)
+                    if joint.likely != UNKNOWN_BYTES:
+                        self._grew(table, joint.likely)
                     if table is not None:
                         if self._left is not None:
                             self._left -= table.num_rows

@@ -190,8 +190,14 @@ def holds_old(array: pa.Array) -> bool:
         return holds_old(array.flatten())
     if not has_calendar(kind):
         return False
+    if not len(array):
+        return False
+    first, n = first_of(kind), array.offset
+    slots = np.frombuffer(array.buffers()[1], np.int32 if t.is_date32(kind) else np.int64)
+    if slots[n : n + len(array)].min() >= first:  # what lies in the slots of nulls may be anything
+        return False
     least = pc.min(array.view(pa.int32() if t.is_date32(kind) else pa.int64())).as_py()
-    return least is not None and least < first_of(kind)
+    return least is not None and least < first
 
 
 def may_be_old(values: pa.ChunkedArray) -> bool:

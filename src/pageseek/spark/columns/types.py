@@ -315,15 +315,45 @@ def _arrow_field(
 
 def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBatch:
     """A batch in the wire types; an error names the file and the column."""
-    columns = []
-    for name, array, target in zip(wire.names, batch.columns, wire.types, strict=True):
-        try:
-            columns.append(_convert(array, target))
-        except pa.ArrowException as error:
-            raise UnsupportedError(
-                f"{source}: column {name!r}: a value of {array.type} does not fit Spark's type ({target}): {error}"
-            ) from error
-    return pa.RecordBatch.from_arrays(columns, schema=wire)
+    return ToWire(wire)(batch, source)
+
+
+class ToWire:
+    """Brings batches into wire types. Most batches have the types of the one before, and few columns of another than the wire's."""
+
+    __slots__ = ("_changed", "_schema", "_wire")
+
+    def __init__(self, wire: pa.Schema) -> None:
+        self._wire = wire
+        self._schema: pa.Schema | None = None  # of the batch before
+        self._changed: list[int] = []  # columns
+
+    def __call__(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        """`source`: the file, which an error names with the column."""
+        schema = batch.schema
+        if self._schema is None or not schema.equals(self._schema):
+            kinds = zip(schema.types, self._wire.types, strict=True)
+            self._changed = [i for i, (kind, to) in enumerate(kinds) if not _is_as_sent(kind, to)]
+            self._schema = schema
+        columns = batch.columns
+        for i in self._changed:
+            name, kind = self._wire.names[i], self._wire.types[i]
+            try:
+                columns[i] = _convert(columns[i], kind)
+            except pa.ArrowException as error:
+                raise UnsupportedError(
+                    f"{source}: column {name!r}: a value of {columns[i].type} does not fit Spark's type ({kind}): {error}"
+                ) from error
+        return pa.RecordBatch.from_arrays(columns, schema=self._wire)
+
+
+def _is_as_sent(kind: pa.DataType, target: pa.DataType) -> bool:
+    """Whether values of a type go to Spark as they are."""
+    if kind != target or pa.types.is_null(kind) or isinstance(kind, pa.BaseExtensionType):
+        return False
+    if pa.types.is_nested(kind):
+        return kind != VARIANT and (has_nanos() or nanos_of(kind) is None)
+    return not _is_rounded(kind)
 
 
 def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:

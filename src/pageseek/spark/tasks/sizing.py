@@ -31,6 +31,12 @@ FILE_SECONDS = 0.003  # to open a file
 TASKS_PER_CORE = 4  # more only wait
 UNKNOWN_PARALLELISM = 8
 ROW_BYTES, TEXT_BYTES = 8, 20  # what Spark assumes if it has no statistics
+ID_BYTES = 8
+FEW_IDS = 1 << 16  # to make them costs less than a column beside them
+_BINARIES = 16
+_WIDE = f"struct<{','.join(f'f{i}: binary' for i in range(_BINARIES))}>"
+# of a row with such a column, against one of an id: Spark assumes 100 bytes for a binary value
+WIDER = (ROW_BYTES + ID_BYTES + _BINARIES * 100) // (ROW_BYTES + ID_BYTES)
 
 
 def work(plan: ScanPlan, expected: int) -> float:
@@ -63,23 +69,30 @@ def task_count(plan: ScanPlan, expected: int, parallelism: Callable[[], int]) ->
     return min(worth, rounds * cores)
 
 
-def ids_of(plan: ScanPlan, tasks: int) -> tuple[int, int]:
-    """The number of ids that a DataFrame is made of, and the step: every `step`-th id is that of a task.
-
-    Spark takes the output of a Python function to be as large as its input, here 8 bytes an id, and broadcasts what is
-    small. The step is a power of two, so that Spark drops the other ids by one instruction each.
-    """
-    step, told = 1, size(plan)
-    while step * tasks * 8 < told:
-        step *= 2
-    return step * tasks, step
-
-
 def range_of(spark: SparkSession, plan: ScanPlan, tasks: int) -> tuple[DataFrame, int]:
-    """The ids that a DataFrame is made of, a partition for each task, and the step between those of tasks."""
-    ids, step = ids_of(plan, tasks)
-    made = spark.range(0, ids, 1, tasks)
-    return made.where(f"(id & {step - 1}) = 0") if step > 1 else made, step
+    """What a DataFrame is made of: ids in the first column, a partition for each task; and the step between those of tasks.
+
+    Spark takes the output of a Python function to be as large as its input, and broadcasts what is small. So there are more ids
+    than tasks, and for a large plan a column beside them that Spark takes to be wide. The step is a power of two: Spark drops
+    the ids between by one instruction each.
+    """
+    told = size(plan)
+    step = _step(told, tasks, ID_BYTES)
+    wide = step * tasks > FEW_IDS
+    if wide:
+        step = _step(told, tasks, ID_BYTES * WIDER)
+    made = spark.range(0, step * tasks, 1, tasks)
+    if step > 1:
+        made = made.where(f"(id & {step - 1}) = 0")
+    return made.selectExpr("id", f"cast(null as {_WIDE}) as wide") if wide else made, step
+
+
+def _step(told: int, tasks: int, id_bytes: int) -> int:
+    """The step by which the ids of tasks have so many bytes."""
+    step = 1
+    while step * tasks * id_bytes < told:
+        step *= 2
+    return step
 
 
 def size(plan: ScanPlan) -> int:

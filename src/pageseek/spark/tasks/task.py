@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.spark.calendar.calendar_marks import Calendars, holds_old
+from pageseek.spark.calendar.calendar_marks import Calendars, has_calendar, holds_old
 from pageseek.spark.columns.file_values import COLUMN, with_struct
-from pageseek.spark.columns.types import to_wire
+from pageseek.spark.columns.types import ToWire
 from pageseek.spark.tasks.metrics import key_of
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
 
@@ -132,9 +132,10 @@ def execute(
     plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None, report: Report
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a plan, as Spark takes them."""
+    outgoing = _Outgoing(plan, wire, calendars)
     try:
         for file, batch in plan.execute_by_file(report):
-            yield _outgoing(batch, wire, file, plan, calendars)
+            yield outgoing(batch, file)
     except FileNotFoundError as error:
         error.add_note(
             "a file that was planned on the driver is not to be seen from this executor: it was removed, or lies on a disk "
@@ -143,29 +144,41 @@ def execute(
         raise
 
 
-def _outgoing(
-    batch: pa.RecordBatch,
-    wire: pa.Schema,
-    file: FilePlan,
-    plan: ScanPlan,
-    calendars: Calendars | None,
-) -> pa.RecordBatch:
-    if wire.names[-1:] == [COLUMN] and COLUMN not in plan.schema.names:
-        batch = with_struct(batch, file, wire.field(len(wire) - 1))
-    if batch.num_columns == 0:  # the JVM refuses such a batch: a column of nulls has its rows
-        return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
-    made = to_wire(batch, wire, file.source.name)
-    return made if calendars is None else _in_todays_calendar(made, file, plan, calendars)
+class _Outgoing:
+    """Batches of a plan as Spark takes them. What depends on the types alone is found once: a batch may have few rows."""
 
+    __slots__ = ("_calendars", "_dated", "_plan", "_to_wire", "_with_file")
 
-def _in_todays_calendar(
-    batch: pa.RecordBatch, file: FilePlan, plan: ScanPlan, calendars: Calendars
-) -> pa.RecordBatch:
-    folders = {name for name, _ in file.source.partitions}
-    columns = batch.columns
-    for i, (name, array) in enumerate(zip(batch.schema.names, columns, strict=True)):
-        if name not in folders and holds_old(array):
-            most = plan.request.limits.max_metadata_bytes
-            opened = cache.open(file.source, Report(), most)
-            columns[i] = calendars.rebased(name, array, opened)
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    def __init__(self, plan: ScanPlan, wire: pa.Schema, calendars: Calendars | None) -> None:
+        self._plan, self._calendars = plan, calendars
+        self._to_wire = ToWire(wire)
+        self._with_file: pa.Field | None = None
+        if wire.names[-1:] == [COLUMN] and COLUMN not in plan.schema.names:
+            self._with_file = wire.field(len(wire) - 1)
+        self._dated = [
+            (i, field.name)
+            for i, field in enumerate(wire)
+            if calendars is not None and has_calendar(field.type)
+        ]
+
+    def __call__(self, batch: pa.RecordBatch, file: FilePlan) -> pa.RecordBatch:
+        if self._with_file is not None:
+            batch = with_struct(batch, file, self._with_file)
+        if batch.num_columns == 0:  # the JVM refuses such a batch: a column of nulls has its rows
+            return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
+        made = self._to_wire(batch, file.source.name)
+        return self._in_todays_calendar(made, file) if self._dated else made
+
+    def _in_todays_calendar(self, batch: pa.RecordBatch, file: FilePlan) -> pa.RecordBatch:
+        old = [(i, name) for i, name in self._dated if holds_old(batch.column(i))]
+        if not old:
+            return batch
+        assert self._calendars is not None
+        folders = {name for name, _ in file.source.partitions}
+        columns = batch.columns
+        for i, name in old:
+            if name not in folders:
+                most = self._plan.request.limits.max_metadata_bytes
+                opened = cache.open(file.source, Report(), most)
+                columns[i] = self._calendars.rebased(name, columns[i], opened)
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
