@@ -29,7 +29,7 @@ from pageseek._core import metadata as core
 from pageseek.bench import generate
 
 import pageseek as ps
-from pageseek.scanning import steps as decode
+from pageseek.scanning.requests import steps as decode
 from pageseek.storage.local import LocalStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 import pageseek as ps
-from pageseek.scanning.execution import Execution
+from pageseek.scanning.queries.execution import Execution
 from pageseek.storage import endpoint as endpoints
 from pageseek.storage.local import LocalStore
 from support.object_server.server import ObjectServer

@@ -17,11 +17,11 @@ import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.datasets.sources import open_metadata
 from pageseek.io.fetch import Fetcher
-from pageseek.scanning.bound_request import BoundRequest
-from pageseek.scanning.group_reader import GroupReader
-from pageseek.scanning.lane import Lane
-from pageseek.scanning.row_group import read_payload
-from pageseek.scanning.steps import ScanContext
+from pageseek.scanning.one_file.group_reader import GroupReader
+from pageseek.scanning.one_file.lane import Lane
+from pageseek.scanning.one_file.row_group import read_payload
+from pageseek.scanning.requests.bound_request import BoundRequest
+from pageseek.scanning.requests.steps import ScanContext
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
 Compare = Callable[[Callable[[], Any], Callable[[], Any], int], Any]

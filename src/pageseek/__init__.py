@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from pageseek.prune.registry import register_pruner, unregister_pruner
     from pageseek.rewriting.rewrite import rewrite
     from pageseek.rewriting.rewritten import Rewritten
-    from pageseek.scanning.prepared import PreparedQuery
-    from pageseek.scanning.scan_plan import ScanPlan
+    from pageseek.scanning.plans.scan_plan import ScanPlan
+    from pageseek.scanning.queries.prepared import PreparedQuery
 
 __all__ = [
     "AccessDeniedError",
@@ -124,8 +124,8 @@ _ROOMS = {
     "prune.registry": ("register_pruner", "unregister_pruner"),
     "rewriting.rewrite": ("rewrite",),
     "rewriting.rewritten": ("Rewritten",),
-    "scanning.prepared": ("PreparedQuery",),
-    "scanning.scan_plan": ("ScanPlan",),
+    "scanning.queries.prepared": ("PreparedQuery",),
+    "scanning.plans.scan_plan": ("ScanPlan",),
 }  # fmt: skip
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 

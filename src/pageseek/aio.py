@@ -21,8 +21,8 @@ import pyarrow as pa
 from pageseek import api
 from pageseek.api import Scan
 from pageseek.base.coroutines import Work, in_thread
-from pageseek.scanning.async_scan import table_async
-from pageseek.scanning.request import Request
+from pageseek.scanning.queries.async_scan import table_async
+from pageseek.scanning.requests.request import Request
 
 if TYPE_CHECKING:
     from typing import Unpack

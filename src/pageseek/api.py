@@ -18,8 +18,8 @@ from pageseek.datasets.file_cache import cache
 from pageseek.datasets.sources import files_of, open_metadata, with_schema
 from pageseek.datasets.table_versions import AsOf
 from pageseek.predicate.filters import to_expression
-from pageseek.scanning.request import AHEAD, BATCH_SIZE, Request
-from pageseek.scanning.scan import Scan as Scan
+from pageseek.scanning.queries.scan import Scan as Scan
+from pageseek.scanning.requests.request import AHEAD, BATCH_SIZE, Request
 from pageseek.storage import RetryPolicy, Sources
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def open_file(
 
 def clear_cache() -> None:
     """Forget the footers and page indexes of files opened before, and the deleted rows of tables."""
-    from pageseek.scanning import deleted_rows
+    from pageseek.scanning.deletes import deleted_rows
 
     cache.clear()
     deleted_rows.forget()

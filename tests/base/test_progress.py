@@ -15,7 +15,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.base import progress
-from pageseek.scanning import joined_groups, tables
+from pageseek.scanning.one_file import joined_groups
+from pageseek.scanning.plans import tables
 
 FILES, GROUPS, ROWS = 3, 4, 500
 

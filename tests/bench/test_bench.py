@@ -23,7 +23,7 @@ from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 
 import pageseek as ps
 from pageseek.base.workers import WorkerPool, cores
-from pageseek.scanning import scheduler, tables
+from pageseek.scanning.plans import scheduler, tables
 from support.opened import open_metadata
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}

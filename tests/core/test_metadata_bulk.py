@@ -19,8 +19,8 @@ from pageseek.base.errors import CoreError
 from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import chunk_range
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scanning import footer_table
-from pageseek.scanning.footer_table import FooterTable
+from pageseek.scanning.many_files import footer_table
+from pageseek.scanning.many_files.footer_table import FooterTable
 from support.opened import open_metadata
 from support.writer import I32, I64, Struct, thrift
 

@@ -19,8 +19,8 @@ from pageseek.base import memory
 from pageseek.base.report import Report
 from pageseek.format.columns import output
 from pageseek.format.types import Options
-from pageseek.scanning import leaf_reader as decode
-from pageseek.scanning.steps import ScanContext
+from pageseek.scanning.leaves import leaf_reader as decode
+from pageseek.scanning.requests.steps import ScanContext
 from support.opened import open_metadata
 
 ENCODINGS = ("PLAIN", "DICTIONARY", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")

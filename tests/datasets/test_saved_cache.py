@@ -128,7 +128,7 @@ def test_it_travels_by_pickle(server: ObjectServer, monkeypatch: pytest.MonkeyPa
     for room in (
         "pageseek.datasets.file_cache",
         "pageseek.api",
-        "pageseek.scanning.open_ahead",
+        "pageseek.scanning.plans.open_ahead",
     ):
         if hasattr(sys.modules[room], "cache"):
             monkeypatch.setattr(sys.modules[room], "cache", again)

@@ -14,7 +14,7 @@ import pytest
 from pageseek._core.points import AVAILABLE
 
 import pageseek as ps
-from pageseek.scanning.execution import Execution
+from pageseek.scanning.queries.execution import Execution
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="the core reads no files here")
 F = pc.field

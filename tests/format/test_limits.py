@@ -17,7 +17,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base.limits import Limits
-from pageseek.scanning import leaf_reader as decode
+from pageseek.scanning.leaves import leaf_reader as decode
 from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, I32, I64, INT64, Column, Struct, write
 

@@ -16,7 +16,7 @@ import pageseek as ps
 from pageseek.format.bitmap_form import BitmapDirectory
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.lookup_form import LookupDirectory, num_blocks
-from pageseek.scanning import file_scan
+from pageseek.scanning.one_file import file_scan
 
 FILES, ROWS = 12, 4_000
 

@@ -67,7 +67,7 @@ def said(low: Any, high: Any, nulls: int = 0, n: int = 10) -> dict[str, Any]:
 
 def left(root: str, condition: Any, **options: Any) -> list[int]:
     """The numbers of the files that the log leaves."""
-    from pageseek.scanning.log_answers import LogAnswers
+    from pageseek.scanning.requests.log_answers import LogAnswers
 
     scan = ps.scan(root, filter=condition, **options)
     log = LogAnswers.of(scan._sources, scan._request, Report())

@@ -324,8 +324,8 @@ def test_what_ruled_out_a_folder_is_no_pruner(tmp_path: Path) -> None:
 
 def test_every_mechanism_of_ours_has_a_sentence() -> None:
     from pageseek.prune.registry import names as known
-    from pageseek.scanning import accounting as by
-    from pageseek.scanning import aggregate_metadata
+    from pageseek.scanning.aggregates import aggregate_metadata
+    from pageseek.scanning.requests import accounting as by
 
     ours = {*known(), by.FILTER, by.PARTITION, by.LIMIT, by.TAKE, by.NO_ROWS}
     assert ours | {aggregate_metadata.ANSWERED, aggregate_metadata.BOUNDS} <= set(MECHANISMS)

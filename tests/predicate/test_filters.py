@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import pageseek as ps
 from pageseek.predicate.filters import to_expression
-from pageseek.scanning import group_reader as execute
+from pageseek.scanning.one_file import group_reader as execute
 from support.conditions import (
     DAY,
     OPS,

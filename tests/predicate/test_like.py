@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import pageseek as ps
 from pageseek.predicate.like import compile_pattern, matcher
 from pageseek.predicate.masks import compared
-from pageseek.scanning import decoded_columns as leaves
+from pageseek.scanning.leaves import decoded_columns as leaves
 from support.tiers import examples
 
 TEXTS = ["", "a", "b", "ab", "ba", "a\nb", "a%b", "a_b", "a\\b", "é", "aé", "€b", "aab", "\0", "a.b", "(a)*", "😀", "A"]  # fmt: skip

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import pageseek as ps
 from pageseek.format import page_headers as headers
 from pageseek.prune import pruner_stage
-from pageseek.scanning import group_filter, group_reader, row_group
+from pageseek.scanning.one_file import group_filter, group_reader, row_group
 from support.conditions import VALUES, Node, expression, rows, table, trees, truth
 from support.tiers import examples
 

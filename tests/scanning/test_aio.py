@@ -20,7 +20,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.habits import ReadHabits
 from pageseek.base.scan_options import ScanOptions
-from pageseek.scanning import async_scan
+from pageseek.scanning.queries import async_scan
 from pageseek.storage.local import LocalStore
 from support.object_server.faults import Rule, status
 from support.object_server.server import ObjectServer

@@ -34,7 +34,7 @@ from pageseek.format.embedded import (
 from pageseek.format.embedded import opened as payload_of
 from pageseek.format.value_list import KIND, VERSION
 from pageseek.io import tails as ends
-from pageseek.scanning import batched_lists
+from pageseek.scanning.many_files import batched_lists
 from pageseek.storage.resolve import resolve
 from support.batch_comparison import check_rows, kept_of, opened, rows
 

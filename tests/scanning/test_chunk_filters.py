@@ -19,8 +19,9 @@ from pageseek.base.errors import CoreError
 from pageseek.format.checksums import filter_key
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
-from pageseek.scanning import chunk_filters, file_scan, footer_batches
-from pageseek.scanning.footer_table import FooterTable, entries_of
+from pageseek.scanning.many_files import chunk_filters, footer_batches
+from pageseek.scanning.many_files.footer_table import FooterTable, entries_of
+from pageseek.scanning.one_file import file_scan
 from support.batch_comparison import check_rows, opened, outcome, rows
 
 N, ROWS = 24, 900

@@ -12,7 +12,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.io import tails
-from pageseek.scanning import batched_lists
+from pageseek.scanning.many_files import batched_lists
 from support.batch_comparison import kept_of, one_by_one, opened, outcome
 
 N = 16

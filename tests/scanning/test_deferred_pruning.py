@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning import division, planner
+from pageseek.scanning.one_file import division
+from pageseek.scanning.plans import planner
 from pageseek.spark.tasks.metrics import joined
 from pageseek.spark.tasks.task import new_report
 from support.object_server.server import ObjectServer

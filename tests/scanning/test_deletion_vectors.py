@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pageseek as ps
 from pageseek.datasets.deletes import DeletionVector
-from pageseek.scanning import deletion_vectors as vectors
+from pageseek.scanning.deletes import deletion_vectors as vectors
 from pageseek.storage import Source
 
 HEAD = struct.pack("<I", vectors.MAGIC)

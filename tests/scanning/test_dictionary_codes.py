@@ -15,7 +15,7 @@ from pageseek._core import rows
 
 import pageseek as ps
 from pageseek.base.errors import CoreError
-from pageseek.scanning import group_reader as execute
+from pageseek.scanning.one_file import group_reader as execute
 from support.writer import BYTE_ARRAY, INT64, STRING, Column, write
 
 pytestmark = pytest.mark.usefixtures("scans")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning import group_reader as execute
+from pageseek.scanning.one_file import group_reader as execute
 
 pytestmark = pytest.mark.usefixtures("scans")
 

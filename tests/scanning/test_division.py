@@ -19,8 +19,8 @@ from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.page_index import OffsetIndex
-from pageseek.scanning import division
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.one_file import division
+from pageseek.scanning.plans.scan_plan import ScanPlan
 
 ROWS = 60_000
 

@@ -16,7 +16,7 @@ from pageseek._core.codecs import CodecSettings
 import pageseek as ps
 from pageseek.format.columns import Part
 from pageseek.predicate.bound import Bound
-from pageseek.scanning import entry_tests, joined_groups
+from pageseek.scanning.one_file import entry_tests, joined_groups
 
 pytestmark = pytest.mark.usefixtures("scans")
 

@@ -11,7 +11,7 @@ import pytest
 
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import KeyField
-from pageseek.scanning.equality_deletes import rows_of_values
+from pageseek.scanning.deletes.equality_deletes import rows_of_values
 from pageseek.storage import Source
 
 IDS = {"a": 2, "b": 3, "x": 4, "s": 5, "a.b": 6}

@@ -21,7 +21,8 @@ from pageseek.format import file_bloom_form as form
 from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, directory
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io import tails
-from pageseek.scanning import file_filters, file_scan, footer_batches
+from pageseek.scanning.many_files import file_filters, footer_batches
+from pageseek.scanning.one_file import file_scan
 from pageseek.storage.resolve import resolve
 from support.batch_comparison import check_rows, opened, outcome, rows
 

@@ -18,7 +18,7 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek.io import tails as ends_of_files
-from pageseek.scanning import footer_batches as footer_batches
+from pageseek.scanning.many_files import footer_batches as footer_batches
 from support.batch_comparison import (
     N,
     check,
@@ -425,7 +425,7 @@ def test_the_first_file_is_judged_with_the_others(
     """The first file is opened for what all files share, and for nothing else."""
     simple(tmp_path, 100)
     monkeypatch.setattr(
-        sys.modules["pageseek.scanning.planner"].Planner,
+        sys.modules["pageseek.scanning.plans.planner"].Planner,
         "_prune",
         lambda *_: pytest.fail("by itself"),
     )

@@ -17,7 +17,8 @@ from pageseek._core.page_tasks import PARALLEL
 
 import pageseek as ps
 from pageseek.base.report import Report
-from pageseek.scanning import joined_groups, tables
+from pageseek.scanning.one_file import joined_groups
+from pageseek.scanning.plans import tables
 
 pytestmark = pytest.mark.usefixtures("scans")
 

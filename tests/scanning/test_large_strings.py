@@ -17,8 +17,8 @@ import pytest
 from pageseek._core import decode as core
 
 import pageseek as ps
-from pageseek.scanning import group_reader as execute
-from pageseek.scanning import leaf_reader as decode
+from pageseek.scanning.leaves import leaf_reader as decode
+from pageseek.scanning.one_file import group_reader as execute
 
 MIB = 1 << 20
 ROWS = 2100  # of a string of 1 MiB: more than offsets of 32 bits can tell

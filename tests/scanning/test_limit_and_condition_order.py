@@ -13,8 +13,9 @@ from pageseek._core import rows
 
 import pageseek as ps
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundOr, leaves_of
-from pageseek.scanning import group_filter, group_reader, row_group
-from pageseek.scanning.condition_order import (
+from pageseek.scanning.leaves.decoded_columns import DecodedColumns
+from pageseek.scanning.one_file import group_filter, group_reader, row_group
+from pageseek.scanning.requests.condition_order import (
     BLOCK,
     EACH,
     FIRST_GROUPS,
@@ -22,7 +23,6 @@ from pageseek.scanning.condition_order import (
     blocks_of,
     likely_share,
 )
-from pageseek.scanning.decoded_columns import DecodedColumns
 
 pytestmark = pytest.mark.usefixtures("scans")
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning.limit_steps import LimitSteps
-from pageseek.scanning.plan import GroupPlan
+from pageseek.scanning.one_file.limit_steps import LimitSteps
+from pageseek.scanning.requests.plan import GroupPlan
 from pageseek.storage.local import LocalStore
 from support.store_log import Log
 

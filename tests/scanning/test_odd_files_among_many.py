@@ -13,8 +13,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.io import tails as ends_of_files
-from pageseek.scanning import footer_batches as footer_batches
-from pageseek.scanning import footer_table
+from pageseek.scanning.many_files import footer_batches as footer_batches
+from pageseek.scanning.many_files import footer_table
 from support.batch_comparison import N, check, one_by_one, opened, outcome, planned, simple
 from support.writer import DOUBLE, I32, I64, INT32, Column, Struct, write
 

@@ -13,7 +13,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scanning.open_ahead import FILES_AHEAD, FILES_AHEAD_OF_LIMIT, FileOpener
+from pageseek.scanning.plans.open_ahead import FILES_AHEAD, FILES_AHEAD_OF_LIMIT, FileOpener
 from pageseek.storage import Source, Sources
 from support.concurrency import InFlight, slow_local_reads
 

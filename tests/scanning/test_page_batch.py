@@ -20,10 +20,10 @@ from pageseek.base.workers import WorkerPool
 from pageseek.format import codecs
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
-from pageseek.scanning import group_reader as execute
-from pageseek.scanning import lane
-from pageseek.scanning import page_batch as ahead
-from pageseek.scanning.leaf_reader import LeafReader
+from pageseek.scanning.leaves import page_batch as ahead
+from pageseek.scanning.leaves.leaf_reader import LeafReader
+from pageseek.scanning.one_file import group_reader as execute
+from pageseek.scanning.one_file import lane
 from support.opened import open_metadata
 from support.writer import INT32, Column, write
 

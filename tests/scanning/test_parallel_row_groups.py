@@ -20,7 +20,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.expression import And
-from pageseek.scanning import group_reader, lane, tables
+from pageseek.scanning.one_file import group_reader, lane
+from pageseek.scanning.plans import tables
 from pageseek.storage.local import LocalStore
 from support.concurrency import InFlight, slow_local_reads
 

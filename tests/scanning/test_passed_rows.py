@@ -18,7 +18,7 @@ from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.page_index import OffsetIndex
-from pageseek.scanning import division
+from pageseek.scanning.one_file import division
 from support.object_requests import ObjectRequests
 from support.object_server.server import ObjectServer
 from support.remote_files import PATH, s3_options

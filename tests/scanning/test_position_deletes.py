@@ -14,9 +14,9 @@ import pytest
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import PositionDeletes
-from pageseek.scanning import position_deletes
-from pageseek.scanning.deleted_rows import forget
-from pageseek.scanning.position_deletes import position_rows, rows_by_position
+from pageseek.scanning.deletes import position_deletes
+from pageseek.scanning.deletes.deleted_rows import forget
+from pageseek.scanning.deletes.position_deletes import position_rows, rows_by_position
 from pageseek.storage import Source
 
 FILES, ROWS = 300, 40

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
-from pageseek.scanning import async_scan
+from pageseek.scanning.queries import async_scan
 from support.object_server.faults import Rule, status
 from support.object_server.server import ObjectServer
 from support.remote_files import PATH, ROWS, STRONG, Way, content

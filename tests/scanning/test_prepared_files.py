@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning.point_reads import PointPlan
+from pageseek.scanning.points.point_reads import PointPlan
 from support.prepared_queries import (
     FLAT,
     answer,

@@ -19,8 +19,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.bound import Bound, BoundConst
-from pageseek.scanning import lane, tables
-from pageseek.scanning.condition_order import ENOUGH, Learned
+from pageseek.scanning.one_file import lane
+from pageseek.scanning.plans import tables
+from pageseek.scanning.requests.condition_order import ENOUGH, Learned
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import SLOW_STORE
 
@@ -202,7 +203,8 @@ def test_conditions_are_put_in_order_while_others_are_measured() -> None:
 LATE = """
 import atexit, sys, threading, time
 import pageseek as ps
-from pageseek.scanning import lane, tables
+from pageseek.scanning.one_file import lane
+from pageseek.scanning.plans import tables
 
 lane.WORTH_A_CORE = 1
 tables.FEW_VALUES = tables.GROUP_VALUES = tables.WAVE_ROWS = 0

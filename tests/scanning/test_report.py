@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning import steps
+from pageseek.scanning.requests import steps
 from support.opened import open_metadata
 from support.store_log import Log
 from support.writer import INT32, INT64, Column, write

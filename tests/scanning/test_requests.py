@@ -20,7 +20,7 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek.format import footer
-from pageseek.scanning.execution import Execution
+from pageseek.scanning.queries.execution import Execution
 from support.opened import open_metadata
 from support.store_log import Log
 from support.writer import BYTE_ARRAY, INT32, INT64, STRING, Column, write

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning import lane, segments
+from pageseek.scanning.leaves import segments
+from pageseek.scanning.one_file import lane
 
 pytestmark = pytest.mark.usefixtures("scans")
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning import division
-from pageseek.scanning.opened_file import OpenedFile
+from pageseek.scanning.one_file import division
+from pageseek.scanning.plans.opened_file import OpenedFile
 from pageseek.storage import endpoint as endpoints
 from support.object_requests import ObjectRequests
 from support.object_server.server import ObjectServer

@@ -18,8 +18,9 @@ from pageseek._core.page_tasks import PARALLEL, PageWork
 
 import pageseek as ps
 from pageseek.format import codecs
-from pageseek.scanning import joined_groups, lane, tables
-from pageseek.scanning import waves as waves_module
+from pageseek.scanning.one_file import joined_groups, lane
+from pageseek.scanning.one_file import waves as waves_module
+from pageseek.scanning.plans import tables
 from pageseek.storage.local import LocalStore
 
 pytestmark = [

@@ -43,7 +43,7 @@ def strike() -> None:
 
 def main() -> None:
     """Set the traps, which all workers inherit, and be Spark's daemon."""
-    from pageseek.scanning.tables import TableReader
+    from pageseek.scanning.plans.tables import TableReader
 
     by_file, fsync = TableReader.by_file, os.fsync
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import pageseek as ps
-from pageseek.scanning.open_ahead import LEAST_TAIL_BYTES
+from pageseek.scanning.plans.open_ahead import LEAST_TAIL_BYTES
 from support.failing_stores import peaks, run_queries, tails_peak
 from support.object_server.server import ObjectServer
 from support.remote_files import Way, of_fsspec, over_http, over_s3

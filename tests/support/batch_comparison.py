@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
-from pageseek.scanning import planner as planning
+from pageseek.scanning.plans import planner as planning
 
 HUGE = 1 << 62
 N = 40  # files, unless there have to be many

@@ -29,7 +29,7 @@ from pageseek.api import scan
 from pageseek.base.arguments import whole
 from pageseek.base.report import Report
 from pageseek.format.sparse_footer import PART
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.storage import Sources
 
 SAMPLE = 32 << 20  # bytes that are sampled for all queries together

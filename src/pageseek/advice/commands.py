@@ -22,7 +22,7 @@ from pageseek.advice.estimates import (
     USUAL_GROUP,
     Change,
 )
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 
 
 class Target:

@@ -20,11 +20,11 @@ from pageseek.base.report import Report
 from pageseek.format import bitmap_form, file_bloom_form, lookup_form, trigram_form
 from pageseek.format.embedded import PAYLOAD_HEAD_BYTES
 from pageseek.index.kinds.file_bloom import FIRST_BYTES as FIRST_FILTER_BYTES
-from pageseek.scanning.chunk_filters import LONGEST_END
-from pageseek.scanning.file_filters import FILTERS
-from pageseek.scanning.filters_in_tails import LONGEST_TAIL
-from pageseek.scanning.footer_batches import FEWEST_FILES
-from pageseek.scanning.planner import FEWEST_FILES as MANY_FILES
+from pageseek.scanning.many_files.chunk_filters import LONGEST_END
+from pageseek.scanning.many_files.file_filters import FILTERS
+from pageseek.scanning.many_files.filters_in_tails import LONGEST_TAIL
+from pageseek.scanning.many_files.footer_batches import FEWEST_FILES
+from pageseek.scanning.plans.planner import FEWEST_FILES as MANY_FILES
 
 PAGE_INDEX, BLOOM, LOOKUP, BITMAP, DISTINCT = "page_index", "bloom", "lookup", "bitmap", "distinct"
 TRIGRAM, FILE_BLOOM = "trigram", "file_bloom"

@@ -20,9 +20,9 @@ from pageseek.format.schema import Leaf
 from pageseek.io.fetch import Fetcher
 from pageseek.io.range_requests import answered
 from pageseek.predicate.expression import Expression
-from pageseek.scanning.binding import BoundRequests
-from pageseek.scanning.plan import FilePlan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.requests.binding import BoundRequests
+from pageseek.scanning.requests.plan import FilePlan
 from pageseek.storage.store import request_bytes, wait_bytes
 
 I64 = npt.NDArray[np.int64]

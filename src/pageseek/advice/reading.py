@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pageseek._core import rows
 from pageseek.advice.layout import ChunkPages, Group
 from pageseek.io.coalesce import coalesced, pays_ahead
-from pageseek.scanning.condition_order import blocks_of
+from pageseek.scanning.requests.condition_order import blocks_of
 
 # of a row group: with more rows left, a scan does not look for the pages of a chunk without an index
 FEW = 1 / 2

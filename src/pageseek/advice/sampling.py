@@ -18,9 +18,9 @@ from pageseek.advice.layout import Group, Layout, find_pages
 from pageseek.advice.questions import Question
 from pageseek.base.report import Report
 from pageseek.predicate.expression import Expression
-from pageseek.scanning.request import Request
-from pageseek.scanning.scan import Scan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.queries.scan import Scan
+from pageseek.scanning.requests.request import Request
 from pageseek.storage import Sources
 
 I64 = npt.NDArray[np.int64]

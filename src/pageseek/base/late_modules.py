@@ -34,15 +34,15 @@ ABOVE = {
     "ParquetFile.plot": ("pictures", "of_file"),
     "Report._repr_html_": ("base.report_html", "render"),
     "Report.plot": ("pictures", "of_report"),
-    "Scan._repr_html_": ("scanning.scan_html", "render"),
-    "Scan.prepare": ("scanning.prepared", "PreparedQuery"),
-    "Scan.to_duckdb": ("scanning.results", "to_duckdb"),
-    "Scan.to_pandas": ("scanning.results", "to_pandas"),
-    "Scan.to_polars": ("scanning.results", "to_polars"),
-    "Scan.to_pylist": ("scanning.results", "to_pylist"),
+    "Scan._repr_html_": ("scanning.queries.scan_html", "render"),
+    "Scan.prepare": ("scanning.queries.prepared", "PreparedQuery"),
+    "Scan.to_duckdb": ("scanning.queries.results", "to_duckdb"),
+    "Scan.to_pandas": ("scanning.queries.results", "to_pandas"),
+    "Scan.to_polars": ("scanning.queries.results", "to_polars"),
+    "Scan.to_pylist": ("scanning.queries.results", "to_pylist"),
     "Scan.write_parquet": ("rewriting.written_scan", "write"),
     "Verified._repr_html_": ("index.results_html", "verified"),
-    "delete_files.read": ("scanning.execution", "Execution"),  # a scan within a scan
+    "delete_files.read": ("scanning.queries.execution", "Execution"),  # a scan within a scan
 }
 
 

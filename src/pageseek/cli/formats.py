@@ -14,7 +14,7 @@ import pyarrow as pa
 from pageseek.base.errors import UnsupportedError
 from pageseek.cli import terminal, text
 from pageseek.cli.values import plain, refuse_beyond, refuse_twice
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.storage.atomic_files import Draft, refuse_place
 
 ENDINGS = {

@@ -18,7 +18,7 @@ from pageseek.cli.plots import add_plot, check_plot, saved
 if TYPE_CHECKING:
     from pageseek.base.report import Report
     from pageseek.predicate.expression import Expression
-    from pageseek.scanning.scan import Scan
+    from pageseek.scanning.queries.scan import Scan
 
 HEAD, SHOWN = 10, 20  # rows that are printed without --limit: by head, by scan
 NARROW = 72  # columns of a terminal, below which a report has shorter bars

@@ -15,7 +15,7 @@ from pageseek.base.packages import needed
 from pageseek.engines.asked import narrowed, scan_of, with_batch_size
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
-from pageseek.scanning.results import polars_frame
+from pageseek.scanning.queries.results import polars_frame
 
 __all__ = ["scan"]
 

@@ -17,7 +17,7 @@ from pageseek.base.errors import FileChangedError, NoColumnError, PageseekError
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.engines.projection import Projection
-from pageseek.scanning.requested_schema import with_types
+from pageseek.scanning.queries.requested_schema import with_types
 from pageseek.storage import Version
 
 T = TypeVar("T")

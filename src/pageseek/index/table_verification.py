@@ -17,10 +17,10 @@ from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.file_bounds import ColumnBounds, FileBounds, Path
 from pageseek.index.findings import Finding
 from pageseek.prune.registry import LOG
-from pageseek.scanning.delete_files import OPTIONS, opened
-from pageseek.scanning.deleted_rows import deleted_rows
-from pageseek.scanning.execution import Execution
-from pageseek.scanning.request import BATCH_SIZE, Request
+from pageseek.scanning.deletes.delete_files import OPTIONS, opened
+from pageseek.scanning.deletes.deleted_rows import deleted_rows
+from pageseek.scanning.queries.execution import Execution
+from pageseek.scanning.requests.request import BATCH_SIZE, Request
 from pageseek.storage import Source, Sources
 
 DELETES = "deleted rows"

@@ -13,7 +13,7 @@ from pageseek.rewriting.digest import Digest
 from pageseek.rewriting.encoding import plain
 from pageseek.rewriting.orders import Order
 from pageseek.rewriting.reading import batches_of
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.storage import Source
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pageseek.base.progress import Watch, watched
 from pageseek.base.report import Report
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 
 
 def batches_of(scan: Scan, progress: bool | Watch = False) -> Iterator[pa.RecordBatch]:

@@ -40,7 +40,7 @@ from pageseek.rewriting.spill import check_folder
 from pageseek.rewriting.table_output import TableOutput, removed
 from pageseek.rewriting.table_rewrite import Group, NewFile, TableRewrite
 from pageseek.rewriting.tables import rewrite_of
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.storage import Origin, Source
 
 T = TypeVar("T")

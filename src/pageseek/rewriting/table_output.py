@@ -24,7 +24,7 @@ from pageseek.rewriting.output import Output
 from pageseek.rewriting.places import Destination
 from pageseek.rewriting.stored_columns import renamed
 from pageseek.rewriting.table_rewrite import Group, NewFile, TableRewrite
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.storage import Source, Store
 from pageseek.storage.local import MemoryStore
 from pageseek.storage.writing import writer

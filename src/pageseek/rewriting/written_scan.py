@@ -17,8 +17,8 @@ from pageseek.rewriting.output import Output
 from pageseek.rewriting.places import Folder, destination
 from pageseek.rewriting.reading import batches_of
 from pageseek.rewriting.rewrite import kept_schema
-from pageseek.scanning.results import without_range
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.results import without_range
+from pageseek.scanning.queries.scan import Scan
 
 
 def write(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import NamedTuple
-from pageseek.scanning.aggregate_columns import parse
+from pageseek.scanning.aggregates.aggregate_columns import parse
 from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import quoted
 from pageseek.spark.columns.types import to_wire

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.confirmed import asked_once
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
 from pageseek.spark.session.settings import check_session

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pageseek.scanning.scan_plan import ScanPlan
+    from pageseek.scanning.plans.scan_plan import ScanPlan
     from pageseek.spark.session.names import Columns
 
 

@@ -34,7 +34,7 @@ from pageseek.spark.session.names import Columns, Kind
 from pageseek.spark.session.settings import Settings
 
 if TYPE_CHECKING:
-    from pageseek.scanning.scan_plan import ScanPlan
+    from pageseek.scanning.plans.scan_plan import ScanPlan
 
 FIRST_DAY = dt.date(1582, 10, 15).toordinal() - dt.date(1970, 1, 1).toordinal()
 FIRST_SECOND = -2_208_988_800  # 1900-01-01

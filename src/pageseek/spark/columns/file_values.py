@@ -15,9 +15,9 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from pageseek.datasets.dataset_schema import DatasetSchema
-from pageseek.scanning.plan import FilePlan
-from pageseek.scanning.scan import Scan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.queries.scan import Scan
+from pageseek.scanning.requests.plan import FilePlan
 from pageseek.storage import Source, Sources
 
 if TYPE_CHECKING:

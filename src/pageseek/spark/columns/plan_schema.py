@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.scanning.bound_request import BoundRequest
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
+from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.spark.columns.row_metadata import refined, spark_fields, variants_of
 from pageseek.spark.columns.types import has_nanos, nanos_of, spark_schema, wire_field, wire_schema
 from pageseek.storage import Source
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
     from pageseek.format.nesting import Node
-    from pageseek.scanning.scan_plan import AllColumns, ScanPlan
+    from pageseek.scanning.plans.scan_plan import AllColumns, ScanPlan
 
 
 def _told(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.types import arrow_type
 from pageseek.spark.datasource.growing import OPTIONS, Growing

@@ -22,8 +22,8 @@ from pageseek.predicate.expression import (
     StartsWith,
     walk,
 )
-from pageseek.scanning.bound_request import BoundRequest
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
+from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.spark.calendar.calendar_marks import rebased_filter
 from pageseek.spark.columns.file_values import on_values
 from pageseek.spark.columns.row_metadata import has_collation, spark_fields

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
     from pyspark.sql.types import StructType
 
-    from pageseek.scanning.scan_plan import ScanPlan
+    from pageseek.scanning.plans.scan_plan import ScanPlan
 
 How = Literal["inner", "left", "semi"]
 BROADCAST_LIMIT = 1_000_000

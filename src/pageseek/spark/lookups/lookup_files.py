@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from pageseek.scanning.scan import Scan
+    from pageseek.scanning.queries.scan import Scan
 
 
 @dataclass(frozen=True)

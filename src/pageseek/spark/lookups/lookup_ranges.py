@@ -16,9 +16,9 @@ from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.bounds import ChunkValues
 from pageseek.predicate.text import bare
-from pageseek.scanning.aggregate_bounds import declared
-from pageseek.scanning.plan import FilePlan, GroupPlan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.aggregates.aggregate_bounds import declared
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.requests.plan import FilePlan, GroupPlan
 from pageseek.spark.calendar.calendar_marks import has_calendar
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.lookups.lookup_keys import first_plain, ordered

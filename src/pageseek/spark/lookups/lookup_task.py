@@ -17,8 +17,8 @@ from pageseek.base.errors import FileChangedError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.predicate.expression import And, Expression, flatten
-from pageseek.scanning.prepare import make_plan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.prepare import make_plan
+from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import Calendars
 from pageseek.spark.lookups.key_index import KeyIndex
 from pageseek.spark.lookups.lookup_keys import (

@@ -18,7 +18,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96, LeafType
 from pageseek.predicate.constant_column import ConstantColumn
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.session.one_spelling import names_of_first, unified_scan
 from pageseek.spark.session.settings import Settings
 from pageseek.storage import Source

@@ -15,8 +15,8 @@ from pageseek.datasets.file_cache import cache
 from pageseek.datasets.spelling import has_structs, respelled, unified
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import Options
-from pageseek.scanning.scan import Scan
-from pageseek.scanning.scan_plan import AllColumns, ScanPlan
+from pageseek.scanning.plans.scan_plan import AllColumns, ScanPlan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.session.settings import Settings
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.records import NamedTuple
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns.narrowing import narrowed_column
 from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.row_metadata import quoted

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns.types import TIME_SETTING
 from pageseek.spark.filters.dialect import MAX_DIGITS
 from pageseek.spark.session.one_spelling import names_of_first, unified_scan

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.format.types import Options
-from pageseek.scanning.request import Request
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
+from pageseek.scanning.requests.request import Request
 from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.types import stored_type
 from pageseek.spark.filters.binding import Binding

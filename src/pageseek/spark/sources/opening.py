@@ -13,7 +13,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.types import BYTE_ARRAY, INT96, L_TIMESTAMP, Options, logical_of
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns.row_metadata import KEY
 from pageseek.spark.session.one_spelling import spelled
 from pageseek.spark.session.progress import progress_of

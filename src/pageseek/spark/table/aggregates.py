@@ -13,8 +13,8 @@ import pyarrow as pa
 from pageseek.base.errors import PageseekError
 from pageseek.base.records import NamedTuple
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scanning.scan import Scan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.calendar.calendar_marks import may_be_old
 from pageseek.spark.session.names import Columns
 from pageseek.spark.table.local import BYTES

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pageseek.base.report import Report
 from pageseek.base.workers import cores
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.spark.columns.plan_schema import name_of
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.table.aggregates import row_of_none

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.spark.columns.row_metadata import as_stored
 from pageseek.spark.columns.types import to_wire
 from pageseek.spark.session.settings import Settings

@@ -29,9 +29,9 @@ from pageseek.format.types import (
     logical_of,
 )
 from pageseek.prune.registry import STATISTICS
-from pageseek.scanning.plan import FilePlan
-from pageseek.scanning.scan import Scan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.queries.scan import Scan
+from pageseek.scanning.requests.plan import FilePlan
 from pageseek.spark.columns.file_values import COLUMN
 from pageseek.spark.columns.types import wire_type
 from pageseek.spark.session.names import Columns

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError
 from pageseek.format.chunks import chunk_range
-from pageseek.scanning.plan import FilePlan
-from pageseek.scanning.scan_plan import AllColumns, ScanPlan
+from pageseek.scanning.plans.scan_plan import AllColumns, ScanPlan
+from pageseek.scanning.requests.plan import FilePlan
 from pageseek.spark.session.names import Columns
 from pageseek.storage.hive import Partitions
 from pageseek.storage.local import seen, version_of

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError
 from pageseek.datasets.folder_columns import Folders
-from pageseek.scanning.scan import Scan
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import schema_of, types_of
 from pageseek.spark.filters.binding import Binding

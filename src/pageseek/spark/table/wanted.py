@@ -7,7 +7,7 @@ import pickle
 from functools import partial
 from typing import Any
 
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import paths_of, schema_of
 from pageseek.spark.filters.binding import Binding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pageseek.base.report import Count, Report
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
 
 _WHY = {  # mechanisms in words; others have names that say what they are
     "statistics": "statistics of row groups",

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pageseek.base.errors import PageseekError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.predicate import expression as ex
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.spark.filters.binding import tested_columns
 from pageseek.spark.session.names import Columns
 

@@ -15,8 +15,8 @@ from pageseek.base.report import MECHANISMS, Report
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pageseek.scanning.plan import FilePlan
-    from pageseek.scanning.scan_plan import ScanPlan
+    from pageseek.scanning.plans.scan_plan import ScanPlan
+    from pageseek.scanning.requests.plan import FilePlan
     from pageseek.spark.tasks.shipping import Task
 
 _NUMBERS = itertools.count(1)

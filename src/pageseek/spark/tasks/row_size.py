@@ -8,9 +8,9 @@ from typing import TypeVar
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.scanning.bound_request import BoundRequest
-from pageseek.scanning.division import decoded_bytes
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.one_file.division import decoded_bytes
+from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.scanning.requests.bound_request import BoundRequest
 
 T = TypeVar("T")
 _SAMPLE = 4  # files whose footers are looked at, and row groups of each

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pageseek.scanning.scan_plan import ScanPlan
+from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import Calendars
 from pageseek.spark.session.settings import Settings, ToldSession
 from pageseek.spark.tasks.row_size import decoded_row_bytes

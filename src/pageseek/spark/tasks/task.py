@@ -23,8 +23,8 @@ from pageseek.spark.tasks.metrics import key_of
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
 
 if TYPE_CHECKING:
-    from pageseek.scanning.plan import FilePlan
-    from pageseek.scanning.scan_plan import ScanPlan
+    from pageseek.scanning.plans.scan_plan import ScanPlan
+    from pageseek.scanning.requests.plan import FilePlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 

@@ -25,7 +25,7 @@ from pageseek.rewriting.request import LEAST_MEMORY
 from pageseek.rewriting.rewrite import MEMORY_PART, rewrite_files
 from pageseek.rewriting.rewritten import Rewritten
 from pageseek.rewriting.spill import check_folder
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.tasks.shipping import check_version
 from pageseek.spark.writing.commit import FileVersion, version_of
 from pageseek.spark.writing.write_task import attempt_folder, upload

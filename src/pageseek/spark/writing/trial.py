@@ -14,7 +14,7 @@ from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.datasets.dataset_schema import DatasetSchema
 from pageseek.datasets.widening import joined_fields
 from pageseek.index import attach
-from pageseek.scanning.scan import Scan
+from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.sources.opening import OPTIONS
 from pageseek.spark.writing.write_task import StagedFile, WriteSpec
 from pageseek.storage.hive import partitions_of

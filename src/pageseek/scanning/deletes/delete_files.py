@@ -1,0 +1,53 @@
+"""Reads files of deletes, and the columns of data files that these are compared with, by scans of their own."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+
+from pageseek.base.late_modules import above
+from pageseek.base.report import Report
+from pageseek.datasets.file_cache import cache
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.types import Options
+from pageseek.predicate.expression import Expression
+from pageseek.scanning.requests.request import BATCH_SIZE, Request
+from pageseek.storage import Source, Sources
+
+OPTIONS = Options(int96_unit="us", int96_utc=True)  # as tables are read
+
+
+def opened(source: Source, report: Report) -> FileMetadata:
+    """The footer of a file."""
+    return cache.open(source, report)
+
+
+def stamp(source: Source | None) -> tuple[int, int] | None:
+    """Time and size of a local file, by which another file in its place is told from it; None for others, whose names are their
+    own.
+    """
+    if source is None or source.filesystem is not None:
+        return None
+    try:
+        found = os.stat(source.path)
+    except OSError:  # told by whoever reads it
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def read(
+    source: Source,
+    report: Report,
+    columns: tuple[str, ...] | None,
+    condition: Expression | None = None,
+    row_number: str | None = None,
+) -> pa.Table:
+    """Columns of a file, of the rows that pass a condition; first their numbers, if these have a name. The report counts what
+    is read.
+    """
+    request = Request(columns, condition, None, OPTIONS, "ieee", BATCH_SIZE, row_number=row_number)
+    rows: pa.Table = above("delete_files.read")(Sources.of([source]), request, False).scanned(
+        report
+    )
+    return rows

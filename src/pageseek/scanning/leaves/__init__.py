@@ -1,0 +1,12 @@
+"""One leaf of one row group: which bytes, and their values.
+
+| file | job |
+|---|---|
+| `leaf_places`, `leaf_reader` | which bytes, and their decoding |
+| `late_offsets` | where pages lie of leaves that no mechanism has asked for |
+| `chunk_headers`, `output_size` | what the page headers of a chunk say; how much room its decoder makes at once |
+| `segments` | the pages of one leaf, divided among threads |
+| `page_batch` | the pages of several leaves, decoded by one call of the core |
+| `dictionary_codes` | dictionary codes, kept as codes |
+| `decoded_columns`, `list_elements` | decoded leaves, tested and cut down to the rows that passed |
+"""

@@ -1,0 +1,240 @@
+"""Reads leaves of one row group: fetches their pages in waves, and decodes the selected rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from pageseek._core import rows
+from pageseek.format.columns import Part
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.io.coalesce import pays_ahead
+from pageseek.predicate.bound import Bound
+from pageseek.predicate.masks import Bitmap
+from pageseek.scanning.leaves.decoded_columns import DecodedColumns, Key
+from pageseek.scanning.leaves.leaf_places import places_wanted
+from pageseek.scanning.leaves.leaf_reader import LeafReader
+from pageseek.scanning.leaves.output_size import likely_memory
+from pageseek.scanning.leaves.page_batch import decode_pages
+from pageseek.scanning.requests.leaf_use import LeafUse
+from pageseek.scanning.requests.steps import Decode, Held, Read, Reserve, ScanContext, Steps
+
+LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
+CODED_ROWS = 4096  # with fewer rows, values are tested rather than dictionary codes
+
+
+def _place(held: Held) -> int:
+    return held[0]
+
+
+class GroupReader:
+    """Reads leaves of one row group for one scan.
+
+    Attributes
+    ----------
+    decoded : DecodedColumns
+        The leaves that were read.
+    reuses : bool
+        Whether bytes that were fetched before may be needed again.
+    stepwise : bool
+        Whether tested leaves are dropped after each step, and may be read again.
+    all_null : set
+        Keys of leaves that are null in every row for which the filter is TRUE.
+    """
+
+    __slots__ = (
+        "_context",
+        "_file",
+        "_held",
+        "_read_before",
+        "_row_group",
+        "_use",
+        "all_null",
+        "decoded",
+        "reuses",
+        "stepwise",
+    )
+
+    def __init__(
+        self,
+        file: FileMetadata,
+        row_group: int,
+        use: LeafUse,
+        context: ScanContext,
+        held: Sequence[Held] = (),
+    ) -> None:
+        """`held`: bytes that were fetched before, in the order of their offsets."""
+        self._file, self._row_group, self._use, self._context = file, row_group, use, context
+        self.decoded = DecodedColumns(file.name, row_group)
+        self._read_before: set[int] = set()  # leaves
+        # bytes of leaves that are tested and payload are added, in the order of their offsets
+        self._held: list[Held] = list(held)
+        self.reuses = bool(held)
+        self.stepwise = False
+        self.all_null: set[Key] = set()
+
+    def of_rows(self, start: int, count: int, n: int, context: ScanContext) -> GroupReader:
+        """A reader for `count` of the n rows that are decoded, from `start` on. Others may read other rows meanwhile."""
+        made = GroupReader(self._file, self._row_group, self._use, context, self._held)
+        made.decoded = self.decoded.of_rows(start, count, n)
+        made._read_before = set(self._read_before)
+        made.all_null, made.reuses = self.all_null, self.reuses
+        return made
+
+    def read(
+        self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
+    ) -> Steps[None]:
+        """Fetch the pages of several leaves in one wave, then decode them. `tested`: dictionary codes will do."""
+        if not parts:
+            return
+        coded = tested and ranges.num_rows >= CODED_ROWS
+        readers, wanted = [], []
+        for part in parts:
+            leaf, levels = part.leaf, False
+            again = leaf.index in self._read_before
+            self._read_before.add(leaf.index)
+            if leaf.group:
+                levels = self.levels_only(leaf)
+                self.reuses = True
+            reader = LeafReader(
+                self._file,
+                self._row_group,
+                part,
+                self._context,
+                codes=not tested,
+                again=again,
+                levels=levels,
+                tested=coded,
+            )
+            readers.append(reader)
+            wanted.append(reader.want(ranges))
+        if self.reuses:
+            size = yield from self._fetch(readers, wanted, ranges.num_rows)
+        else:
+            places: list[tuple[int, int]] = []
+            for some in wanted:
+                places += some
+            size = 0
+            for _, length in places:
+                size += length
+            yield from self._reserve(readers, size, size, ranges.num_rows)
+            buffers = yield Read(places, "data")
+            at = 0
+            for reader, some in zip(readers, wanted, strict=True):
+                stop, fetched = at + len(some), 0
+                for _, length in some:
+                    fetched += length
+                reader.give(buffers[at:stop], fetched)
+                at = stop
+        native = []
+        for reader in readers:
+            if reader.native:
+                native.append(reader)  # noqa: PERF401 (of few, a comprehension would cost more)
+        if native:
+            yield from decode_pages(native)
+        decoded, n = self.decoded, ranges.num_rows
+        left = []
+        for reader in readers:
+            if reader.arrays is None:
+                left.append(reader)
+            else:
+                decoded.put(reader.leaf, reader.leaf_type, reader.arrays, reader.decoded, None, n)
+        if left:
+            found = yield Decode([reader.decode() for reader in left], size)
+            for reader, arrays in zip(left, found, strict=True):
+                decoded.put(
+                    reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
+                )
+
+    def _reserve(
+        self, readers: Sequence[LeafReader], size: int, missing: int, num_rows: int
+    ) -> Steps[None]:
+        """Wait until there is memory for the rows that are decoded of `size` bytes, and for those of the bytes that are missing."""
+        if size >= LEAST_RESERVED:
+            total = self._file.group_rows[self._row_group]
+            for reader in readers:
+                missing += likely_memory(reader.chunk, num_rows, total)
+            yield Reserve(missing)
+
+    def _fetch(
+        self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]], num_rows: int
+    ) -> Steps[int]:
+        """Give the readers the bytes for so many rows. Bytes that are not in memory are fetched in one wave. Returns the bytes of
+        all readers.
+        """
+        size = sum([length for places in wanted for _, length in places])
+        different = dict.fromkeys(at for places in wanted for at in places)
+        held = {at: data for at in different if (data := self._at_hand(at)) is not None}
+        missing = [at for at in different if at not in held]
+        yield from self._reserve(readers, size, sum([length for _, length in missing]), num_rows)
+        new = dict(zip(missing, (yield Read(missing, "data")), strict=True))
+        lengths = {at: at[1] for at in missing}
+        payload = self._use.payload
+        for reader, places in zip(readers, wanted, strict=True):
+            given = [new[at] if at in new else held[at] for at in places]
+            reader.give(given, sum([lengths.pop(at, 0) for at in places]))
+            if (reader.leaf.group or self.stepwise) and reader.leaf.index in payload:
+                self._held += [(at[0], new[at]) for at in places if at in new]
+        self._held.sort(key=_place)
+        return size
+
+    def _at_hand(self, at: tuple[int, int]) -> memoryview | None:
+        """The bytes at a place if they were fetched before, else None."""
+        offset, length = at
+        i = bisect_right(self._held, offset, key=_place) - 1
+        if i < 0:
+            return None
+        start, data = self._held[i]
+        inside = offset + length <= start + data.nbytes
+        return data[offset - start : offset - start + length] if inside else None
+
+    def test_codes(
+        self, part: Part, condition: Bound, ranges: rows.RowRanges
+    ) -> Steps[tuple[Bitmap, int] | None]:
+        """The rows for which a condition on one leaf is TRUE, as a bitmap and their number, by dictionary codes alone; None where
+        the values have to be read.
+        """
+        yield from ()
+        return None
+
+    def levels_only(self, leaf: Leaf) -> bool:
+        """Whether only the levels of a leaf that stands for a group are read."""
+        return leaf.group and (
+            leaf.index not in self._use.payload or (leaf.index, -1) in self.all_null
+        )
+
+    def fetch_ahead(self, wanted: Sequence[Sequence[Part]], ranges: rows.RowRanges) -> Steps[None]:
+        """Fetch pages of a remote store in one wave: those of the `wanted` conditions in order, then those of the payload. Pages
+        that would take longer than another wave are left for later, since they may turn out to be needless.
+        """
+        different: dict[tuple[int, int], None] = {}
+        known: set[int] = set()  # leaves
+        payload = [part for key, part in self._use.parts.items() if key not in self.all_null]
+        for i, parts in enumerate([*wanted, payload]):
+            places: dict[Leaf, list[tuple[int, int]]] = {}
+            for leaf in [part.leaf for part in parts]:
+                if leaf.index not in known:
+                    levels = self.levels_only(leaf)
+                    places[leaf] = places_wanted(self._file, self._row_group, leaf, ranges, levels)
+            if i and not pays_ahead(
+                [at for ats in places.values() for at in ats],
+                self._context.wait_bytes,
+                self._context.row_groups,
+            ):
+                continue
+            for leaf, ats in places.items():
+                known.add(leaf.index)
+                missing = [at for at in ats if self._at_hand(at) is None]
+                different.update(dict.fromkeys(missing))
+                counts = self._context.report.chunk(
+                    self._file.name, self._row_group, leaf.name, None
+                )
+                counts.bytes += sum(length for _, length in missing)
+        self.reuses = True
+        size = sum([length for _, length in different])
+        if size >= LEAST_RESERVED:
+            yield Reserve(size)
+        buffers = yield Read(list(different), "data")
+        self._held += [(at[0], data) for at, data in zip(different, buffers, strict=True)]
+        self._held.sort(key=_place)

@@ -1,0 +1,525 @@
+"""Small row groups of a file that are read as one: the steps of a row group cost more than its pages do.
+
+Row groups are joined if all their rows are read, or if no page can be left out because each column has one. Their rows are counted
+from the first row of the first of them. The core decodes the chunks of a column one after the other into one array. A filter is
+evaluated for all of them at once. If it leaves few rows, further columns are read row group by row group, a few pages of each. What
+fails here is read again row group by row group, which names the place; so is what becomes much larger than the footer lets expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek._core import decode as core
+from pageseek._core import rows
+from pageseek._core.codecs import CodecSettings
+from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.records import NamedTuple
+from pageseek.base.report import Report
+from pageseek.format.columns import Part
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BYTES_KINDS, K_BOOL, to_arrow
+from pageseek.predicate.bound import Bound, BoundLeaf, null_tests
+from pageseek.predicate.masks import Bitmap, count_bits, first_bits
+from pageseek.predicate.masks import joined as joined_masks
+from pageseek.scanning.leaves.leaf_places import pages_wanted
+from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
+from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_memory, likely_rows
+from pageseek.scanning.leaves.segments import count_segments, stops_of
+from pageseek.scanning.one_file.entry_tests import entry_tests
+from pageseek.scanning.one_file.file_scan import FileScan, Rows
+from pageseek.scanning.one_file.group_filter import GroupFilter
+from pageseek.scanning.one_file.group_reader import LEAST_RESERVED, GroupReader
+from pageseek.scanning.one_file.request_sharing import weight
+from pageseek.scanning.requests.accounting import count_kept
+from pageseek.scanning.requests.bound_request import BoundRequest
+from pageseek.scanning.requests.condition_order import few_blocks
+from pageseek.scanning.requests.plan import GroupPlan, Joint
+from pageseek.scanning.requests.steps import (
+    DecodePages,
+    IndexMismatch,
+    PageTask,
+    Read,
+    Reserve,
+    ScanContext,
+    Steps,
+)
+
+ENOUGH_GROUPS = 8  # row groups that are joined, once they have so many rows or bytes:
+ENOUGH_ROWS = 1 << 16
+ENOUGH_BYTES = 4 << 20
+MOST_BYTES = 16 << 20  # of memory that joined row groups take, about
+MOST_OUTPUT = MOST_BYTES  # of each buffer: later codes may stand for far more than those before
+SMALL_ROWS = 1 << 18  # of a row group that is worth it
+# with more rows, strings are tested faster by the codes of a dictionary than by joined values
+CODED_ROWS = 1 << 14
+# with more rows, numbers are tested by the codes of a dictionary, whose entries are evaluated in Python
+CODE_TEST_ROWS = 1 << 13
+LEAST_STRING = 4  # bytes of its offset
+_ANY = 1 << 62  # values of a page: those of a flat leaf are as many as its rows
+
+
+class _UnfitError(Exception):
+    """The core did not decode a column of the joined row groups."""
+
+
+class Place(NamedTuple):
+    """A row group among the joined ones: its number, its first row there, its rows."""
+
+    number: int
+    first: int
+    num_rows: int
+
+    def of(self, ranges: rows.RowRanges) -> rows.RowRanges:
+        """Those of some rows that lie in the row group, counted from its own first row."""
+        return ranges.slice(self.first, self.first + self.num_rows).shift(-self.first)
+
+
+def joined(
+    scan: FileScan,
+    groups: Iterable[GroupPlan],
+    context: ScanContext,
+    growth: Callable[[], float],
+) -> Iterator[Joint]:
+    """The row groups in order, those that are read as one together.
+
+    `growth`: of the tables so far, the most bytes for each one that the footer let expect, since codes may stand for long
+    strings; 0 before the first.
+    """
+    leaves = _fitting(scan, context)
+    together: list[GroupPlan] = []
+    num_rows = nbytes = 0
+    for group in groups:
+        likely = max(weight(scan, group), 1)
+        fits = leaves is not None and _is_small(scan, group, leaves, context)
+        if fits and leaves is not None:
+            likely = max(likely, group.ranges.num_rows * leaves.row_bytes)
+        if together and (
+            not fits
+            or together[0].fully_matched != group.fully_matched
+            or _is_full(
+                len(together),
+                num_rows + group.ranges.num_rows,
+                (nbytes + likely) * growth(),
+            )
+        ):
+            yield Joint(together, nbytes)
+            together, num_rows, nbytes = [], 0, 0
+        if fits:
+            together.append(group)
+            num_rows += group.ranges.num_rows
+            nbytes += likely
+        else:
+            yield Joint([group], likely)
+    if together:
+        yield Joint(together, nbytes)
+
+
+def _is_full(num_groups: int, num_rows: int, nbytes: float) -> bool:
+    """Whether so many row groups are enough, if another one makes them so many rows and bytes; 0 bytes: nobody knows."""
+    if not 0 < nbytes <= MOST_BYTES:
+        return True
+    return num_groups >= ENOUGH_GROUPS and (num_rows > ENOUGH_ROWS or nbytes > ENOUGH_BYTES)
+
+
+class _Leaves(NamedTuple):
+    """The leaves that are read of row groups that can be joined.
+
+    `by_code`: those of them that are tested faster by the codes of a dictionary. `row_bytes`: the least that a row takes once it is
+    decoded, in all columns that are decoded for every row.
+    """
+
+    leaves: list[Leaf]
+    by_code: list[Leaf]
+    row_bytes: int
+
+
+def _fitting(scan: FileScan, context: ScanContext) -> _Leaves | None:
+    """The leaves that are read of the row groups of a file, if these can be joined."""
+    bound_request, file = scan.bound_request, scan.file
+    use, bound = bound_request.leaves, bound_request.bound
+    if context.wait_bytes or scan.begun or file.num_row_groups < 2:
+        return None
+    if bound is not None and null_tests(bound):  # by levels alone
+        return None
+    leaves: dict[int, Leaf] = {}
+    for leaf, leaf_type in use.read():
+        if not leaf.flat or leaf.group or pa.types.is_dictionary(leaf_type.type):
+            return None
+        leaves[leaf.index] = leaf
+    if any(part.nesting_levels for part in use.parts.values()):
+        return None
+    every = {test.leaf.key: test for _, tests in use.conditions for test in tests.values()}
+    by_code = [test.leaf for test in every.values() if test.leaf_type.kind in CODED_KINDS]
+    decoded: Iterable[Part | BoundLeaf] = every.values() if every else use.parts.values()
+    row_bytes = sum(
+        [
+            LEAST_STRING if one.leaf_type.kind in BYTES_KINDS else one.leaf_type.width
+            for one in decoded
+        ]
+    )
+    return _Leaves(list(leaves.values()), by_code, row_bytes)
+
+
+def _is_small(scan: FileScan, group: GroupPlan, leaves: _Leaves, context: ScanContext) -> bool:
+    file, number = scan.file, group.row_group
+    num_rows = file.group_rows[number]
+    if group.divided or group.matching or number in file.dropped or num_rows > SMALL_ROWS:
+        return False
+    whole = group.ranges.num_rows == num_rows
+    try:
+        for leaf in leaves.leaves:
+            codec = file.chunk(number, leaf).codec
+            settings = context.codec_settings.get(codec) or context.settings_of(codec, file)
+            if not settings.own or not (whole or file.has_one_page(number, leaf)):
+                return False
+        if num_rows > CODED_ROWS and not group.fully_matched:
+            for leaf in leaves.by_code:
+                chunk = file.chunk(number, leaf)
+                if chunk.encoding_stats == 1 and chunk.other_data_pages == 0:
+                    return False
+    except (CoreError, PageseekError):  # raised again when it is read by itself
+        return False
+    return True
+
+
+def read_joined(
+    scan: FileScan, groups: Sequence[GroupPlan], context: ScanContext
+) -> Steps[Rows | None]:
+    """The rows of joined row groups that pass, counted from the first row of the first one, and the arrays of each column.
+
+    None if they have to be read one by one.
+    """
+    file, bound_request, report = scan.file, scan.bound_request, context.report
+    use = bound_request.leaves
+    context.row_groups = len(scan.plan.groups)
+    reader = JoinedReader(file, groups, bound_request, context)
+    decoded, ranges = reader.decoded, reader.ranges
+    try:
+        if bound_request.bound is not None and not groups[0].fully_matched:
+            began = perf_counter()
+            number = groups[0].row_group
+            filtering = GroupFilter(
+                file, number, bound_request, bound_request.bound, reader, context, reader.num_rows
+            )
+            ranges = yield from filtering.passing(ranges)
+            report.spent("filter", began)
+        arrays: list[list[pa.Array]] = [[] for _ in bound_request.columns]
+        if ranges:
+            began = perf_counter()
+            missing = [part for key, part in use.parts.items() if key not in decoded.arrays]
+            yield from reader.read(missing, ranges)
+            arrays = [decoded.output(column) for column in bound_request.columns]
+            report.spent("payload", began)
+    except (_UnfitError, IndexMismatch, PageseekError, CoreError):
+        return None
+    if any(group.row_group in file.dropped for group in groups):  # by another scan, meanwhile
+        return None
+    reader.count(report)
+    for group in groups:
+        number = group.row_group
+        count_kept(file, bound_request, group, report)
+        report.done(file.name, number, group.ranges.num_rows, file.group_rows[number])
+    return Rows(ranges, arrays)
+
+
+def _mask(
+    nulls: bool, n: int, null_count: int, validity: Any, _: Any, values: Any
+) -> tuple[Bitmap, int, int]:
+    """The rows that pass, of what the core made of codes. `nulls`: whether a null does."""
+    mask: Bitmap = np.frombuffer(values, np.uint8, (n + 7) // 8)
+    if null_count:
+        valid = np.frombuffer(validity, np.uint8, (n + 7) // 8)
+        mask = (mask & valid) | (~valid & first_bits(n, n)) if nulls else mask & valid
+    return mask, count_bits(mask, n), n
+
+
+class JoinedReader(GroupReader):
+    """Reads leaves of joined row groups.
+
+    Attributes
+    ----------
+    ranges : RowRanges
+        The rows to read.
+    num_rows : int
+        Rows from the first row of the first row group to the last row of the last one.
+    """
+
+    __slots__ = (
+        "_apart",
+        "_bound_request",
+        "_counts",
+        "_held_chunks",
+        "_places",
+        "num_rows",
+        "ranges",
+    )
+
+    def __init__(
+        self,
+        file: FileMetadata,
+        groups: Sequence[GroupPlan],
+        bound_request: BoundRequest,
+        context: ScanContext,
+    ) -> None:
+        super().__init__(file, groups[0].row_group, bound_request.leaves, context)
+        self._bound_request = bound_request
+        base = file.first_row(groups[0].row_group)
+        self._places: list[Place] = []
+        pairs = []
+        for group in groups:
+            number = group.row_group
+            place = Place(number, file.first_row(number) - base, file.group_rows[number])
+            self._places.append(place)
+            pairs.append(group.ranges.to_numpy() + place.first)
+        self.ranges = rows.RowRanges(np.concatenate(pairs))
+        self.num_rows = place.first + place.num_rows
+        # of each leaf the row groups that were read, their bytes and rows, and the decoders of their pages
+        self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[Any]]] = []
+        # chunks of all row groups, which were fetched and not decoded, and their leaf
+        self._held_chunks: tuple[Leaf | None, list[memoryview]] = (None, [])
+        self._apart: ScanContext | None = None  # of what is read row group by row group
+
+    def read(
+        self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
+    ) -> Steps[None]:
+        """Fetch and decode several leaves, as GroupReader does. Dictionary codes are never kept, as each row group has its own."""
+        if not parts:
+            return
+        chosen = self._places
+        if ranges is not self.ranges:
+            chosen = [one for one in chosen if ranges.meets(one.first, one.first + one.num_rows)]
+            if not self._want_all_pages(parts, chosen, ranges, tested):
+                yield from self._read_apart(parts, chosen, ranges, tested)
+                return
+        size, buffers = yield from self._fetch_chunks(parts, chosen)
+        tasks: list[PageTask] = []
+        ends = []
+        for i, part in enumerate(parts):
+            tasks += self._tasks(
+                part, buffers[i * len(chosen) : (i + 1) * len(chosen)], chosen, ranges
+            )
+            ends.append(len(tasks))
+        made = yield DecodePages(tasks, size)
+        at = 0
+        for i, (part, end) in enumerate(zip(parts, ends, strict=True)):
+            some, decoders = made[at:end], [task[0] for task in tasks[at:end]]
+            at = end
+            if not all(isinstance(one, tuple) for one in some):
+                raise _UnfitError
+            arrays = [to_arrow(part.leaf_type, *one) for one in some]
+            self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
+            length = sum([data.nbytes for data in buffers[i * len(chosen) : (i + 1) * len(chosen)]])
+            self._counts.append((part.leaf, chosen, length, ranges, decoders))
+
+    def _fetch_chunks(
+        self, parts: Sequence[Part], chosen: Sequence[Place]
+    ) -> Steps[tuple[int, list[memoryview]]]:
+        """Read the chunks of leaves, those of one leaf side by side. Returns the sum of their bytes, and these."""
+        (leaf, buffers), self._held_chunks = self._held_chunks, (None, [])
+        if len(parts) == 1 and parts[0].leaf is leaf and len(buffers) == len(chosen):
+            return sum([data.nbytes for data in buffers]), buffers
+        wanted, memory = [], 0
+        for part in parts:
+            for one in chosen:
+                chunk, start, stop = self._file.placed_chunk(one.number, part.leaf)
+                wanted.append((start, stop - start))
+                memory += likely_memory(chunk, one.num_rows, one.num_rows)
+        size = sum([length for _, length in wanted])
+        if size >= LEAST_RESERVED:
+            yield Reserve(size + memory)
+        buffers = yield Read(wanted, "data")
+        return size, buffers
+
+    def test_codes(
+        self, part: Part, condition: Bound, ranges: rows.RowRanges
+    ) -> Steps[tuple[Bitmap, int] | None]:
+        """As GroupReader has it, where the footer says that all pages of long row groups have codes."""
+        leaf_type, chosen = part.leaf_type, self._places
+        if ranges is not self.ranges or leaf_type.is_null or leaf_type.kind in CODED_KINDS:
+            return None
+        for one in chosen:
+            chunk = self._file.chunk(one.number, part.leaf)
+            if chunk.encoding_stats != 1 or chunk.other_data_pages or one.num_rows < CODE_TEST_ROWS:
+                return None
+        size, buffers = yield from self._fetch_chunks([part], chosen)
+        settings = self._settings(part.leaf, chosen)
+        tests = entry_tests(part, buffers, ranges.num_rows, condition, settings)
+        made: list[Any] = [None]
+        if tests is not None:
+            tasks = self._tasks(part, buffers, chosen, ranges, tests.passes)
+            made = yield DecodePages(tasks, size)
+        if tests is None or not all(isinstance(one, tuple) for one in made):
+            self._held_chunks = part.leaf, buffers  # which are decoded next
+            return None
+        self._counts.append((part.leaf, chosen, size, ranges, [task[0] for task in tasks]))
+        return joined_masks([_mask(tests.nulls, *one) for one in made])
+
+    def _want_all_pages(
+        self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
+    ) -> bool:
+        """Whether a row group that were read by itself would be read whole, too, in these leaves."""
+        file = self._file
+        for one in chosen:
+            own: rows.RowRanges | None = None
+            for part in parts:
+                leaf = part.leaf
+                if file.has_one_page(one.number, leaf):
+                    continue
+                offsets = file.offset_indexes.get((one.number, leaf.index))
+                if offsets is not None and offsets.num_pages > 1:
+                    starts = offsets.first_row + one.first  # a slice of the rows takes longer
+                    if rows.pages_touched(ranges, starts).count(1) == offsets.num_pages:
+                        continue
+                if own is None:
+                    own = one.of(ranges)
+                    few = not tested and few_blocks(own, one.num_rows)
+                if offsets is None:
+                    if few:
+                        return False
+                elif pages_wanted(offsets, own, one.num_rows, False) is not None:
+                    return False
+        return True
+
+    def _read_apart(
+        self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
+    ) -> Steps[None]:
+        """Read leaves of each row group by itself, since not all pages are needed."""
+        file, context = self._file, self._context
+        if self._apart is None:  # if the joined read fails, all is read and counted again
+            self._apart = context.counting(context.report.trial())
+        found: list[list[pa.Array]] = [[] for _ in parts]
+        for one in chosen:
+            own = one.of(ranges)
+            if not tested:
+                unknown = [
+                    part.leaf
+                    for part in parts
+                    if (one.number, part.leaf.index) not in file.offset_indexes
+                    and not file.has_one_page(one.number, part.leaf)
+                ]
+                if unknown:
+                    from pageseek.scanning.leaves.late_offsets import load_late_offsets
+
+                    yield from load_late_offsets(
+                        file, self._bound_request, one.number, unknown, own, context
+                    )
+            reader = GroupReader(file, one.number, self._use, self._apart)
+            yield from reader.read(parts, own)
+            for arrays, part in zip(found, parts, strict=True):
+                arrays += reader.decoded.arrays[part.leaf.key]
+        for arrays, part in zip(found, parts, strict=True):
+            self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
+
+    def _tasks(
+        self,
+        part: Part,
+        buffers: Sequence[memoryview],
+        chosen: Sequence[Place],
+        ranges: rows.RowRanges,
+        passes: list[bytes] | None = None,
+    ) -> list[PageTask]:
+        """The work of the core for one leaf: one task, or several segments. `passes`: of each chunk the entries of its dictionary
+        that pass a test, which become the result.
+        """
+        context, leaf = self._context, part.leaf
+        settings = self._settings(leaf, chosen)
+        form = part.leaf_type.core
+        if passes is not None:
+            form = (form[0], 0, K_BOOL, 0, 0, 0, 0)
+        sizes = [data.nbytes for data in buffers]
+        stops = [len(chosen)]
+        if context.report.chunks is not None:  # it wants to know of each chunk by itself
+            stops = list(range(1, len(chosen) + 1))
+        elif (n := min(count_segments(sum(sizes), context.threads), len(chosen))) > 1:
+            stops = stops_of(sizes, n)
+        tasks: list[PageTask] = []
+        start = 0
+        for stop in stops:
+            some = chosen[start:stop]
+            first, last = some[0], some[-1]
+            mine = ranges
+            if len(stops) > 1:
+                mine = ranges.slice(first.first, last.first + last.num_rows)
+            nbytes = sum(sizes[start:stop])
+            decoder = core.LeafDecoder(
+                form,
+                leaf.max_def,
+                leaf.max_rep,
+                MOST_OUTPUT,
+                likely_rows=likely_rows(nbytes),
+                max_values=_ANY,
+                codec_settings=settings,
+                passes=passes is not None,
+            )
+            pages = [
+                (data, one.first, one.num_rows)
+                for data, one in zip(buffers[start:stop], some, strict=True)
+            ]
+            hint = 0
+            if passes is None and part.leaf_type.kind in BYTES_KINDS:
+                hint = self._hint(leaf, some, mine.num_rows, nbytes)
+            known = None if passes is None else passes[start:stop]
+            tasks.append((decoder, pages, mine.buffers, hint, known, True))
+            start = stop
+        return tasks
+
+    def _settings(self, leaf: Leaf, chosen: Sequence[Place]) -> CodecSettings:
+        codecs = {self._file.chunk(one.number, leaf).codec for one in chosen}
+        if len(codecs) > 1:
+            raise _UnfitError
+        (codec,), context = codecs, self._context
+        return context.codec_settings.get(codec) or context.settings_of(codec, self._file)
+
+    def _hint(self, leaf: Leaf, places: Sequence[Place], chosen: int, fetched: int) -> int:
+        """About the bytes of strings in the chosen rows."""
+        size = num_rows = 0
+        for one in places:
+            size += max(self._file.chunk(one.number, leaf).total_uncompressed_size, 0)
+            num_rows += one.num_rows
+        return min(size * chosen // max(num_rows, 1), MAX_RATIO * fetched)
+
+    def count(self, report: Report) -> None:
+        """Count what was read."""
+        file = self._file
+        if self._apart is not None:
+            report.take(self._apart.report)
+        for leaf, places, nbytes, ranges, decoders in self._counts:
+            known, unknown = 0, False
+            for one in places:
+                offsets = file.offset_indexes.get((one.number, leaf.index))
+                if offsets is not None:
+                    known += offsets.num_pages
+                else:
+                    unknown = True
+            if report.chunks is None:
+                counts = report.chunk(file.name, places[0].number, leaf.name, known)
+                counts.bytes += nbytes
+                counts.rows_decoded += ranges.num_rows
+                if unknown:
+                    seen = sum([decoder.pages_seen for decoder in decoders])
+                    counts.pages_total += max(seen - known, 0)
+                for decoder in decoders:
+                    counts.pages_read += decoder.pages_read
+                    counts.dictionary_pages += decoder.dictionary_pages
+                continue
+            for one, decoder in zip(places, decoders, strict=True):
+                _, start, stop = file.placed_chunk(one.number, leaf)
+                offsets = file.offset_indexes.get((one.number, leaf.index))
+                num_pages = None if offsets is None else offsets.num_pages
+                counts = report.chunk(file.name, one.number, leaf.name, num_pages)
+                counts.bytes += stop - start
+                counts.pages_total += decoder.pages_seen if num_pages is None else 0
+                counts.pages_read += decoder.pages_read
+                counts.rows_decoded += one.of(ranges).num_rows
+                counts.dictionary_pages += decoder.dictionary_pages
+
+    def fetch_ahead(self, wanted: Sequence[Sequence[Part]], ranges: rows.RowRanges) -> Steps[None]:
+        """Nothing is fetched ahead of a local file."""
+        yield from ()

@@ -1,0 +1,112 @@
+"""Opens the files of a plan in order, for their rows to be read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pageseek.base.errors import PageseekError
+from pageseek.base.report import Report
+from pageseek.base.workers import Job
+from pageseek.scanning.one_file.file_scan import FileScan
+from pageseek.scanning.one_file.request_sharing import UNKNOWN_BYTES
+from pageseek.scanning.plans.scheduler import Scheduler
+from pageseek.scanning.requests.accounting import last_proof
+from pageseek.scanning.requests.plan import FilePlan
+from pageseek.storage.store import wait_bytes
+
+
+class PlannedFiles:
+    """The files of one plan.
+
+    Parameters
+    ----------
+    scans : sequence of FileScan or None
+        The files that are open; empty if none is.
+    """
+
+    __slots__ = ("_divides", "_plans", "_scans", "_scheduler")
+
+    def __init__(
+        self,
+        plans: Sequence[FilePlan],
+        scans: Sequence[FileScan | None],
+        scheduler: Scheduler,
+        divides: bool = False,
+    ) -> None:
+        """`divides`: whether large row groups of files that are not open yet are read in pieces."""
+        self._plans, self._scheduler, self._divides = plans, scheduler, divides
+        self._scans = scans or [None] * len(plans)
+
+    @property
+    def wait(self) -> bool:
+        """Whether reads of these files wait for a store."""
+        known = False
+        for scan in self._scans:
+            if scan is not None:
+                if wait_bytes(scan.file.store):
+                    return True
+                known = True
+        return not known and any(plan.source.far for plan in self._plans)
+
+    def ready(self, ahead: bool) -> Iterator[FileScan | Exception]:
+        """The files, ready to be read. With `ahead`, remote files that are not open yet are opened several at a time. An error
+        takes the place of the first file that cannot be opened.
+        """
+        scheduler, report = self._scheduler, self._scheduler.report
+        pool = scheduler.pool if ahead else None
+        opened: Iterator[tuple[FileScan | Exception, Report, int]] = iter(())
+        apart: dict[int, None] = {}  # files that threads of the pool open
+        if pool is not None:
+            for i, (scan, file) in enumerate(zip(self._scans, self._plans, strict=True)):
+                if scan is None and file.source.far:
+                    apart[i] = None
+            jobs = (Job(partial(self._open_apart, i), UNKNOWN_BYTES) for i in apart)
+            # where one cannot be opened, the rows of those before are still read
+            opened = pool.in_order(jobs, stops=False)
+        for i, scan in enumerate(self._scans):
+            if scan is not None:
+                yield scan
+                continue
+            found: FileScan | Exception
+            if i in apart:
+                found, part, thread = next(opened)
+                report.join(part, thread)
+            else:
+                with scheduler.waiting():
+                    found = self._open(i, report)
+            if isinstance(found, Exception):
+                yield found
+                return
+            if found.plan.groups:
+                yield found
+
+    def _open(self, at: int, report: Report) -> FileScan | Exception:
+        """Open a file of the plan; the error if that fails."""
+        try:
+            scan = self._scheduler.reopen(self._plans[at], report)
+            if self._scheduler.request.limit is None:
+                self._prune(scan, report)
+            if self._divides:
+                self._scheduler.divide(scan, None, report)
+        except (PageseekError, OSError) as error:
+            self._plans[at].name_in(error)
+            return error
+        return scan
+
+    def _prune(self, scan: FileScan, report: Report) -> None:
+        """Put the row groups to all mechanisms that were pruned by the footer alone. A limit does so as they are reached."""
+        before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
+        groups = self._scheduler.prune_pages(scan, scan.plan.groups, report)
+        scan.plan = replace(scan.plan, groups=tuple(groups))
+        if not groups:
+            report.files.prune(last_proof(before, report), 1)
+            if report.bytes["index"] > indexes:  # which may be of another version
+                self._scheduler.lane(scan, report).confirm()
+
+    def _open_apart(self, at: int) -> tuple[FileScan | Exception, Report, int]:
+        part = self._scheduler.report.part()
+        with self._scheduler.waiting():  # a file is waited for much longer than it is computed with
+            return self._open(at, part), part, threading.get_ident()

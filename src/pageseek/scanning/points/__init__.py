@@ -1,0 +1,8 @@
+"""Lookups that a few reads of one local file answer, by one call of the core.
+
+| file | job |
+|---|---|
+| `point_reads` | the reads |
+| `point_tests` | the conditions of such a lookup, and the rows that may pass them |
+| `table_points` | the same in a table: the files that its log leaves |
+"""
