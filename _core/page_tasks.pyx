@@ -25,8 +25,8 @@ def read_pages(list wanted not None, size_t threads=1):
     wanted : list of (LeafDecoder, list, ranges, int, buffer or None, bool)
         A decoder, which occurs once; its pages, each (buffer, first row, rows) as the offset index has them; the rows, and
         the hint, as for `begin`; the dictionary page; and whether the pages are whole chunks, of a row group each. For a
-        decoder of `passes`, which reads chunks, a list takes the place of the dictionary page: for each chunk a
-        buffer with a byte for each entry of its dictionary, 1 or 0.
+        decoder of `passes` a list takes the place of the dictionary page: for each chunk, or for all pages together, a
+        buffer with a byte for each entry of the dictionary, 1 or 0.
     threads : int
         The greatest number of threads. A decoder is one thread's.
 
@@ -97,8 +97,8 @@ cdef class PageWork:
                 at += 1
                 task.n_pages += 1
             if isinstance(dictionary, list):
-                if <size_t>len(dictionary) != task.n_pages:
-                    raise ValueError(f"{len(dictionary)} buffers for {task.n_pages} chunks")
+                if <size_t>len(dictionary) != (task.n_pages if whole or not task.n_pages else 1):
+                    raise ValueError(f"{len(dictionary)} buffers for {task.n_pages} {'chunks' if whole else 'pages'}")
                 for data in tuple(dictionary):
                     page = &self.pages[k]
                     PyObject_GetBuffer(data, &self.views[n + n_pages + k], PyBUF_SIMPLE)

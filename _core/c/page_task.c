@@ -214,9 +214,20 @@ static bool lacks_dictionary(const ps_page_task *t) {
     return false;
 }
 
+/* What entries of the dictionary pass takes its place. */
+static bool take_passes(ps_page_task *t, const ps_task_page *page) {
+    t->dictionary_used = true;
+    t->dictionary_pages++; /* which the caller read */
+    return ps_leaf_passes(t->leaf, page->passes, page->n_passes, NULL) == PS_OK;
+}
+
 /* Pages that an index locates. */
 static ps_task_state take_pages(ps_page_task *t, scratch_memory *scratch, ps_take *state) {
-    if (t->n_pages > 1 && lacks_dictionary(t)) return PS_TASK_DICTIONARY;
+    if (t->n_pages && t->pages[0].passes) {
+        if (!take_passes(t, &t->pages[0])) return PS_TASK_AGAIN;
+    } else if (t->n_pages > 1 && lacks_dictionary(t)) {
+        return PS_TASK_DICTIONARY;
+    }
     for (size_t i = 0; i < t->n_pages && *state == PS_TAKE_PAGE; i++) {
         const ps_task_page *p = &t->pages[i];
         ps_page_header h;
@@ -240,12 +251,7 @@ static ps_task_state take_chunk(ps_page_task *t, const ps_task_page *chunk,
     int64_t done_rows = 0;
     size_t at = 0;
     if (first < 0 || chunk->rows < 0 || chunk->rows > INT64_MAX - first) return PS_TASK_AGAIN;
-    if (chunk->passes) {
-        if (ps_leaf_passes(t->leaf, chunk->passes, chunk->n_passes, NULL) != PS_OK)
-            return PS_TASK_AGAIN;
-        t->dictionary_used = true;
-        t->dictionary_pages++; /* which the caller read */
-    }
+    if (chunk->passes && !take_passes(t, chunk)) return PS_TASK_AGAIN;
     while (*state == PS_TAKE_PAGE && done_rows < chunk->rows && at < chunk->length) {
         const uint8_t *data = chunk->data + at;
         ps_page_header h;

@@ -1,4 +1,4 @@
-"""Conditions that joined row groups test by the codes of dictionaries: the rows are those of the values."""
+"""Conditions that are tested by the codes of dictionaries: the rows are those of the values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pageseek._core.codecs import CodecSettings
 import pageseek as ps
 from pageseek.format.columns import Part
 from pageseek.predicate.bound import Bound
-from pageseek.scanning.one_file import entry_tests, joined_groups
+from pageseek.scanning.leaves import entry_tests, segments
+from pageseek.scanning.one_file import group_reader, joined_groups
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -39,7 +40,9 @@ class Asked:
             self.told += found is not None
             return found
 
-        monkeypatch.setattr(joined_groups, "entry_tests", counted)
+        for room in (joined_groups, group_reader):
+            monkeypatch.setattr(room, "entry_tests", counted)
+        monkeypatch.setattr(group_reader, "CODED_ROWS", 0)
         monkeypatch.setattr(joined_groups, "CODE_TEST_ROWS", 0)
         monkeypatch.setattr(joined_groups, "ENOUGH_ROWS", 3 * GROUP)
         monkeypatch.setattr(joined_groups, "ENOUGH_GROUPS", 3)
@@ -172,3 +175,90 @@ def test_chunks_that_are_not_tested_by_code_are_read_once(
     assert not asked.told
     monkeypatch.setattr(joined_groups, "CODE_TEST_ROWS", 1 << 40)
     assert scan.explain(analyze=True).to_dict()["requests"] == found
+
+
+# -- one row group ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("nulls", [0, 0.3])
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_rows_of_one_row_group(
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch, compression: str, nulls: float,
+    index: bool, version: str,
+) -> None:  # fmt: skip
+    """All its rows and those of some pages, by one task and by several segments, of local and remote bytes."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 100)
+    whole, path = table(nulls), tmp_path / "a.parquet"
+    pq.write_table(
+        whole, path, compression=compression, data_page_size=200, write_batch_size=64,
+        write_page_index=index, data_page_version=version, write_statistics=["i"],
+    )  # fmt: skip
+    for condition, name, passes in CASES:
+        before = asked.told
+        expected = [i for i, x in enumerate(whole[name].to_pylist()) if passes(x)]
+        inner = [i for i in expected if 1000 <= i < 5000]
+        within = condition & (ps.col("i") >= 1000) & (ps.col("i") < 5000)
+        for threads in (1, 2):
+            found = ps.read_table(path, columns=["i"], filter=condition, threads=threads)
+            assert found["i"].to_pylist() == expected, condition
+            found = ps.read_table(path, columns=["i"], filter=within, threads=threads)
+            assert found["i"].to_pylist() == inner, condition
+            for first in (
+                ps.scan(path, columns=["i"], filter=condition).limit(5),
+                ps.scan(path, columns=["i"], filter=within).limit(5),
+            ):
+                assert first.to_table()["i"].to_pylist() in (expected[:5], inner[:5])
+        only_nulls = name == "int64" and "is_null" in str(condition)
+        assert asked.told > before or only_nulls, condition  # nulls are found by levels
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_a_report_counts_the_pages_that_were_tested(
+    tmp_path: Path, asked: Asked, index: bool
+) -> None:
+    whole, path = table(0.3), tmp_path / "a.parquet"
+    pq.write_table(
+        whole, path, data_page_size=200, write_batch_size=64, write_page_index=index,
+        write_statistics=False,
+    )  # fmt: skip
+    scan = ps.scan(path, columns=["i"], filter=ps.col("int64") == 40)
+    scan.to_table()  # the footer is known now
+    by_codes = scan.explain(analyze=True).to_dict()
+    assert asked.told
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group_reader, "CODED_ROWS", 1 << 40)
+        told = asked.asked
+        by_values = scan.explain(analyze=True).to_dict()
+        assert asked.asked == told
+    assert by_codes["columns"] == by_values["columns"]
+    assert by_codes["bytes"]["total"] == by_values["bytes"]["total"]
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("damage", ["many", "plain", "entries", "codes"])
+def test_one_row_group_without_codes_is_read_as_values(
+    tmp_path: Path, asked: Asked, damage: str, index: bool
+) -> None:
+    whole, path = table(0), tmp_path / "a.parquet"
+    if damage == "many":
+        whole = whole.set_column(2, "int64", pa.array(np.arange(len(whole)) // 1.5))
+    columns = [name for name in whole.column_names if (name, damage) != ("int64", "plain")]
+    pq.write_table(
+        whole, path, use_dictionary=columns, compression="none", write_page_index=index,
+        write_statistics=False,
+    )  # fmt: skip
+    condition = ps.col("int64") == 40
+    expected = [i for i, x in enumerate(whole["int64"].to_pylist()) if x == 40]
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(2)
+    if damage in ("entries", "codes"):
+        data = bytearray(path.read_bytes())
+        at = chunk.dictionary_page_offset if damage == "entries" else chunk.data_page_offset
+        data[at] ^= 0x55  # the first byte of the header
+        path.write_bytes(data)
+        with pytest.raises(ps.PageseekError, match="column 'int64', row group 0"):
+            ps.read_table(path, columns=["i"], filter=condition)
+        return
+    assert ps.read_table(path, columns=["i"], filter=condition)["i"].to_pylist() == expected
+    assert not asked.told

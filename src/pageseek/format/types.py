@@ -564,6 +564,11 @@ def _leaf_type(
     )
 
 
+def passing_form(form: tuple[int, ...]) -> tuple[int, ...]:
+    """How to decode a leaf of this form where entries of its dictionary pass a test or not: as booleans."""
+    return (form[0], 0, K_BOOL, 0, 0, 0, 0)
+
+
 def to_arrow(
     leaf_type: LeafType, n: int, null_count: int, validity: Any, offsets: Any, values: Any
 ) -> pa.Array:

@@ -18,7 +18,14 @@ from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, Decoded
 from pageseek.format.page_index import Page
-from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
+from pageseek.format.types import (
+    BYTES_KINDS,
+    K_D128,
+    K_D256,
+    K_FIXED,
+    passing_form,
+    to_arrow,
+)
 from pageseek.scanning.leaves.chunk_headers import count_values, headers_tell_rows, pages_of_chunk
 from pageseek.scanning.leaves.dictionary_codes import CodesDecoder
 from pageseek.scanning.leaves.leaf_places import pages_wanted
@@ -53,7 +60,6 @@ class LeafReader:
         "_at",
         "_base",
         "_buffers",
-        "_codec_settings",
         "_codes",
         "_context",
         "_counts",
@@ -81,6 +87,7 @@ class LeafReader:
         "_trust_header_counts",
         "arrays",
         "chunk",
+        "codec_settings",
         "decoded",
         "entries",
         "leaf",
@@ -143,7 +150,7 @@ class LeafReader:
         self._segments: list[core.LeafDecoder] = []
         try:
             codec = chunk.codec
-            self._codec_settings = context.codec_settings.get(codec) or context.settings_of(
+            self.codec_settings = context.codec_settings.get(codec) or context.settings_of(
                 codec, file
             )
             self._likely_rows = likely_rows(self._stop - self._start)
@@ -161,24 +168,25 @@ class LeafReader:
                     leaf.max_def,
                     bare,
                     likely_rows=self._likely_rows,
-                    codec_settings=self._codec_settings,
+                    codec_settings=self.codec_settings,
                 )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None and offsets.start > self._start:
             self._dictionary_at = self._start, offsets.start - self._start
 
-    def _new_decoder(self) -> core.LeafDecoder:
-        leaf = self.leaf
+    def _new_decoder(self, passes: bool = False) -> core.LeafDecoder:
+        leaf, form = self.leaf, self.leaf_type.core
         return core.LeafDecoder(
-            self.leaf_type.core,
+            passing_form(form) if passes else form,
             leaf.max_def,
             leaf.max_rep,
             nesting_levels=self._nesting_levels,
             levels_only=leaf.group,
             likely_rows=self._likely_rows,
             max_values=self._max_values,
-            codec_settings=self._codec_settings,
+            codec_settings=self.codec_settings,
+            passes=passes,
         )
 
     def _where(self) -> str:
@@ -197,7 +205,7 @@ class LeafReader:
 
     def want(self, ranges: rows.RowRanges) -> list[tuple[int, int]]:
         """The (offset, length) of the bytes that these rows need. Called once."""
-        self._ranges = ranges
+        self._ranges, kept = ranges, 0
         self._pages = pages_wanted(self._offsets, ranges, self._num_rows, self._levels)
         if self._pages is None:
             first = self._first_data_page() if self._levels else 0
@@ -216,11 +224,11 @@ class LeafReader:
             likely = self._context.wait_bytes > 0 or self._all_coded
             if place is not None and likely and not self._levels:
                 wanted.append(place)
-        if self._codes is None and self._codec_settings.own:
+        if self._codes is None and self.codec_settings.own:
             if self._pages is not None:
                 self.native = bool(self._pages)
             else:  # where rows may go on in the next page, only levels tell where it begins
-                self.native = not self._skipped and (
+                self.native = (kept > 0 or not self._skipped) and (
                     not self.leaf.max_rep or self._file.has_one_page(self._row_group, self.leaf)
                 )
         return wanted
@@ -242,8 +250,11 @@ class LeafReader:
 
     # -- decoding -----------------------------------------------------------------------------
 
-    def tasks(self) -> list[PageTask]:
-        """The arguments of the core's `read_pages`: one task, or one for each of several segments of the pages."""
+    def tasks(self, passes: bytes | None = None) -> list[PageTask]:
+        """The arguments of the core's `read_pages`: one task, or one for each of several segments of the pages.
+
+        `passes`: which entries of the dictionary pass a test. What the tasks make is for `count_tested` then, not for `take`.
+        """
         segments: list[Segment] = []
         threads = self._context.threads
         if (
@@ -255,8 +266,10 @@ class LeafReader:
             pages, dictionary = self._page_bytes()
             segments = segments_of(pages, self._ranges, threads)
         if not segments:
-            return [self._task()]
-        self._segments = [self._new_decoder() for _ in segments]
+            return [self._task(passes)]
+        if passes is not None:
+            dictionary = [passes]
+        self._segments = [self._new_decoder(passes is not None) for _ in segments]
         made: list[PageTask] = []
         for decoder, (places, buffers, ranges) in zip(self._segments, segments, strict=True):
             hint = self._hint(ranges, buffers)
@@ -272,14 +285,15 @@ class LeafReader:
             if found is None:
                 return [], None
             self._pages_seen = found.seen
-            return found.pages, found.dictionary
+            known = self._dictionary_data
+            return found.pages, found.dictionary if known is None else known
         made = [
             (data, first, count)
             for data, (*_, first, count) in zip(self._buffers, pages, strict=True)
         ]
         return made, self._dictionary_data
 
-    def _task(self) -> PageTask:
+    def _task(self, passes: bytes | None) -> PageTask:
         pages = self._pages
         several = pages is None or len(pages) > 1
         hint = self._hint(self._ranges, self._buffers) if several or self._nesting_levels else 0
@@ -288,6 +302,8 @@ class LeafReader:
         else:
             places, _ = self._page_bytes()
         ranges = self._ranges.buffers
+        if passes is not None:
+            return self._new_decoder(True), places, ranges, 0, [passes], pages is None
         return self._decoder, places, ranges, hint, self._dictionary_data, pages is None
 
     def take(self, results: Sequence[tuple[Any, ...] | int | None]) -> tuple[int, int] | None:
@@ -298,13 +314,9 @@ class LeafReader:
             return self._take_segments(results)
         (made,) = results
         if isinstance(made, tuple):
-            decoder, counts, pages = self._decoder, self._counts, self._pages
+            decoder, pages = self._decoder, self._pages
             if pages is not None and len(pages) == 1:
                 self._page_number, self._at = pages[0][:2]
-            elif pages is None and self._offsets is None:
-                counts.pages_total += decoder.pages_seen
-            counts.pages_read += decoder.pages_read
-            self._report.dictionary_pages += decoder.has_dictionary
             try:
                 array = pa.nulls(0) if self.leaf.group else to_arrow(self.leaf_type, *made)
                 if self._nesting_levels:
@@ -312,9 +324,8 @@ class LeafReader:
             except core.CoreError as error:
                 raise self._placed(error) from error
             finally:
-                self._buffers, self._dictionary_data = [], None
+                self._count([decoder])
                 decoder.release()
-            counts.rows_decoded += self._ranges.num_rows
             self.arrays = [array]
             return None
         self._made = made
@@ -337,15 +348,33 @@ class LeafReader:
         except core.CoreError as error:
             raise self._placed(error) from error
         finally:
-            self._buffers, self._dictionary_data = [], None
-        counts = self._counts
-        if self._pages is None and self._offsets is None:
-            counts.pages_total += self._pages_seen
-        counts.pages_read += sum([decoder.pages_read for decoder in decoders])
-        self._report.dictionary_pages += any(decoder.has_dictionary for decoder in decoders)
-        counts.rows_decoded += self._ranges.num_rows
+            self._count(decoders)
         self.arrays = arrays
         return None
+
+    def count_tested(self, tasks: Sequence[PageTask]) -> None:
+        """Count what `tasks` with `passes` have read."""
+        self._segments = []
+        self._count([task[0] for task in tasks])
+        self._decoder.release()
+
+    def _count(self, decoders: Sequence[core.LeafDecoder]) -> None:
+        """Count what the decoders of all pages have read, and let go of the bytes."""
+        self._buffers, self._dictionary_data = [], None
+        counts = self._counts
+        if self._pages is None and self._offsets is None:
+            counts.pages_total += self._pages_seen or decoders[0].pages_seen
+        for decoder in decoders:
+            counts.pages_read += decoder.pages_read
+        self._report.dictionary_pages += any(decoder.has_dictionary for decoder in decoders)
+        counts.rows_decoded += self._ranges.num_rows
+
+    @property
+    def dictionary(self) -> memoryview | None:
+        """Bytes that begin with the dictionary page, as far as they were given."""
+        if self._pages is not None or self._dictionary_data is not None:
+            return self._dictionary_data
+        return self._buffers[0]
 
     def give_dictionary(self, data: memoryview) -> None:
         """Take the bytes of the dictionary page."""

@@ -12,13 +12,23 @@ from pageseek.format.schema import Leaf
 from pageseek.io.coalesce import pays_ahead
 from pageseek.predicate.bound import Bound
 from pageseek.predicate.masks import Bitmap
+from pageseek.predicate.masks import joined as joined_masks
 from pageseek.scanning.leaves.decoded_columns import DecodedColumns, Key
+from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import places_wanted
-from pageseek.scanning.leaves.leaf_reader import LeafReader
+from pageseek.scanning.leaves.leaf_reader import CODED_KINDS, LeafReader
 from pageseek.scanning.leaves.output_size import likely_memory
 from pageseek.scanning.leaves.page_batch import decode_pages
 from pageseek.scanning.requests.leaf_use import LeafUse
-from pageseek.scanning.requests.steps import Decode, Held, Read, Reserve, ScanContext, Steps
+from pageseek.scanning.requests.steps import (
+    Decode,
+    DecodePages,
+    Held,
+    Read,
+    Reserve,
+    ScanContext,
+    Steps,
+)
 
 LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
 CODED_ROWS = 4096  # with fewer rows, values are tested rather than dictionary codes
@@ -109,31 +119,44 @@ class GroupReader:
             )
             readers.append(reader)
             wanted.append(reader.want(ranges))
+        size = yield from self._give(readers, wanted, ranges.num_rows)
+        yield from self._decode(readers, size, ranges.num_rows)
+
+    def _give(
+        self,
+        readers: Sequence[LeafReader],
+        wanted: Sequence[list[tuple[int, int]]],
+        num_rows: int,
+    ) -> Steps[int]:
+        """Give the readers the bytes for so many rows, which are fetched in one wave. Returns the bytes of all readers."""
         if self.reuses:
-            size = yield from self._fetch(readers, wanted, ranges.num_rows)
-        else:
-            places: list[tuple[int, int]] = []
-            for some in wanted:
-                places += some
-            size = 0
-            for _, length in places:
-                size += length
-            yield from self._reserve(readers, size, size, ranges.num_rows)
-            buffers = yield Read(places, "data")
-            at = 0
-            for reader, some in zip(readers, wanted, strict=True):
-                stop, fetched = at + len(some), 0
-                for _, length in some:
-                    fetched += length
-                reader.give(buffers[at:stop], fetched)
-                at = stop
+            return (yield from self._fetch(readers, wanted, num_rows))
+        places: list[tuple[int, int]] = []
+        for some in wanted:
+            places += some
+        size = 0
+        for _, length in places:
+            size += length
+        yield from self._reserve(readers, size, size, num_rows)
+        buffers = yield Read(places, "data")
+        at = 0
+        for reader, some in zip(readers, wanted, strict=True):
+            stop, fetched = at + len(some), 0
+            for _, length in some:
+                fetched += length
+            reader.give(buffers[at:stop], fetched)
+            at = stop
+        return size
+
+    def _decode(self, readers: Sequence[LeafReader], size: int, n: int) -> Steps[None]:
+        """Decode the n rows that readers have the bytes for, `size` bytes."""
         native = []
         for reader in readers:
             if reader.native:
                 native.append(reader)  # noqa: PERF401 (of few, a comprehension would cost more)
         if native:
             yield from decode_pages(native)
-        decoded, n = self.decoded, ranges.num_rows
+        decoded = self.decoded
         left = []
         for reader in readers:
             if reader.arrays is None:
@@ -193,9 +216,32 @@ class GroupReader:
         self, part: Part, condition: Bound, ranges: rows.RowRanges
     ) -> Steps[tuple[Bitmap, int] | None]:
         """The rows for which a condition on one leaf is TRUE, as a bitmap and their number, by dictionary codes alone; None where
-        the values have to be read.
+        values are tested. They may have been read by then.
         """
-        yield from ()
+        leaf, leaf_type = part.leaf, part.leaf_type
+        chunk = self._file.chunk(self._row_group, leaf)
+        if (
+            ranges.num_rows < CODED_ROWS
+            or chunk.encoding_stats != 1
+            or chunk.other_data_pages
+            or leaf_type.is_null
+            or leaf_type.kind in CODED_KINDS  # their codes are read, and tested
+        ):
+            return None
+        again = leaf.index in self._read_before
+        self._read_before.add(leaf.index)
+        reader = LeafReader(self._file, self._row_group, part, self._context, again=again)
+        wanted, n = [reader.want(ranges)], ranges.num_rows
+        size = yield from self._give([reader], wanted, n)
+        if reader.native and (data := reader.dictionary) is not None:
+            tests = entry_tests(part, [data], n, condition, reader.codec_settings)
+            if tests is not None:
+                tasks = reader.tasks(tests.passes[0])
+                made = yield DecodePages(tasks, reader.nbytes)
+                if all(isinstance(one, tuple) for one in made):
+                    reader.count_tested(tasks)
+                    return joined_masks([tests.mask(one) for one in made])
+        yield from self._decode([reader], size, n)
         return None
 
     def levels_only(self, leaf: Leaf) -> bool:

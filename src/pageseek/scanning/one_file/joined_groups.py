@@ -24,15 +24,15 @@ from pageseek.base.report import Report
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTES_KINDS, K_BOOL, to_arrow
+from pageseek.format.types import BYTES_KINDS, passing_form, to_arrow
 from pageseek.predicate.bound import Bound, BoundLeaf, null_tests
-from pageseek.predicate.masks import Bitmap, count_bits, first_bits
+from pageseek.predicate.masks import Bitmap
 from pageseek.predicate.masks import joined as joined_masks
+from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import pages_wanted
 from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
 from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_memory, likely_rows
 from pageseek.scanning.leaves.segments import count_segments, stops_of
-from pageseek.scanning.one_file.entry_tests import entry_tests
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
 from pageseek.scanning.one_file.group_filter import GroupFilter
 from pageseek.scanning.one_file.group_reader import LEAST_RESERVED, GroupReader
@@ -229,17 +229,6 @@ def read_joined(
     return Rows(ranges, arrays)
 
 
-def _mask(
-    nulls: bool, n: int, null_count: int, validity: Any, _: Any, values: Any
-) -> tuple[Bitmap, int, int]:
-    """The rows that pass, of what the core made of codes. `nulls`: whether a null does."""
-    mask: Bitmap = np.frombuffer(values, np.uint8, (n + 7) // 8)
-    if null_count:
-        valid = np.frombuffer(validity, np.uint8, (n + 7) // 8)
-        mask = (mask & valid) | (~valid & first_bits(n, n)) if nulls else mask & valid
-    return mask, count_bits(mask, n), n
-
-
 class JoinedReader(GroupReader):
     """Reads leaves of joined row groups.
 
@@ -359,7 +348,7 @@ class JoinedReader(GroupReader):
             self._held_chunks = part.leaf, buffers  # which are decoded next
             return None
         self._counts.append((part.leaf, chosen, size, ranges, [task[0] for task in tasks]))
-        return joined_masks([_mask(tests.nulls, *one) for one in made])
+        return joined_masks([tests.mask(one) for one in made])
 
     def _want_all_pages(
         self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
@@ -432,7 +421,7 @@ class JoinedReader(GroupReader):
         settings = self._settings(leaf, chosen)
         form = part.leaf_type.core
         if passes is not None:
-            form = (form[0], 0, K_BOOL, 0, 0, 0, 0)
+            form = passing_form(form)
         sizes = [data.nbytes for data in buffers]
         stops = [len(chosen)]
         if context.report.chunks is not None:  # it wants to know of each chunk by itself

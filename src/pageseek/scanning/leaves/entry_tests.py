@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from pageseek.base.records import NamedTuple
 from pageseek.format.columns import Part
 from pageseek.format.types import to_arrow
 from pageseek.predicate.bound import Bound
+from pageseek.predicate.masks import Bitmap, count_bits, first_bits
 from pageseek.scanning.leaves.decoded_columns import DecodedColumns
 
 MOST_ENTRIES = 2  # rows for each entry, at least: with fewer the values themselves are tested
@@ -24,6 +26,17 @@ class EntryTests(NamedTuple):
 
     passes: list[bytes]
     nulls: bool
+
+    def mask(self, made: tuple[Any, ...]) -> tuple[Bitmap, int, int]:
+        """The rows that pass, of what the core made of codes: their bitmap, their number, and all rows."""
+        n, null_count, validity, _, values = made
+        mask: Bitmap = np.frombuffer(values, np.uint8, (n + 7) // 8)
+        if null_count:
+            valid = np.frombuffer(validity, np.uint8, (n + 7) // 8)
+            mask = mask & valid
+            if self.nulls:
+                mask |= ~valid & first_bits(n, n)
+        return mask, count_bits(mask, n), n
 
 
 def entry_tests(
