@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.spark import load, read
+from pageseek.spark import load, read, register
 from pageseek.spark.columns.row_metadata import KEY, spark_fields
 
 pytestmark = pytest.mark.spark
@@ -76,6 +76,43 @@ def test_comments_collations_and_char(spark: Any, tmp_path: Path) -> None:
     native, ours = spark.read.parquet(path), read(spark, path)
     assert ours.schema == native.schema
     assert ours.where("c = 'aB'").collect() == native.where("c = 'aB'").collect()
+
+
+def test_a_schema_of_a_user_says_the_metadata_of_columns(spark: Any, tmp_path: Path) -> None:
+    register(spark)
+    path = str(tmp_path / "own")
+    columns = "id bigint comment 'of the file', c char(5), s struct<x: bigint, y: string>, k bigint"
+    spark.sql(f"create table own ({columns}) using parquet location '{path}'")
+    given = "k bigint, ID bigint comment 'top', s struct<Y: string, x: bigint comment 'in'>, a array<struct<n: int comment 'new'>>"
+    defined = (
+        "id bigint comment 'top', c char(5) comment 'padded', s struct<x: bigint comment 'in'>"
+    )
+    try:
+        spark.sql("insert into own values (1, 'a', named_struct('x', 7L, 'y', 'b'), 3)")
+        for schema in (given, "id bigint, c string"):
+            native = spark.read.schema(schema).parquet(path)
+            for local in ("true", "false"):
+                ours = spark.read.format("pageseek").option("local", local).schema(schema)
+                frame = ours.load(path)
+                assert frame.schema == native.schema
+                assert frame.collect() == native.collect()
+                assert frame.where("id = 1").select(native.columns[1]).count() == 1
+                if schema == given:
+                    assert frame.select("s.x").collect() == native.select("s.x").collect()
+        for name, of in (("defined", "pageseek"), ("like_it", "parquet")):
+            spark.sql(f"create table {name} ({defined}) using {of} location '{path}'")
+        ours, native = spark.table("defined"), spark.table("like_it")
+        assert ours.schema == native.schema
+        for condition in ("c = 'a'", "c = 'a    '", "c < 'b'", "c <> 'a'"):
+            assert ours.where(condition).collect() == native.where(condition).collect()
+        for figure in ("max(c)", "count(c)", "min(s.x)"):
+            assert ours.selectExpr(figure).collect() == native.selectExpr(figure).collect()
+        assert [one.description for one in spark.catalog.listColumns("defined")] == [
+            one.description for one in spark.catalog.listColumns("like_it")
+        ]
+    finally:
+        for name in ("own", "defined", "like_it"):
+            spark.sql(f"drop table if exists {name}")
 
 
 def test_user_defined_types(spark: Any, tmp_path: Path) -> None:

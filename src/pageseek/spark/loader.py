@@ -113,7 +113,7 @@ def table(
         folders_last=folders_last,
         **options,
     )
-    return _made(spark, made, choices, shown(source, made))
+    return _made(spark, made, choices, shown(source, made), schema)
 
 
 def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> DataFrame:
@@ -121,7 +121,9 @@ def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> Data
     return table_frame(spark, _made(spark, scan, choices, name))
 
 
-def _made(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> Any:
-    """The table of a scan. `name`: what plans call it."""
-    made = SourceTable(spark, scan, choices, name)
-    return table_of(spark, f"pageseek {name}", made.schema, TablePlanner(made))
+def _made(
+    spark: SparkSession, scan: Scan, choices: Choices, name: str, given: StructType | None = None
+) -> Any:
+    """The table of a scan. `name`: what plans call it. `given`: the schema of a user."""
+    made = SourceTable(spark, scan, choices, name, given)
+    return table_of(spark, f"pageseek {name}", made.schema, TablePlanner(made), given is not None)

@@ -10,7 +10,7 @@ from pageseek.spark.datasource.growing import OPTIONS, Growing
 from pageseek.spark.datasource.source import register_source, source_class, told
 from pageseek.spark.loader import table
 from pageseek.spark.sources.options import parsed
-from pageseek.spark.table.shim import JAR, Proxy, fits, python_of
+from pageseek.spark.table.shim import JAR, Proxy, char_types, fits, python_of
 from pageseek.spark.table.table import Choices
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Factory(Proxy):
         is_defined = any(name.lower() == "provider" for name in asked["options"])
         schema = None
         if asked["schema"] is not None:
-            schema = StructType.fromJson(json.loads(asked["schema"]))
+            schema = StructType.fromJson(json.loads(_without_char(spark, asked["schema"])))
         chosen = {k: v for k, v in wanted.table.items() if k in Choices.__annotations__}
         rest = {k: v for k, v in wanted.table.items() if k not in chosen}
         try:
@@ -105,3 +105,11 @@ class Factory(Proxy):
         if session.equals(self.spark._jsparkSession):
             return self.spark
         return SparkSession(self.spark.sparkContext, session)
+
+
+def _without_char(spark: SparkSession, schema: str) -> str:
+    """A schema, as JSON, whose char and varchar are strings, as Spark has them: their lengths are in the metadata of the columns."""
+    if "char(" not in schema:
+        return schema
+    parsed = spark._jsparkSession.parseDataType(schema)
+    return str(char_types(spark).replaceCharVarcharWithStringInSchema(parsed).json())

@@ -152,6 +152,30 @@ def _is_said_more_exactly(told: DataType, kind: DataType) -> bool:
     return isinstance(told, s.StringType)
 
 
+def as_given(kind: DataType, given: DataType) -> DataType:
+    """A type whose fields have the metadata, such as comments, that a user's schema gives them. Fields that it does not name stay."""
+    from pyspark.sql import types as s
+
+    if isinstance(kind, s.StructType) and isinstance(given, s.StructType):
+        by_name = {field.name: field for field in given}
+        return s.StructType(
+            [
+                s.StructField(
+                    f.name, as_given(f.dataType, told.dataType), f.nullable, told.metadata
+                )
+                if (told := by_name.get(f.name)) is not None
+                else f
+                for f in kind
+            ]
+        )
+    if isinstance(kind, s.ArrayType) and isinstance(given, s.ArrayType):
+        return s.ArrayType(as_given(kind.elementType, given.elementType), kind.containsNull)
+    if isinstance(kind, s.MapType) and isinstance(given, s.MapType):
+        key, item = as_given(kind.keyType, given.keyType), as_given(kind.valueType, given.valueType)
+        return s.MapType(key, item, kind.valueContainsNull)
+    return kind
+
+
 def _variant(kind: DataType, wire: pa.DataType, told: DataType) -> tuple[DataType, pa.DataType]:
     names = {field.name for field in wire} if pa.types.is_struct(wire) else set()
     is_whole = "metadata" in names and names & {"value", "typed_value"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns import file_values
 from pageseek.spark.columns.plan_schema import schema_of, types_of
+from pageseek.spark.columns.row_metadata import as_given
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.catalyst import Node
 from pageseek.spark.session.one_spelling import all_columns
@@ -70,7 +71,15 @@ class SourceTable:
     that was read.
     """
 
-    def __init__(self, spark: SparkSession, scan: Scan, choices: Choices, name: str) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        scan: Scan,
+        choices: Choices,
+        name: str,
+        given: StructType | None = None,
+    ) -> None:
+        """`given`: the schema that a user gave, which the scan has."""
         self.spark, self.choices, self.name = spark, choices, name
         self.scan = scan
         self._watched = _reached(scan) if choices.pinned else ()
@@ -83,6 +92,9 @@ class SourceTable:
             tops = scan.select(*self.schema.names)
             wide = tops._execution.columns()
             self.whole, self._types = schema_of(wide, tops, spark)[1], wide.schema
+        if given is not None:
+            self.schema = cast("StructType", as_given(self.schema, given))
+            self.whole = cast("StructType", as_given(self.whole, given))
         self._is_free = file_values.is_free(self.schema.names)
         known = folders_last(columns, self.schema.names) and has_plain_types(self.schema)
         if scan._request.filter is not None or not known:

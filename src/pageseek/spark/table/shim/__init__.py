@@ -68,12 +68,24 @@ def fits(spark: SparkSession) -> bool:
     return _loaded(spark.sparkContext._gateway, spark._jvm)
 
 
-def table_of(spark: SparkSession, name: str, schema: StructType, planner: Answers) -> Any:
-    """A table whose scans the planner plans, as an object of Java. The session must fit."""
+def table_of(
+    spark: SparkSession, name: str, schema: StructType, planner: Answers, raw: bool = False
+) -> Any:
+    """A table whose scans the planner plans, as an object of Java. The session must fit.
+
+    `raw`: char and varchar are types of its columns, as Spark wants it of a table that it has defined.
+    """
     session = spark._jsparkSession
     parsed = session.parseDataType(schema.json())
+    if raw:
+        parsed = char_types(spark).getRawSchema(parsed)
     table = java_class(spark._jvm, _TABLE)
     return table(name, parsed, session, planner, python_of(spark))
+
+
+def char_types(spark: SparkSession) -> Any:
+    """What Spark has to tell char and varchar, which it has as strings with metadata."""
+    return java_class(spark._jvm, "org.apache.spark.sql.catalyst.util.CharVarcharUtils")
 
 
 def table_frame(spark: SparkSession, table: Any) -> DataFrame:
