@@ -118,7 +118,7 @@ static bool measure(const point_state *s, wave *w) {
     for (size_t i = 0; i < w->n; i++)
         w->n_pages += pages_of(&s->p->leaves[w->leaves[i]], s->ranges, s->n_ranges, NULL);
     w->page_numbers = malloc((w->n_pages + 1) * sizeof *w->page_numbers);
-    w->pages = malloc((w->n_pages + 1) * sizeof *w->pages);
+    w->pages = calloc(w->n_pages + 1, sizeof *w->pages);
     w->tasks = calloc(w->n + 1, sizeof *w->tasks);
     if (!w->page_numbers || !w->pages || !w->tasks) return false;
     size_t at = 0;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,11 @@ def table(nulls: float) -> pa.Table:
             "float": pa.array(floats.astype(np.float32), mask=mask),
             "double": pa.array(floats, mask=mask),
             "day": pa.array(days, mask=mask),
+            "text": pa.array([f"{'long ' * (n % 4)}{n}" for n in numbers.tolist()], mask=mask),
+            "decimal": pa.array(
+                [Decimal(n) / 4 for n in numbers.tolist()], pa.decimal128(9, 2), mask=mask
+            ),
+            "fixed": pa.array([b"%04d" % n for n in numbers.tolist()], pa.binary(4), mask=mask),
             "time": pa.array([dt.datetime(2020, 1, 1, 0, int(n) % 60) for n in numbers], mask=mask),
         }
     )
@@ -95,6 +101,14 @@ CASES = [
     (ps.col("float") > 30, "float", lambda x: x is not None and x > 30),
     (ps.col("double").is_nan(), "double", lambda x: x is not None and x != x),
     (ps.col("time") >= dt.datetime(2020, 1, 1, 0, 30), "time", lambda x: x is not None and x.minute >= 30),
+]  # fmt: skip
+# in small row groups their values are tested, in large ones codes
+BY_VALUE = [
+    (ps.col("text") == "long long 6", "text", lambda x: x == "long long 6"),
+    (~ps.col("text").isin(["7", "long 5"]), "text", lambda x: x is not None and x not in ("7", "long 5")),
+    (ps.col("text").starts_with("long long "), "text", lambda x: x is not None and x.startswith("long long ")),
+    (ps.col("decimal") > Decimal("7.25"), "decimal", lambda x: x is not None and x > Decimal("7.25")),
+    (ps.col("fixed") <= b"0009", "fixed", lambda x: x is not None and x <= b"0009"),
 ]  # fmt: skip
 
 
@@ -195,7 +209,7 @@ def test_rows_of_one_row_group(
         whole, path, compression=compression, data_page_size=200, write_batch_size=64,
         write_page_index=index, data_page_version=version, write_statistics=["i"],
     )  # fmt: skip
-    for condition, name, passes in CASES:
+    for condition, name, passes in CASES + BY_VALUE:
         before = asked.told
         expected = [i for i, x in enumerate(whole[name].to_pylist()) if passes(x)]
         inner = [i for i in expected if 1000 <= i < 5000]

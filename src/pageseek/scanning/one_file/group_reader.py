@@ -16,7 +16,7 @@ from pageseek.predicate.masks import joined as joined_masks
 from pageseek.scanning.leaves.decoded_columns import DecodedColumns, Key
 from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import places_wanted
-from pageseek.scanning.leaves.leaf_reader import CODED_KINDS, LeafReader
+from pageseek.scanning.leaves.leaf_reader import LeafReader
 from pageseek.scanning.leaves.output_size import likely_memory
 from pageseek.scanning.leaves.page_batch import decode_pages
 from pageseek.scanning.requests.leaf_use import LeafUse
@@ -225,7 +225,6 @@ class GroupReader:
             or chunk.encoding_stats != 1
             or chunk.other_data_pages
             or leaf_type.is_null
-            or leaf_type.kind in CODED_KINDS  # their codes are read, and tested
         ):
             return None
         again = leaf.index in self._read_before
