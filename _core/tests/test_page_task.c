@@ -344,7 +344,8 @@ static void put_codes(bytes *out, const uint32_t *codes, size_t n, int width, bo
     put(out, runs.data, runs.length);
 }
 
-/* Of a leaf with `passes`: what rows become, in two chunks of 1,500 rows, of which every `step`-th or all are selected. */
+/* Of a leaf with `passes`: what rows become, in two chunks of 1,500 rows, of which every `step`-th or all are selected. Then in
+ * their two data pages, which have the first dictionary. */
 static void test_codes_become_what_passes(void) {
     enum { N = 1500, MOST = 300 };
     static const int widths[] = {0, 1, 3, 9};
@@ -352,6 +353,7 @@ static void test_codes_become_what_passes(void) {
     static ps_range ranges[2 * N];
     static uint32_t codes[2 * N], valid[2 * N], values[N];
     uint8_t passes[2][MOST];
+    size_t data_at[2];
     uint32_t random = 1;
     for (int form = 0; form < 4 * 2 * 3; form++) {
         const int width = widths[form % 4], nulls = form / 4 % 2, step = 7 * (form / 8);
@@ -371,6 +373,7 @@ static void test_codes_become_what_passes(void) {
             if (nulls) put_codes(&body, valid + c * N, N, 1, true);
             put_codes(&body, values, n, width, false);
             page(&chunks[c], DICTIONARY, PLAIN, 0, "", 0);
+            data_at[c] = chunks[c].length;
             page(&chunks[c], DATA, CODES, N, body.data, body.length);
         }
         size_t n_ranges = 0, n = 0;
@@ -385,7 +388,9 @@ static void test_codes_become_what_passes(void) {
                                    .passes = 1,
                                    .max_def = nulls,
                                    .max_output = 1 << 20};
-        for (int fault = 0; fault < 3; fault++) {
+        for (int kind = 0; kind < 6; kind++) {
+            const int fault = kind % 3;
+            const bool pages = kind >= 3;
             ps_leaf *leaf = NULL;
             CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_OK);
             ps_task_page places[2];
@@ -401,12 +406,20 @@ static void test_codes_become_what_passes(void) {
                 places[c] = (ps_task_page){
                     chunks[c].data, chunks[c].length, c * N, N, fault == 2 ? NULL : copy,
                     known};
+                if (!pages) continue;
+                places[c].data += data_at[c];
+                places[c].length -= data_at[c];
+                if (c) places[c].passes = NULL;
             }
             ps_page_task t = task_of(leaf, places, 2, NULL);
-            t.chunk = true;
+            t.chunk = !pages;
             t.selection = (ps_selection){.ranges = ranges, .n_ranges = n_ranges};
             ps_page_tasks(&t, 1, 1);
-            CHECK_INT(t.state, fault ? PS_TASK_AGAIN : PS_TASK_DONE);
+            if (pages && fault == 2) {
+                CHECK_INT(t.state, PS_TASK_DICTIONARY);
+            } else {
+                CHECK_INT(t.state, fault ? PS_TASK_AGAIN : PS_TASK_DONE);
+            }
             n = 0;
             for (int64_t r = 0; t.state == PS_TASK_DONE && r < 2 * N; r++) {
                 if (step && r % step) continue;
@@ -414,7 +427,8 @@ static void test_codes_become_what_passes(void) {
                                       (t.column.validity[n / 8] >> n % 8 & 1);
                 CHECK_INT(is_valid, valid[r]);
                 if (is_valid)
-                    CHECK_INT(t.column.values[n / 8] >> n % 8 & 1, passes[r / N][codes[r]]);
+                    CHECK_INT(t.column.values[n / 8] >> n % 8 & 1,
+                              passes[pages ? 0 : r / N][codes[r]]);
                 n++;
             }
             if (t.state == PS_TASK_DONE) {
