@@ -9,6 +9,8 @@ enum {
     FEWEST = 9, /* fewer numbers are compared one by one, by vectors */
     FEWEST_BYTES = 2,
     BITS_A_LITERAL = 64,    /* of a bitmap */
+    MORE_BITS = 1024,       /* a literal, of a bitmap that is still quicker than a table: */
+    MOST_MORE = 1 << 24,    /* it fits a cache, and values in order use little of it */
     LEAST_BITS = 1 << 16,   /* bits of a bitmap that costs nothing */
     FILTER_A_LITERAL = 16,  /* bits: one value in 16 or more that are not in the list passes */
     LEAST_FILTER_LOG2 = 15, /* bits */
@@ -201,7 +203,9 @@ size_t ps_in_table_size(ps_in *in) {
     if (in->literals.kind == PS_BOOL || n < fewest) return 0;
     if (widened(&in->literals, 0, &first) && widened(&in->literals, in->n - 1, &last)) {
         uint64_t span = last - first, most = LEAST_BITS; /* one less than the integers are */
-        if (n > LEAST_BITS / BITS_A_LITERAL && n < UINT64_MAX / BITS_A_LITERAL)
+        const uint64_t more = n < MOST_MORE / MORE_BITS ? n * MORE_BITS : MOST_MORE;
+        if (most < more) most = more;
+        if (n < UINT64_MAX / BITS_A_LITERAL && most < n * BITS_A_LITERAL)
             most = n * BITS_A_LITERAL;
         if (span < most) {
             in->low = first, in->span = span + 1;

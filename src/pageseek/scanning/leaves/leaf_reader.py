@@ -364,9 +364,11 @@ class LeafReader:
         counts = self._counts
         if self._pages is None and self._offsets is None:
             counts.pages_total += self._pages_seen or decoders[0].pages_seen
+        used = False
         for decoder in decoders:
             counts.pages_read += decoder.pages_read
-        self._report.dictionary_pages += any(decoder.has_dictionary for decoder in decoders)
+            used |= decoder.has_dictionary
+        self._report.dictionary_pages += used
         counts.rows_decoded += self._ranges.num_rows
 
     @property

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 FIRST_DAY = dt.date(1582, 10, 15).toordinal() - dt.date(1970, 1, 1).toordinal()
 FIRST_SECOND = -2_208_988_800  # 1900-01-01
 _DAY = 86_400
+FEW_VALUES = 256  # of fewer the least is found sooner without numpy
 _TURN_BACK = "; filter the DataFrame instead: read(...).where(...)"
 LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
 
@@ -193,8 +194,10 @@ def holds_old(array: pa.Array) -> bool:
     if not len(array):
         return False
     first, n = first_of(kind), array.offset
-    slots = np.frombuffer(array.buffers()[1], np.int32 if t.is_date32(kind) else np.int64)
-    if slots[n : n + len(array)].min() >= first:  # what lies in the slots of nulls may be anything
+    slots = memoryview(array.buffers()[1]).cast("i" if t.is_date32(kind) else "q")
+    slots = slots[n : n + len(array)]
+    # what lies in the slots of nulls may be anything
+    if (min(slots) if len(slots) < FEW_VALUES else np.asarray(slots).min()) >= first:
         return False
     least = pc.min(array.view(pa.int32() if t.is_date32(kind) else pa.int64())).as_py()
     return least is not None and least < first

@@ -321,12 +321,13 @@ def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBat
 class ToWire:
     """Brings batches into wire types. Most batches have the types of the one before, and few columns of another than the wire's."""
 
-    __slots__ = ("_changed", "_schema", "_wire")
+    __slots__ = ("_changed", "_same", "_schema", "_wire")
 
     def __init__(self, wire: pa.Schema) -> None:
         self._wire = wire
         self._schema: pa.Schema | None = None  # of the batch before
         self._changed: list[int] = []  # columns
+        self._same = False  # as the wire
 
     def __call__(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
         """`source`: the file, which an error names with the column."""
@@ -335,6 +336,9 @@ class ToWire:
             kinds = zip(schema.types, self._wire.types, strict=True)
             self._changed = [i for i, (kind, to) in enumerate(kinds) if not _is_as_sent(kind, to)]
             self._schema = schema
+            self._same = not self._changed and schema.equals(self._wire)
+        if self._same:
+            return batch
         columns = batch.columns
         for i in self._changed:
             name, kind = self._wire.names[i], self._wire.types[i]

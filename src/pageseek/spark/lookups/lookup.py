@@ -233,7 +233,9 @@ class _Keys(NamedTuple):
                 if self._may_be_large() and not self._is_small(frame):
                     return None
             # nulls of keys that need no other step count here, which costs less than to filter them in Spark
-            found = frame.limit(min(limit, _MOST_LIMIT) + 1).toArrow().rename_columns(names)
+            if not _are_few(frame, limit):
+                frame = frame.limit(min(limit, _MOST_LIMIT) + 1)
+            found = frame.toArrow().rename_columns(names)
         if found.num_rows > limit or found.nbytes > BROADCAST_BYTES:
             return None
         return without_nulls(found.cast(pa.schema(list(zip(names, self.kinds, strict=True)))))
@@ -253,6 +255,15 @@ class _Keys(NamedTuple):
                 size = size + octet_length(col(f"k{i}")).cast("bigint")
         found = frame.select(total(size)).collect()[0][0]
         return found is None or int(found) <= BROADCAST_BYTES
+
+
+def _are_few(frame: DataFrame, limit: int) -> bool:
+    """Whether Spark knows that a frame has at most so many rows: one that is cached, or made of values. A limit shuffles them."""
+    plan = getattr(frame, "_jdf", None)
+    if plan is None:  # over Connect
+        return False
+    told = plan.queryExecution().optimizedPlan().stats().rowCount()
+    return bool(told.isDefined()) and int(str(told.get())) <= limit
 
 
 def _place(name: str, names: Sequence[str], settings: Settings) -> int:

@@ -31,7 +31,7 @@ from pageseek.spark.lookups.lookup_keys import (
 from pageseek.spark.lookups.lookup_ranges import KeyRange
 from pageseek.spark.tasks.metrics import key_of
 from pageseek.spark.tasks.shipping import check_version
-from pageseek.spark.tasks.task import acknowledge_at_once, execute, new_report
+from pageseek.spark.tasks.task import begin_task, execute, new_report
 from pageseek.storage import Sources
 
 MOST_KEYS = 1_000_000  # that a task holds at a time, with the rows of its files that have them
@@ -122,7 +122,8 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     rows = size = 0
     for batch in batches:
         kept.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
+        rows += batch.num_rows
+        size += batch.get_total_buffer_size()  # of a part of a table too much; `nbytes` takes long
         if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
             yield pa.Table.from_batches(kept)
             kept, rows, size = [], 0, 0
@@ -165,7 +166,7 @@ def probe_parts(
     reports: Any,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the parts whose numbers are every `step`-th id. `reports`: an accumulator for their reports."""
-    acknowledge_at_once()
+    begin_task()
     check_version(version)
     # Spark throws a worker away whose input was not read to its end
     ids = [i for batch in batches for i in batch.column(0).to_pylist()]
@@ -192,7 +193,7 @@ def assign(
 
     `sent`: the ranges and the ids, pickled.
     """
-    acknowledge_at_once()
+    begin_task()
     check_version(version)
     ranges: Sequence[KeyRange]
     ranges, ids = pickle.loads(sent)
@@ -222,7 +223,7 @@ def probe_partition(
     `sent`: the probe and the schema of the keys, pickled. `parts`: the row groups of each id, not pruned by keys yet.
     `reports`: an accumulator for the reports of those that have keys.
     """
-    acknowledge_at_once()
+    begin_task()
     check_version(version)
     probe: Probe
     probe, schema = pickle.loads(sent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import socket
@@ -71,7 +72,7 @@ def read_ids(
     reports: Any,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the parts whose ids come in."""
-    acknowledge_at_once()
+    begin_task()
     # Spark throws a worker away whose input was not read to its end
     for i in [i for batch in batches for i in batch.column(0).to_pylist()]:
         yield from _read(parts[i // step], version, summary, reports)
@@ -81,7 +82,7 @@ def read_parts(
     batches: Iterator[pa.RecordBatch], version: str, summary: bytes, reports: Any
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the parts that come in."""
-    acknowledge_at_once()
+    begin_task()
     parts = [part for batch in batches for part in batch.column(0).to_pylist()]
     for part in parts:
         yield from _read(part, version, summary, reports)
@@ -93,6 +94,18 @@ def _read(part: bytes, version: str, summary: bytes, reports: Any) -> Iterator[p
     yield from pickle.loads(summary)(read) if summary else read
     if reports is not None:
         reports.add({key_of(part): report})
+
+
+_frozen = False  # objects of this worker
+
+
+def begin_task() -> None:
+    """What a task does first."""
+    global _frozen
+    acknowledge_at_once()
+    if not _frozen:  # pyspark's modules would be searched for garbage again and again
+        _frozen = True
+        gc.freeze()
 
 
 def acknowledge_at_once() -> None:
