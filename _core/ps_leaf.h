@@ -375,7 +375,8 @@ typedef struct ps_task_page {
     const uint8_t *data;
     size_t length;
     int64_t first_row, rows; /* by the index; of a chunk: all of the row group */
-    const uint8_t *passes;   /* of a chunk, or with the first of pages: as for ps_leaf_passes, or NULL */
+    /* of a chunk, or with the first of pages: as for ps_leaf_passes, or NULL */
+    const uint8_t *passes;
     int64_t n_passes;
 } ps_task_page;
 

@@ -10,7 +10,7 @@ import functools
 from bisect import bisect_left
 from dataclasses import field
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -166,6 +166,10 @@ class Options(_Options):
         return found[0][1] if found and found[0][0] == path else None
 
 
+# how the core decodes a leaf: the arguments of `LeafDecoder`
+CoreForm: TypeAlias = tuple[int, int, int, int, int, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class LeafType:
     """How a leaf is decoded.
@@ -184,7 +188,7 @@ class LeafType:
         Every value is null.
     """
 
-    core: tuple[int, int, int, int, int, int, int]
+    core: CoreForm
     storage: pa.DataType
     type: pa.DataType
 
@@ -564,7 +568,7 @@ def _leaf_type(
     )
 
 
-def passing_form(form: tuple[int, ...]) -> tuple[int, ...]:
+def passing_form(form: CoreForm) -> CoreForm:
     """How to decode a leaf of this form where entries of its dictionary pass a test or not: as booleans."""
     return (form[0], 0, K_BOOL, 0, 0, 0, 0)
 

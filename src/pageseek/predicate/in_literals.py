@@ -18,6 +18,7 @@ from pageseek.format.types import (
     K_F64,
     K_FIXED,
     K_I8,
+    CoreForm,
     LeafType,
 )
 
@@ -35,7 +36,6 @@ _SEARCHED = (
 
 Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
 NO_LITERALS: Literals = (0, b"", None)
-Core = tuple[int, int, int, int, int, int, int]  # of a LeafType
 
 
 class Listed(Literals):
@@ -53,9 +53,9 @@ class Listed(Literals):
             self._ready = ready = table, rows.Lookup(kind, width, self, table)
         return ready[1]
 
-    def hashes(self, leaf_type: Core) -> bytes | None:
+    def hashes(self, leaf_type: CoreForm) -> bytes | None:
         """The hashes to look for in Bloom filters; None if a literal has no hash."""
-        known: dict[Core, bytes | None] = self.__dict__.setdefault("_hashes", {})
+        known: dict[CoreForm, bytes | None] = self.__dict__.setdefault("_hashes", {})
         if leaf_type not in known:
             try:
                 known[leaf_type] = bloom.hashes(leaf_type, self)

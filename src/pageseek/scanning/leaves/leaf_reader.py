@@ -267,13 +267,12 @@ class LeafReader:
             segments = segments_of(pages, self._ranges, threads)
         if not segments:
             return [self._task(passes)]
-        if passes is not None:
-            dictionary = [passes]
+        known = dictionary if passes is None else [passes]
         self._segments = [self._new_decoder(passes is not None) for _ in segments]
         made: list[PageTask] = []
         for decoder, (places, buffers, ranges) in zip(self._segments, segments, strict=True):
             hint = self._hint(ranges, buffers)
-            made.append((decoder, places, ranges.buffers, hint, dictionary, False))
+            made.append((decoder, places, ranges.buffers, hint, known, False))
         return made
 
     def _page_bytes(self) -> tuple[list[PageBytes], memoryview | None]:
