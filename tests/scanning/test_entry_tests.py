@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from pageseek.format.columns import Part
 from pageseek.predicate.bound import Bound
 from pageseek.scanning.leaves import entry_tests, segments
 from pageseek.scanning.one_file import group_reader, joined_groups
+from support import writer
+from support.writer import I32, I64, INT64, Column, _finish_page, plain, write
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -34,9 +36,10 @@ class Asked:
         real = entry_tests.entry_tests
 
         def counted(
-            part: Part, chunks: Any, num_rows: int, condition: Bound, settings: CodecSettings
-        ) -> Any:
-            found = real(part, chunks, num_rows, condition, settings)
+            part: Part, chunks: Any, num_rows: int, condition: Bound, settings: CodecSettings,
+            alone: bool = False,
+        ) -> Any:  # fmt: skip
+            found = real(part, chunks, num_rows, condition, settings, alone)
             self.asked += 1
             self.told += found is not None
             return found
@@ -254,3 +257,73 @@ def test_a_report_counts_the_pages_that_were_tested(
         assert asked.asked == told
     assert by_codes["columns"] == by_values["columns"]
     assert by_codes["bytes"]["total"] == by_values["bytes"]["total"]
+
+
+ROWS = 10_000
+PAGES = [1_000] * 10
+
+
+def coded(values: list[int]) -> Column:
+    return Column("x", INT64, values, pages=PAGES, encodings="dictionary", statistics=False)
+
+
+def rows_of(values: list[int], at: Sequence[Column], condition: Any) -> None:
+    """The rows that pass are those whose values do, whoever tests them."""
+    data = write([Column("row", INT64, list(range(ROWS)), pages=PAGES), *at])
+    for threads in (1, 2):
+        for stop in (8_000, ROWS):
+            within = condition if stop == ROWS else (ps.col("row") < stop) & condition
+            found = ps.read_table(data, columns=["row"], filter=within, threads=threads)
+            assert found["row"].to_pylist() == [i for i in range(stop) if values[i] == 7]
+
+
+def test_an_index_that_leaves_out_the_first_page_is_not_trusted(asked: Asked) -> None:
+    """What lies before its first page is more than a dictionary."""
+
+    def shifted(index: Any) -> None:
+        places = [(int(page[1]), int(page[2])) for page in index[1]][1:]
+        at, size = places.pop()
+        for page, (start, length) in zip(
+            index[1], [*places, (at, size - 20), (at + size - 20, 20)], strict=True
+        ):
+            page[1], page[2] = I64(start), I32(length)
+
+    values = np.random.default_rng(2).integers(0, 50, ROWS).tolist()
+    column = coded(values)
+    column.edit_offset_index, column.column_index = shifted, False
+    rows_of(values, [column], ps.col("x") == 7)
+    assert asked.asked
+    rows_of(values, [coded(values)], ps.col("x") == 7)
+    assert asked.told
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("data_page_offset", [False, True])
+def test_of_two_dictionaries_the_last_counts(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, index: bool, data_page_offset: bool
+) -> None:
+    """`data_page_offset`: the footer has the place of the second dictionary for that of the first data page."""
+    values = np.random.default_rng(2).integers(0, 50, ROWS).tolist()
+    first = coded(values)
+    write([first])
+    entries = plain(INT64, [value + 1 for value in dict.fromkeys(values)])
+    second = _finish_page(
+        Column("z", INT64, [0]), -1, {1: I32(2), 7: {1: I32(50), 2: I32(0)}}, len(entries), entries
+    )
+
+    def followed(column: Column, page: int, *rest: Any) -> bytes:
+        made = _finish_page(column, page, *rest)
+        return made + second if page == -1 and column.name == "x" else made
+
+    monkeypatch.setattr(writer, "_finish_page", followed)
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 100)  # two threads read two segments
+
+    def early(chunk: Any) -> None:
+        chunk[9] = I64(int(chunk[11]) + first.made.dictionary[1])
+
+    column = coded(values)
+    column.offset_index = column.column_index = index
+    if data_page_offset:
+        column.edit_chunk = early
+    rows_of([value + 1 for value in values], [column], ps.col("x") == 7)
+    assert asked.asked

@@ -45,9 +45,12 @@ def entry_tests(
     num_rows: int,
     condition: Bound,
     settings: CodecSettings,
+    alone: bool = False,
 ) -> EntryTests | None:
     """Evaluate a condition on the entries of the dictionaries of chunks, which lie in front. None: the values have to be tested,
     since entries are many, or one is damaged, which is a fault only where a row has it.
+
+    `alone`: the bytes are those before the first page of an index, or were read as a dictionary page. They have nothing else.
     """
     arrays, sizes, left = [], [], num_rows // MOST_ENTRIES
     decoded = DecodedColumns("", 0)
@@ -56,6 +59,8 @@ def entry_tests(
             decoder = core.LeafDecoder(part.leaf_type.core, 0, 0, codec_settings=settings)
             # without a dictionary, or with an empty one, all rows are null, or reading codes fails
             n = decoder.num_values if decoder.head(data) == DICTIONARY_PAGE else 0
+            if alone and (not n or decoder.stop != data.nbytes):
+                return None
             sizes.append(n)
             if not n:
                 continue

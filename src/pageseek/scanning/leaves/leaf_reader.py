@@ -254,8 +254,13 @@ class LeafReader:
         """The arguments of the core's `read_pages`: one task, or one for each of several segments of the pages.
 
         `passes`: which entries of the dictionary pass a test. What the tasks make is for `count_tested` then, not for `take`.
+        There are none if the chunk has another dictionary.
         """
         segments: list[Segment] = []
+        if passes is not None and self._is_behind_dictionary:
+            pages, dictionary = self._page_bytes()
+            if not pages or dictionary is not self._dictionary_data:
+                return []
         threads = self._context.threads
         if (
             threads > 1
@@ -284,8 +289,8 @@ class LeafReader:
             if found is None:
                 return [], None
             self._pages_seen = found.seen
-            known = self._dictionary_data
-            return found.pages, found.dictionary if known is None else known
+            known = found.dictionary  # the last before the data counts
+            return found.pages, self._dictionary_data if known is None else known
         made = [
             (data, first, count)
             for data, (*_, first, count) in zip(self._buffers, pages, strict=True)
@@ -302,7 +307,10 @@ class LeafReader:
             places, _ = self._page_bytes()
         ranges = self._ranges.buffers
         if passes is not None:
-            return self._new_decoder(True), places, ranges, 0, [passes], pages is None
+            whole = pages is None
+            if self._is_behind_dictionary:  # a chunk could have another one
+                (places, _), whole = self._page_bytes(), False
+            return self._new_decoder(True), places, ranges, 0, [passes], whole
         return self._decoder, places, ranges, hint, self._dictionary_data, pages is None
 
     def take(self, results: Sequence[tuple[Any, ...] | int | None]) -> tuple[int, int] | None:
@@ -371,11 +379,16 @@ class LeafReader:
         counts.rows_decoded += self._ranges.num_rows
 
     @property
-    def dictionary(self) -> memoryview | None:
-        """Bytes that begin with the dictionary page, as far as they were given."""
+    def _is_behind_dictionary(self) -> bool:
+        """Whether the bytes of the chunk begin behind its dictionary, which was given as a buffer of its own."""
+        return self._pages is None and self._dictionary_data is not None
+
+    @property
+    def dictionary(self) -> tuple[memoryview | None, bool]:
+        """Bytes that begin with the dictionary page, as far as they were given, and whether they may have nothing else."""
         if self._pages is not None or self._dictionary_data is not None:
-            return self._dictionary_data
-        return self._buffers[0]
+            return self._dictionary_data, True
+        return self._buffers[0], False
 
     def give_dictionary(self, data: memoryview) -> None:
         """Take the bytes of the dictionary page."""

@@ -232,10 +232,11 @@ class GroupReader:
         reader = LeafReader(self._file, self._row_group, part, self._context, again=again)
         wanted, n = [reader.want(ranges)], ranges.num_rows
         size = yield from self._give([reader], wanted, n)
-        if reader.native and (data := reader.dictionary) is not None:
-            tests = entry_tests(part, [data], n, condition, reader.codec_settings)
-            if tests is not None:
-                tasks = reader.tasks(tests.passes[0])
+        data, alone = reader.dictionary
+        if reader.native and data is not None:
+            tests = entry_tests(part, [data], n, condition, reader.codec_settings, alone)
+            tasks = [] if tests is None else reader.tasks(tests.passes[0])
+            if tests is not None and tasks:
                 made = yield DecodePages(tasks, reader.nbytes)
                 if all(isinstance(one, tuple) for one in made):
                     reader.count_tested(tasks)

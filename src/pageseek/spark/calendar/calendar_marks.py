@@ -194,8 +194,8 @@ def holds_old(array: pa.Array) -> bool:
     if not len(array):
         return False
     first, n = first_of(kind), array.offset
-    slots = memoryview(array.buffers()[1]).cast("i" if t.is_date32(kind) else "q")
-    slots = slots[n : n + len(array)]
+    size, form = (4, "i") if t.is_date32(kind) else (8, "q")
+    slots = memoryview(array.buffers()[1])[n * size : (n + len(array)) * size].cast(form)
     # what lies in the slots of nulls may be anything
     if (min(slots) if len(slots) < FEW_VALUES else np.asarray(slots).min()) >= first:
         return False

@@ -332,11 +332,11 @@ class ToWire:
     def __call__(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
         """`source`: the file, which an error names with the column."""
         schema = batch.schema
-        if self._schema is None or not schema.equals(self._schema):
+        if self._schema is None or not schema.equals(self._schema, check_metadata=True):
             kinds = zip(schema.types, self._wire.types, strict=True)
             self._changed = [i for i, (kind, to) in enumerate(kinds) if not _is_as_sent(kind, to)]
             self._schema = schema
-            self._same = not self._changed and schema.equals(self._wire)
+            self._same = not self._changed and schema.equals(self._wire, check_metadata=True)
         if self._same:
             return batch
         columns = batch.columns

@@ -258,11 +258,16 @@ class _Keys(NamedTuple):
 
 
 def _are_few(frame: DataFrame, limit: int) -> bool:
-    """Whether Spark knows that a frame has at most so many rows: one that is cached, or made of values. A limit shuffles them."""
-    plan = getattr(frame, "_jdf", None)
-    if plan is None:  # over Connect
+    """Whether Spark knows that a frame has at most so many rows: one that is cached, or made of values. A limit shuffles them.
+    Of other frames it may have a guess.
+    """
+    made = getattr(frame, "_jdf", None)
+    if made is None:  # over Connect
         return False
-    told = plan.queryExecution().optimizedPlan().stats().rowCount()
+    plan = made.queryExecution().optimizedPlan()
+    if plan.getClass().getSimpleName() not in ("InMemoryRelation", "LocalRelation", "Range"):
+        return False
+    told = plan.stats().rowCount()
     return bool(told.isDefined()) and int(str(told.get())) <= limit
 
 
