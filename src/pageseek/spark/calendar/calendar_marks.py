@@ -194,8 +194,10 @@ def holds_old(array: pa.Array) -> bool:
     if not len(array):
         return False
     first, n = first_of(kind), array.offset
-    size, form = (4, "i") if t.is_date32(kind) else (8, "q")
-    slots = memoryview(array.buffers()[1])[n * size : (n + len(array)) * size].cast(form)
+    days = t.is_date32(kind)
+    size = 4 if days else 8
+    stored = memoryview(array.buffers()[1])[n * size : (n + len(array)) * size]
+    slots = stored.cast("i") if days else stored.cast("q")
     # what lies in the slots of nulls may be anything
     if (min(slots) if len(slots) < FEW_VALUES else np.asarray(slots).min()) >= first:
         return False
