@@ -256,22 +256,22 @@ class LeafReader:
         `passes`: which entries of the dictionary pass a test. What the tasks make is for `count_tested` then, not for `take`.
         There are none if the chunk has another dictionary.
         """
-        segments: list[Segment] = []
-        if passes is not None and self._is_behind_dictionary:
-            pages, dictionary = self._page_bytes()
-            if not pages or dictionary is not self._dictionary_data:
-                return []
-        threads = self._context.threads
-        if (
+        threads, segments = self._context.threads, list[Segment]()
+        behind = passes is not None and self._is_behind_dictionary
+        divides = (
             threads > 1
             and self.leaf.flat
             and not (self.leaf.group or self._nesting_levels)
             and count_segments(self.nbytes, threads) > 1
-        ):
+        )
+        if behind or divides:
             pages, dictionary = self._page_bytes()
-            segments = segments_of(pages, self._ranges, threads)
+            if behind and (not pages or dictionary is not self._dictionary_data):
+                return []
+            if divides:
+                segments = segments_of(pages, self._ranges, threads)
         if not segments:
-            return [self._task(passes)]
+            return [self._task(passes, pages if behind else None)]
         known = dictionary if passes is None else [passes]
         self._segments = [self._new_decoder(passes is not None) for _ in segments]
         made: list[PageTask] = []
@@ -297,7 +297,8 @@ class LeafReader:
         ]
         return made, self._dictionary_data
 
-    def _task(self, passes: bytes | None) -> PageTask:
+    def _task(self, passes: bytes | None, known: list[PageBytes] | None) -> PageTask:
+        """One task for all pages. `known`: those of a chunk whose dictionary was given apart, which could have another one."""
         pages = self._pages
         several = pages is None or len(pages) > 1
         hint = self._hint(self._ranges, self._buffers) if several or self._nesting_levels else 0
@@ -307,10 +308,8 @@ class LeafReader:
             places, _ = self._page_bytes()
         ranges = self._ranges.buffers
         if passes is not None:
-            whole = pages is None
-            if self._is_behind_dictionary:  # a chunk could have another one
-                (places, _), whole = self._page_bytes(), False
-            return self._new_decoder(True), places, ranges, 0, [passes], whole
+            whole = pages is None and known is None
+            return self._new_decoder(True), known or places, ranges, 0, [passes], whole
         return self._decoder, places, ranges, hint, self._dictionary_data, pages is None
 
     def take(self, results: Sequence[tuple[Any, ...] | int | None]) -> tuple[int, int] | None:
