@@ -59,6 +59,8 @@ cdef class LeafDecoder(LeafBuffers):
     passes : bool
         The kind is K_BOOL, whatever the physical type: for `read_pages`, which is told which entries of dictionaries
         are true.
+    entries_only : bool
+        For `read_pages`, whose page is the dictionary page: its entries are the rows.
 
     Call `begin(selection)`, then `head(bytes)` and `take(first_row)` for each page that holds a selected row, then
     `finish()`, which returns the buffers. `take` returns TAKE_PAGE (the next page comes), TAKE_DONE, TAKE_FULL

@@ -73,7 +73,7 @@ cdef extern from "pageseek.h" nogil:
         ps_codec codec
         size_t step
         int64_t max_page, max_values
-        bint nested, repeats, always_compressed, levels_only, codes_only
+        bint nested, repeats, always_compressed, levels_only, codes_only, entries
         ps_task_state state
         bint dictionary_used
         size_t dictionary_pages, pages_read, pages_seen
@@ -98,7 +98,7 @@ cdef class LeafBuffers(PageReader):
     cdef ps_packed packed  # where the bytes of page_now lie
     cdef size_t step  # bytes by which a page is decompressed in part
     cdef int n_nesting_levels
-    cdef bint levels_only, always_compressed, codes_only
+    cdef bint levels_only, always_compressed, codes_only, entries_only
     cdef readonly int64_t rows  # of the table, in what the last `finish` gave
     cdef bint has_page, has_levels, has_ranges  # which views are held
     cdef bint dictionary_held, dictionary_used  # a view is held; `read_pages` used one

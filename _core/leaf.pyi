@@ -34,6 +34,7 @@ class LeafBuffers(PageReader):
         step: int = 1,
         codec_settings: CodecSettings | None = None,
         passes: bool = False,
+        entries_only: bool = False,
     ) -> Self: ...
     dictionary_pages: int
     pages_read: int

@@ -44,7 +44,7 @@ cdef class LeafBuffers(PageReader):
                   str codec="uncompressed", decompress=None, tuple nesting_levels=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t max_values=INT64_MAX, int64_t likely_rows=0,
                   bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1,
-                  CodecSettings codec_settings=None, bint passes=False):
+                  CodecSettings codec_settings=None, bint passes=False, bint entries_only=False):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_nesting_level levels[254]  # 2 * PS_MAX_LEVEL
@@ -71,7 +71,7 @@ cdef class LeafBuffers(PageReader):
         while self.rep_mask < max_rep:
             self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
-        self.codes_only = codes_only
+        self.codes_only, self.entries_only = codes_only, entries_only
 
     def __dealloc__(self):
         self.release_page()

@@ -114,7 +114,7 @@ cdef class PageWork:
             task.max_page, task.max_values = decoder.max_page, decoder.max_values
             task.nested, task.repeats = decoder.nested, decoder.rep_mask > 0
             task.always_compressed, task.levels_only = decoder.always_compressed, decoder.levels_only
-            task.codes_only, task.chunk = decoder.codes_only, whole
+            task.codes_only, task.chunk, task.entries = decoder.codes_only, whole, decoder.entries_only
         self.ready = True
 
     def begin(self, size_t helpers):

@@ -33,5 +33,11 @@ class Batch:
 class PointReader:
     def __new__(cls, leaves: list[_Leaf], output: list[int]) -> PointReader: ...
     def read(
-        self, fd: int, ranges: Buffer, tests: list[_Test], limit: int, most: int
+        self,
+        fd: int,
+        ranges: Buffer,
+        tests: list[_Test],
+        limit: int,
+        most: int,
+        threads: int = 1,
     ) -> Batch | None: ...

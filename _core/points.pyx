@@ -62,7 +62,7 @@ cdef extern from "pageseek.h" nogil:
         const ps_range *ranges
         size_t n_ranges
         int64_t limit
-        size_t most
+        size_t most, threads
         const ps_source *source
         int64_t rows
         ps_column *columns
@@ -190,7 +190,7 @@ cdef class PointReader:
         PyMem_Free(self.views)
         PyMem_Free(self.order)
 
-    def read(self, int fd, ranges not None, list tests not None, int64_t limit, size_t most):
+    def read(self, int fd, ranges not None, list tests not None, int64_t limit, size_t most, size_t threads=1):
         """The rows that pass all tests, as a Batch. None: something needs another way, which tells what is wrong if it fails.
 
         Parameters
@@ -206,6 +206,8 @@ cdef class PointReader:
             Rows at most.
         most : int
             Bytes that may be read of tested leaves, and of the others.
+        threads : int
+            The greatest number of threads. Few bytes are read by one.
         """
         cdef ps_point_test wanted[MOST_TESTS]
         cdef Py_buffer views[2 * MOST_TESTS + 1]
@@ -238,6 +240,7 @@ cdef class PointReader:
             source = file_source(&opened)
             point.leaves, point.n_leaves, point.tests, point.n_tests = self.leaves, self.n, wanted, n
             point.ranges, point.n_ranges, point.limit, point.most = rows.ranges, rows.n_ranges, limit, most
+            point.threads = threads
             point.source, point.columns = &source, columns
             with nogil:
                 done = ps_point_read(&point)

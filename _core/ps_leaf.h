@@ -395,6 +395,7 @@ typedef struct ps_page_task {
     size_t step;                  /* as for ps_page_reach */
     int64_t max_page, max_values; /* bytes and levels that a page may have */
     bool nested, repeats, always_compressed, levels_only, codes_only;
+    bool entries; /* `pages` is the dictionary page, whose entries are taken as rows; the leaf has no levels */
     /* out */
     ps_task_state state;
     bool dictionary_used;    /* the dictionary, or that of the last chunk */
@@ -407,6 +408,8 @@ typedef struct ps_page_task {
 /* Does the tasks, each of another leaf, on `threads` threads at most (one on Windows). Afterwards the leaves have no page
  * and no dictionary. */
 void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads);
+/* How many threads pay for themselves, `most` at most. */
+size_t ps_page_threads(const ps_page_task *tasks, size_t n, size_t most);
 
 /* Tasks that helpers do while the caller does something else. */
 typedef struct ps_page_work ps_page_work;

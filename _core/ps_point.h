@@ -45,6 +45,7 @@ typedef struct ps_point {
     size_t n_ranges;
     int64_t limit; /* rows at most */
     size_t most;   /* bytes that one wave may read: pages that do not depend on each other */
+    size_t threads; /* at most; a leaf of a wave is one thread's */
     const ps_source *source;
     /* out */
     int64_t rows; /* that pass */

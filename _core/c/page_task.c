@@ -21,6 +21,7 @@
 #define SCRATCH_LEAST ((size_t)64 << 10)
 #define SCRATCH_MOST  ((size_t)4 << 20)
 #define MOST_HELPERS  ((size_t)7) /* a page is the least that a thread is given */
+#define HELPER_COST   (128 << 10) /* of tasks that are worth the start of another thread */
 
 enum { DATA = 0, DICTIONARY = 2, DATA_V2 = 3 }; /* parquet.thrift, PageType */
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 }; /* Encoding */
@@ -221,6 +222,16 @@ static bool take_passes(ps_page_task *t, const ps_task_page *page) {
     return ps_leaf_passes(t->leaf, page->passes, page->n_passes, NULL) == PS_OK;
 }
 
+/* Makes the header of a dictionary page that of a data page with its values. */
+static bool to_values(ps_page_header *h) {
+    if (h->type != DICTIONARY || (h->encoding != PLAIN && h->encoding != PLAIN_DICTIONARY))
+        return false;
+    h->type = DATA;
+    h->encoding = PLAIN;
+    h->def_encoding = h->rep_encoding = RLE;
+    return true;
+}
+
 /* Pages that an index locates. */
 static ps_task_state take_pages(ps_page_task *t, scratch_memory *scratch, ps_take *state) {
     if (t->n_pages && t->pages[0].passes) {
@@ -233,6 +244,7 @@ static ps_task_state take_pages(ps_page_task *t, scratch_memory *scratch, ps_tak
         ps_page_header h;
         if (ps_page_header_read(p->data, p->length, &h, NULL) != PS_OK) return PS_TASK_AGAIN;
         const size_t body = (size_t)h.header_length;
+        if (t->entries && !to_values(&h)) return PS_TASK_AGAIN;
         if (!is_data(&h) || body + (size_t)h.compressed_size != p->length ||
             h.num_values > t->max_values ||
             (!t->repeats && h.num_values != p->rows)) /* levels and output are made for them */
@@ -326,9 +338,70 @@ static void run(ps_page_task *t, scratch_memory *scratch) {
     if (t->state != PS_TASK_DONE) ps_leaf_clear(t->leaf); /* other tasks may take long */
 }
 
+/* What the page costs from which data[0..length) begins: about the bytes that are unpacked, where one that is read takes as long as
+ * six that are written. */
+static double cost_of_page(const ps_page_task *t, const uint8_t *data, size_t length) {
+    const bool quick = t->codec == PS_CODEC_NONE || t->codec == PS_CODEC_SNAPPY ||
+                       t->codec == PS_CODEC_LZ4 || t->codec == PS_CODEC_LZ4_RAW;
+    ps_page_header h;
+    double cost = (double)length;
+    if (ps_page_header_read(data, length, &h, NULL) == PS_OK && h.compressed_size > 0)
+        cost += cost / (double)h.compressed_size * (double)h.uncompressed_size / 6;
+    return quick ? cost / 2 : cost;
+}
+
+/* Of a page the part up to the last row counts; a chunk is taken to be like its first page. */
+static double cost_of(const ps_page_task *t) {
+    double cost = t->dictionary ? cost_of_page(t, t->dictionary, t->dictionary_length) : 0;
+    for (size_t i = 0; i < t->n_pages; i++) {
+        const ps_task_page *p = &t->pages[i];
+        double part = 1;
+        if (!t->chunk && p->first_row >= 0 && p->rows > 0 && p->rows <= INT64_MAX - p->first_row) {
+            const int64_t stop = p->first_row + p->rows;
+            const int64_t end = ps_selection_end(&t->selection, p->first_row, stop);
+            part = (double)(end - p->first_row) / (double)p->rows;
+        }
+        cost += part * cost_of_page(t, p->data, p->length);
+    }
+    return cost;
+}
+
+size_t ps_page_threads(const ps_page_task *tasks, size_t n, size_t most) {
+    double all = 0, largest = 0;
+    if (most < 2 || n < 2) return 1;
+    for (size_t i = 0; i < n; i++) {
+        const double cost = cost_of(&tasks[i]);
+        all += cost;
+        if (cost > largest) largest = cost;
+    }
+    const double helpers = (all - largest) / HELPER_COST;
+    return helpers < (double)(most - 1) ? (size_t)helpers + 1 : most;
+}
+
+typedef struct turn {
+    double cost;
+    size_t task;
+} turn;
+
+static int dearest_first(const void *a, const void *b) {
+    const turn *x = a, *y = b;
+    if (x->cost != y->cost) return x->cost < y->cost ? 1 : -1;
+    return x->task < y->task ? -1 : x->task > y->task;
+}
+
+/* The tasks in the order of their cost: the last ones are short, so that threads end at about the same time. NULL where memory is short. */
+static turn *turns_of(const ps_page_task *tasks, size_t n) {
+    turn *turns = malloc((n + 1) * sizeof *turns);
+    if (!turns) return NULL;
+    for (size_t i = 0; i < n; i++) turns[i] = (turn){.cost = cost_of(&tasks[i]), .task = i};
+    qsort(turns, n, sizeof *turns, dearest_first);
+    return turns;
+}
+
 struct ps_page_work {
     ps_page_task *tasks;
     size_t n;
+    turn *turns; /* NULL: as they come */
 #if !defined(_WIN32)
     _Atomic size_t next;
     pthread_t helpers[MOST_HELPERS];
@@ -342,7 +415,8 @@ struct ps_page_work {
 static void *work(void *given) {
     ps_page_work *share = given;
     scratch_memory scratch = {0};
-    for (size_t i; (i = share->next++) < share->n;) run(&share->tasks[i], &scratch);
+    for (size_t i; (i = share->next++) < share->n;)
+        run(&share->tasks[share->turns ? share->turns[i].task : i], &scratch);
     const memory_block left[] = {scratch.page.block, scratch.dictionary.block};
     for (int i = 0; i < 2; i++)
         if (left[i].data) ps_buffer_free(left[i].data, left[i].capacity);
@@ -354,6 +428,7 @@ static void begin_work(ps_page_work *w, size_t helpers) {
     sigset_t all, before; /* signals are for the threads that were there */
     if (helpers > MOST_HELPERS) helpers = MOST_HELPERS;
     if (!helpers) return;
+    w->turns = turns_of(w->tasks, w->n);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (w->helping < helpers && pthread_create(&w->helpers[w->helping], NULL, work, w) == 0)
@@ -370,6 +445,7 @@ static void end_work(ps_page_work *w) {
 #if !defined(_WIN32)
     while (w->helping) pthread_join(w->helpers[--w->helping], NULL);
 #endif
+    free(w->turns);
 }
 
 void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads) {
@@ -394,6 +470,7 @@ ps_page_work *ps_page_work_begin(ps_page_task *tasks, size_t n, size_t helpers) 
 bool ps_page_work_end(ps_page_work *w, bool abandon) {
 #if !defined(_WIN32)
     if (w->process != getpid()) { /* helpers are not forked, and cannot be joined */
+        free(w->turns);
         free(w);
         return false;
     }

@@ -190,7 +190,7 @@ static bool decode(point_state *s, wave *w) {
         w->tasks[i].selection = selection_of(s);
         if (ps_leaf_new(&leaf->spec, &w->tasks[i].leaf, NULL) != PS_OK) return false;
     }
-    ps_page_tasks(w->tasks, w->n, 1);
+    ps_page_tasks(w->tasks, w->n, ps_page_threads(w->tasks, w->n, s->p->threads));
     bool done = true;
     for (size_t i = 0; i < w->n; i++) {
         ps_page_task *t = &w->tasks[i];

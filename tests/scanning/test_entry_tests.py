@@ -212,7 +212,7 @@ def test_rows_of_one_row_group(
     index: bool, version: str,
 ) -> None:  # fmt: skip
     """All its rows and those of some pages, by one task and by several segments, of local and remote bytes."""
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 100)
+    monkeypatch.setattr(segments, "SEGMENT_COST", 100)
     whole, path = table(nulls), tmp_path / "a.parquet"
     pq.write_table(
         whole, path, compression=compression, data_page_size=200, write_batch_size=64,
@@ -316,7 +316,7 @@ def test_of_two_dictionaries_the_last_counts(
         return made + second if page == -1 and column.name == "x" else made
 
     monkeypatch.setattr(writer, "_finish_page", followed)
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 100)  # two threads read two segments
+    monkeypatch.setattr(segments, "SEGMENT_COST", 100)  # two threads read two segments
 
     def early(chunk: Any) -> None:
         chunk[9] = I64(int(chunk[11]) + first.made.dictionary[1])

@@ -32,7 +32,7 @@ ALL_ROWS_AND_RANGE = 0, RANGE  # these take several whole pages of each column
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many tasks each call of the core had. Every page is worth a thread."""
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr(segments, "SEGMENT_COST", 1)
     counts: list[int] = []
     read = lane.read_pages
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from pageseek.format.chunks import chunk_range
 from pageseek.format.embedded import BLOOM, InvalidIndexError
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking, Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import PruneContext
 
@@ -102,16 +101,12 @@ def _by_blocks(size: int, hashes: bytes) -> bool:
     return bool(len(hashes) // 8 * WORTH < size)
 
 
-def is_absent(
-    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
-) -> Generator[Wanted, list[memoryview], bool]:
+def is_absent(context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes) -> Asking[bool]:
     """Whether none of the hashes was inserted. CoreError or InvalidIndexError: the filter cannot be trusted."""
     return (_is_absent_checked if place.piece else _is_absent)(context, test, place, hashes)
 
 
-def _is_absent(
-    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
-) -> Generator[Wanted, list[memoryview], bool]:
+def _is_absent(context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes) -> Asking[bool]:
     offset, length, size = place.offset, place.length, place.bits
     if place.known and size is not None and _by_blocks(size, hashes):
         assert length is not None
@@ -170,7 +165,7 @@ def _none_in(blocks: list[memoryview], at: bytes, hashes: bytes) -> bool:
 
 def _is_absent_checked(
     context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
-) -> Generator[Wanted, list[memoryview], bool]:
+) -> Asking[bool]:
     """`_is_absent` of a filter with checksums, which are read with the pieces that they cover."""
     offset, length, size, piece = place.offset, place.length, place.bits, place.piece
     assert length is not None and size is not None

@@ -8,7 +8,7 @@ can be looked up: no numbers in BYTE_ARRAY and no NaN. A zero is looked up with 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from pageseek._core import bloom as core
 from pageseek._core import rows
@@ -18,7 +18,7 @@ from pageseek.format.chunks import DICTIONARY_ENCODINGS, Chunk
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, K_I8, K_I16, K_U8, K_U16
-from pageseek.io.range_requests import Wanted, together
+from pageseek.io.range_requests import Asking, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.in_literals import Listed
 from pageseek.prune.bloom_blocks import Place, is_absent, place_of
@@ -72,7 +72,7 @@ class BloomPruner:
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+    ) -> Asking[list[Proof | None]]:
         """Read the blocks of the literals, or the whole filter where it is small."""
         asking = [_prune(context, test) for test in tests]
         if len(asking) == 1:
@@ -80,9 +80,7 @@ class BloomPruner:
         return (yield from together(asking))
 
 
-def _prune(
-    context: PruneContext, test: BoundLeaf
-) -> Generator[Wanted, list[memoryview], Proof | None]:
+def _prune(context: PruneContext, test: BoundLeaf) -> Asking[Proof | None]:
     found = _question(context, test)
     if found is None:
         return None

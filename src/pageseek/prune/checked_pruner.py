@@ -12,7 +12,7 @@ from pageseek._core import rows
 from pageseek.base.errors import PrunerError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking, Wanted
 from pageseek.predicate.bound import BoundLeaf, BoundPattern
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 
@@ -63,7 +63,7 @@ class CheckedPruner:
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+    ) -> Asking[list[Proof | None]]:
         """Read the indexes of the columns, if they are embedded, then ask the pruner."""
         context = replace(context)
         if self._embedded is not None:
@@ -164,7 +164,7 @@ class LatePruner:
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+    ) -> Asking[list[Proof | None]]:
         """The proofs of the kind's pruner."""
         return self._pruner.prune(context, tests)
 

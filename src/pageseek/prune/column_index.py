@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking, Wanted
 from pageseek.prune.sampling import PRICED
 
 
@@ -35,7 +35,7 @@ def load_indexes(
     options: Options,
     report: Report,
     needless: Callable[[int, Leaf], bool] = lambda *_: False,
-) -> Generator[Wanted, list[memoryview], None]:
+) -> Asking[None]:
     """Read in one wave the indexes that are not in memory: the offset index of every required leaf, and the column index of
     the tested leaves; neither where it is `needless`. `required_leaves`: by row group.
     """

@@ -7,7 +7,7 @@ entry passes, every row passes that is not null.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pageseek._core import decode as core
@@ -21,7 +21,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
-from pageseek.io.range_requests import Wanted, together
+from pageseek.io.range_requests import Asking, DecodePages, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.chunk_pruner import (
     NONE_PASSES,
@@ -76,7 +76,7 @@ class DictionaryPruner:
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+    ) -> Asking[list[Proof | None]]:
         """Read the dictionary of each column that is tested, and put its entries to the tests."""
         places: dict[tuple[tuple[int, int], LeafType], _Place] = {}
         members: dict[tuple[tuple[int, int], LeafType], list[int]] = {}
@@ -131,14 +131,14 @@ def _place(context: PruneContext, test: BoundLeaf) -> _Place | None:
 
 def _prune(
     context: PruneContext, tests: Sequence[BoundLeaf], place: _Place
-) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+) -> Asking[list[Proof | None]]:
     """Put the entries of a leaf's dictionary to its tests."""
     test = tests[0]
     try:
         page = yield from _page(context, place)
         if page is None:
             return [None] * len(tests)
-        entries = _entries(context, test, page)
+        entries = yield from _entries(context, test, page)
         proofs = [_proof(context, one, entries) for one in tests]
         if context.kept is not None and not all(proof is NONE_PASSES for proof in proofs):
             context.kept.put(place[0], page)
@@ -149,9 +149,7 @@ def _prune(
         return [None] * len(tests)
 
 
-def _page(
-    context: PruneContext, place: _Place
-) -> Generator[Wanted, list[memoryview], memoryview | None]:
+def _page(context: PruneContext, place: _Place) -> Asking[memoryview | None]:
     """The bytes of the dictionary page; None where they turn out to be no fewer than those that it can save."""
     start, length, stop, offsets = place
     if length is None:
@@ -162,19 +160,29 @@ def _page(
             raise InvalidIndexError(f"no dictionary page at byte {start}")
         if length >= bytes_at_stake(context.ranges, start, stop, offsets):
             return None
+    page: memoryview
     (page,) = yield [(start, length)]
     if page.nbytes != length:
         raise InvalidIndexError("its bytes could not be read")
     return page
 
 
-def _entries(context: PruneContext, test: BoundLeaf, page: memoryview) -> tuple[int, Any, Any]:
+def _entries(
+    context: PruneContext, test: BoundLeaf, page: memoryview
+) -> Asking[tuple[int, Any, Any]]:
     """(number, values, offsets or None) of the entries."""
     leaf: Leaf = test.leaf
     chunk = context.file.chunk(context.row_group, leaf)
     codec, decompress = decompressor(chunk.codec)
     decoder = core.LeafDecoder(
-        test.leaf_type.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST_DICTIONARY
+        test.leaf_type.core,
+        0,
+        0,
+        codec=codec,
+        decompress=decompress,
+        max_page=LARGEST_DICTIONARY,
+        likely_rows=page.nbytes,
+        entries_only=True,
     )
     decoder.head(page)
     if decoder.stop != page.nbytes:  # the scan, given the kept page, would not see the rest
@@ -187,7 +195,14 @@ def _entries(context: PruneContext, test: BoundLeaf, page: memoryview) -> tuple[
         return 0, b"", None
     if n > MOST_ENTRIES:
         raise InvalidIndexError(f"its {n} entries are too many")
-    made, _, _, offsets, values = decoder.entries()
+    # those of all row groups by one call, on several threads
+    (found,) = yield DecodePages(
+        [(decoder, [(page, 0, n)], rows.RowRanges.all(n).buffers, 0, None, False)], page.nbytes
+    )
+    if found is None:  # which a second try names
+        decoder.head(page)
+        found = decoder.entries()
+    made, _, _, offsets, values = found
     if made != n:
         raise InvalidIndexError(f"{made} of {n} entries")
     return n, values, offsets

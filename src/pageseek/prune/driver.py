@@ -7,12 +7,12 @@ read. A column index in memory costs nothing and runs first; the others are pric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
 from pageseek._core import rows
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf, conjuncts, patterns_of, tests_of
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import missing_bytes
@@ -27,16 +27,15 @@ from pageseek.prune.pruner_stage import PrunerStage
 from pageseek.prune.registry import COLUMN_INDEX, LOG, PAGE_HEADERS, applicable
 from pageseek.prune.sampling import priced
 
-Asking = Generator[Wanted, list[memoryview], None]
 # what it costs, its place among stages that cost the same, the name of the mechanism, and what runs it on row groups
-Stage = tuple[float, int, str, Callable[[list[ProofAccumulator]], Asking]]
+Stage = tuple[float, int, str, Callable[[list[ProofAccumulator]], Asking[None]]]
 # mechanisms that evaluate the whole file at once come first, those that decode last
 WHOLE, CHEAP, DECODED, WALKED = range(4)
 
 
 def run_mechanisms(
     run: MechanismRun, row_groups: Mapping[int, rows.RowRanges]
-) -> Generator[Wanted, list[memoryview], dict[int, ProofAccumulator]]:
+) -> Asking[dict[int, ProofAccumulator]]:
     """Put row groups, and the rows of each that are wanted, to all mechanisms. Returns what they proved, by row group."""
     proved = {}
     required = [part for part in conjuncts(run.bound) if isinstance(part, BoundLeaf)]
@@ -83,9 +82,9 @@ def run_mechanisms(
 def _put(
     run: MechanismRun,
     name: str,
-    stage: Callable[[list[ProofAccumulator]], Asking],
+    stage: Callable[[list[ProofAccumulator]], Asking[None]],
     found: Sequence[ProofAccumulator],
-) -> Asking:
+) -> Asking[None]:
     """Put the row groups that have rows left to a stage, and report the rows that it ruled out. Those that are counted are done."""
     remaining, before = [], []
     for accumulator in found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pageseek.format.embedded import (
@@ -18,7 +18,7 @@ from pageseek.format.embedded import (
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import IndexedColumn
 from pageseek.prune.protocol import Price, PruneContext
@@ -62,9 +62,7 @@ class EmbeddedPruner:
             return None
         return Price(context.to_fetch(pointer.offset, pointer.length))
 
-    def load(
-        self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], None]:
+    def load(self, context: PruneContext, tests: Sequence[BoundLeaf]) -> Asking[None]:
         """Read the indexes that are not in memory, so that `context.index` has all of them."""
         known = context.file.indexes
         missing: dict[tuple[str, int, LeafType], tuple[Leaf, Pointer]] = {}

@@ -8,14 +8,14 @@ row group would cost more than the parsing.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 
 from pageseek._core import rows
 from pageseek.format.page_headers import walk, walking_bytes
 from pageseek.format.schema import Leaf
-from pageseek.io.range_requests import Wanted, together
+from pageseek.io.range_requests import Asking, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.column_index import load_indexes
@@ -52,7 +52,7 @@ def column_index_stage(
     tests: Sequence[BoundLeaf],
     tested: Sequence[Leaf],
     remaining: list[ProofAccumulator],
-) -> Generator[Wanted, list[memoryview], None]:
+) -> Asking[None]:
     """Put row groups to their column indexes. `tested`: the leaves of the tests."""
     load = partial(
         load_indexes,
@@ -112,7 +112,7 @@ def walking_cost(
 
 def page_headers_stage(
     run: MechanismRun, tests: Sequence[BoundLeaf], remaining: list[ProofAccumulator]
-) -> Generator[Wanted, list[memoryview], None]:
+) -> Asking[None]:
     """Find pages that no index lists: those of the tested leaves, then those of the others that are read."""
     flat = [test for test in tests if not test.leaf.group]
     behind = len(remaining)
@@ -137,7 +137,7 @@ def page_headers_stage(
 
 def _walks(
     accumulator: ProofAccumulator, leaves: Sequence[Leaf], share: float, tested: bool
-) -> list[Generator[Wanted, list[memoryview], None]]:
+) -> list[Asking[None]]:
     file, group = accumulator.context.file, accumulator.context.row_group
     return [
         walk(file, group, leaf, tested)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from pageseek.base.errors import CoreError
@@ -16,7 +16,7 @@ from pageseek.format.embedded import (
 )
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.io.range_requests import Wanted, together
+from pageseek.io.range_requests import Asking, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.embedded_pruner import EmbeddedPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext
@@ -90,15 +90,11 @@ class PartialIndexKind:
         """About the bytes that a test needs of an index, None as long as it is not in memory."""
         raise NotImplementedError
 
-    def begin(
-        self, file: FileMetadata, test: BoundLeaf, body: Body
-    ) -> Generator[Wanted, list[memoryview], tuple[Any, int]]:
+    def begin(self, file: FileMetadata, test: BoundLeaf, body: Body) -> Asking[tuple[Any, int]]:
         """The index as it is kept with the file, and about its bytes in memory. InvalidIndexError: it is none."""
         raise NotImplementedError
 
-    def proof(
-        self, context: PruneContext, test: BoundLeaf, index: Any
-    ) -> Generator[Wanted, list[memoryview], Proof | None]:
+    def proof(self, context: PruneContext, test: BoundLeaf, index: Any) -> Asking[Proof | None]:
         """What the index proves of a test in a row group. InvalidIndexError: a part of it is none."""
         raise NotImplementedError
 
@@ -129,13 +125,11 @@ class PartialIndexKind:
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+    ) -> Asking[list[Proof | None]]:
         """Read the beginnings that are not in memory, and what the tests need."""
         return (yield from together([self._proof(context, test) for test in tests]))
 
-    def _proof(
-        self, context: PruneContext, test: BoundLeaf
-    ) -> Generator[Wanted, list[memoryview], Proof | None]:
+    def _proof(self, context: PruneContext, test: BoundLeaf) -> Asking[Proof | None]:
         if not self.takes(context, test):
             return None
         file, key = context.file, (self.name, self.key(context, test))
@@ -159,9 +153,7 @@ class PartialIndexKind:
             file.keep_index(key, None, 0)
             return None
 
-    def _body(
-        self, file: FileMetadata, pointer: Pointer, chunks: int
-    ) -> Generator[Wanted, list[memoryview], Body]:
+    def _body(self, file: FileMetadata, pointer: Pointer, chunks: int) -> Asking[Body]:
         """The body of an index that belongs to the column chunks of the file, of which `chunks` is the fingerprint."""
         size = min(PAYLOAD_HEAD_BYTES + self.first_bytes(file), pointer.length)
         (data,) = yield [(pointer.offset, size)]
@@ -174,9 +166,7 @@ class PartialIndexKind:
         return Body(offset, length, data[PAYLOAD_HEAD_BYTES:])
 
 
-def read_whole(
-    body: Body, places: Sequence[tuple[int, int]]
-) -> Generator[Wanted, list[memoryview], list[memoryview]]:
+def read_whole(body: Body, places: Sequence[tuple[int, int]]) -> Asking[list[memoryview]]:
     """The bytes at (offset in the body, length). InvalidIndexError: they could not be read."""
     if not places:
         return []
@@ -186,9 +176,7 @@ def read_whole(
     return parts
 
 
-def read_directory(
-    body: Body, size: int, most: int
-) -> Generator[Wanted, list[memoryview], memoryview]:
+def read_directory(body: Body, size: int, most: int) -> Asking[memoryview]:
     """The first `size` bytes of a body, of which a part may be there. InvalidIndexError: these are more than `most`, or than it has."""
     if size > min(body.length, most):
         raise InvalidIndexError(f"a directory of {size} bytes in {body.length}")

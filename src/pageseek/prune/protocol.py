@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf, BoundPattern
 from pageseek.predicate.expression import Expression
 from pageseek.predicate.masks import compared
@@ -141,7 +141,7 @@ class Pruner(Protocol):
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+    ) -> Asking[list[Proof | None]]:
         """Yield the ranges that are wanted, receive their bytes in that order, return a proof for each test.
 
         None stands for a test of which nothing is proved. An index that cannot be trusted is a note in the report, no error.

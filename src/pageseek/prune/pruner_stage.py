@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from pageseek._core import rows
 from pageseek.io.coalesce import PARALLEL
-from pageseek.io.range_requests import Wanted, together
+from pageseek.io.range_requests import Asking, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.protocol import DOUBT, Price, PruneContext, Pruner
@@ -32,7 +32,7 @@ class PrunerStage:
             prices = list({(t.leaf.key, t.op, t.negate): price for t, price in tests}.values())
         return summed([None if price is None else price.size * price.pays for price in prices])
 
-    def prune(self, remaining: list[ProofAccumulator]) -> Generator[Wanted, list[memoryview], None]:
+    def prune(self, remaining: list[ProofAccumulator]) -> Asking[None]:
         """Put row groups to the pruner: a few first, unless it is cheap, and the rest if it proved something."""
         behind = len(remaining)
         for some in [remaining] if self.pruner.cheap else probed(remaining):

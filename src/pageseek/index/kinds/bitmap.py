@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from pageseek.format import bitmap_form as form
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import FLOAT_KINDS
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import IndexedColumn
 from pageseek.prune.partial_index import Body, PartialIndexKind, read_directory, read_whole
@@ -85,7 +84,7 @@ class BitmapKind(PartialIndexKind):
 
     def begin(
         self, file: FileMetadata, test: BoundLeaf, body: Body
-    ) -> Generator[Wanted, list[memoryview], tuple[FileBitmaps, int]]:
+    ) -> Asking[tuple[FileBitmaps, int]]:
         """The directory, of which the first bytes may be a part."""
         size = form.head_length(body.start)
         data = yield from read_directory(body, size, form.MAX_DIRECTORY_BYTES)
@@ -94,9 +93,7 @@ class BitmapKind(PartialIndexKind):
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         return FileBitmaps(directory, values, body), 4 * directory.nbytes
 
-    def proof(
-        self, context: PruneContext, test: BoundLeaf, index: FileBitmaps
-    ) -> Generator[Wanted, list[memoryview], Proof]:
+    def proof(self, context: PruneContext, test: BoundLeaf, index: FileBitmaps) -> Asking[Proof]:
         """The rows that pass."""
         group = context.row_group
         num_rows = context.file.group_rows[group]

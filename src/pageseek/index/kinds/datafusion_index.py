@@ -14,7 +14,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.report import format_size
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import datafusion_list as form
 from pageseek.prune.chunk_pruner import NONE_PASSES
@@ -59,7 +59,7 @@ class DatafusionIndexKind:
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+    ) -> Asking[list[Proof | None]]:
         """Read the list, unless it is in memory."""
         found = _place(context)
         if found is None:
@@ -165,9 +165,7 @@ def _head(file: FileMetadata) -> tuple[int, memoryview, int]:
     return offset, head, form.length_of(head, file.footer_start - offset)
 
 
-def _values(
-    file: FileMetadata, leaf: Leaf, offset: int
-) -> Generator[Wanted, list[memoryview], form.Listed]:
+def _values(file: FileMetadata, leaf: Leaf, offset: int) -> Asking[form.Listed]:
     room = file.footer_start - offset
     (head,) = yield [(offset, min(form.FIRST_READ_BYTES, room))]
     length = form.length_of(head, room)

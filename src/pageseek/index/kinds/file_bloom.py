@@ -12,7 +12,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.format import file_bloom_form as form
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.value_hashes import can_hash
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import IndexedColumn
 from pageseek.prune.needed_hashes import has_built_form, needed_hashes
@@ -107,7 +107,7 @@ class FileBloomKind(PartialIndexKind):
 
     def begin(
         self, file: FileMetadata, test: BoundLeaf, body: Body
-    ) -> Generator[Wanted, list[memoryview], tuple[FileBloom, int]]:
+    ) -> Asking[tuple[FileBloom, int]]:
         """The head, and the first sectors."""
         yield from ()
         blocks = form.blocks_in(body.start, body.length)
@@ -116,7 +116,7 @@ class FileBloomKind(PartialIndexKind):
 
     def proof(
         self, context: PruneContext, test: BoundLeaf, index: FileBloom
-    ) -> Generator[Wanted, list[memoryview], Proof | None]:
+    ) -> Asking[Proof | None]:
         """That no row has one of the values."""
         hashes = needed_hashes(test)
         assert hashes is not None
@@ -127,7 +127,7 @@ class FileBloomKind(PartialIndexKind):
         return None if found else _NONE
 
 
-def _may_have(index: FileBloom, hashes: form.U64) -> Generator[Wanted, list[memoryview], bool]:
+def _may_have(index: FileBloom, hashes: form.U64) -> Asking[bool]:
     """Whether the file may have one of the values."""
     sectors = list(form.by_sector(hashes, index.blocks))
     places = [form.place(sector, index.blocks) for sector, _ in sectors]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,7 @@ from pageseek.format import lookup_form as form
 from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.value_hashes import can_hash
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import IndexedColumn
 from pageseek.prune.needed_hashes import has_built_form, needed_hashes
@@ -97,7 +96,7 @@ class LookupKind(PartialIndexKind):
 
     def begin(
         self, file: FileMetadata, test: BoundLeaf, body: Body
-    ) -> Generator[Wanted, list[memoryview], tuple[FileLookup, int]]:
+    ) -> Asking[tuple[FileLookup, int]]:
         """The directory."""
         yield from ()
         directory = form.LookupDirectory(body.start, file.num_rows, body.length)
@@ -105,7 +104,7 @@ class LookupKind(PartialIndexKind):
 
     def proof(
         self, context: PruneContext, test: BoundLeaf, index: FileLookup
-    ) -> Generator[Wanted, list[memoryview], Proof | None]:
+    ) -> Asking[Proof | None]:
         """The rows of the row group that may have one of the values. None: they lie in most pages."""
         hashes, file, group = self.hashes(context, test), context.file, context.row_group
         assert hashes is not None
@@ -128,9 +127,7 @@ def _num_pages(context: PruneContext, test: BoundLeaf) -> float:
     return max(share * (1 if offsets is None else offsets.num_pages), 1)
 
 
-def _look_up(
-    index: FileLookup, hashes: form.U64, num_pages: float
-) -> Generator[Wanted, list[memoryview], None]:
+def _look_up(index: FileLookup, hashes: form.U64, num_pages: float) -> Asking[None]:
     """Keep the rows that may have values of these hashes with the index. Of many values a few are looked up first: others would
     be for nothing if rows of them lie in most pages.
     """
@@ -144,7 +141,7 @@ def _look_up(
     yield from _rows(index, hashes)
 
 
-def _rows(index: FileLookup, hashes: form.U64) -> Generator[Wanted, list[memoryview], form.I64]:
+def _rows(index: FileLookup, hashes: form.U64) -> Asking[form.I64]:
     """The rows that may have values of these hashes, in order."""
     directory = index.directory
     of_each = form.block_of(hashes, directory.num_blocks)  # in order, as the hashes are

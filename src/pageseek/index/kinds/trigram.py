@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.format import trigram_form as form
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import BYTES_KINDS
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import Asking
 from pageseek.predicate.bound import BoundLeaf, BoundPattern
 from pageseek.prune.kind import IndexedColumn, required_values
 from pageseek.prune.partial_index import Body, Latest, PartialIndexKind, read_directory, read_whole
@@ -87,7 +86,7 @@ class TrigramKind(PartialIndexKind):
 
     def begin(
         self, file: FileMetadata, test: BoundLeaf, body: Body
-    ) -> Generator[Wanted, list[memoryview], tuple[FileTrigrams, int]]:
+    ) -> Asking[tuple[FileTrigrams, int]]:
         """The directory, of which the first bytes may be a part."""
         size = form.head_length(body.start)
         data = yield from read_directory(body, size, form.MAX_DIRECTORY_BYTES)
@@ -97,7 +96,7 @@ class TrigramKind(PartialIndexKind):
 
     def proof(
         self, context: PruneContext, test: BoundLeaf, index: FileTrigrams
-    ) -> Generator[Wanted, list[memoryview], Proof | None]:
+    ) -> Asking[Proof | None]:
         """The blocks of the row group that have all pieces."""
         texts, file, group = _texts(test), context.file, context.row_group
         found: rows.RowRanges | None = index.known.get(_key(texts))
@@ -131,9 +130,7 @@ def _key(texts: tuple[bytes, ...]) -> bytes:
     return b"".join([len(text).to_bytes(8, "little") + text for text in texts])
 
 
-def _blocks(
-    index: FileTrigrams, texts: tuple[bytes, ...]
-) -> Generator[Wanted, list[memoryview], rows.RowRanges]:
+def _blocks(index: FileTrigrams, texts: tuple[bytes, ...]) -> Asking[rows.RowRanges]:
     """The blocks of the file that have all pieces of texts."""
     directory = index.directory
     slots = index.slots(texts)

@@ -26,12 +26,18 @@ from pageseek.format.types import (
     passing_form,
     to_arrow,
 )
+from pageseek.io.range_requests import PageTask
 from pageseek.scanning.leaves.chunk_headers import count_values, headers_tell_rows, pages_of_chunk
 from pageseek.scanning.leaves.dictionary_codes import CodesDecoder
 from pageseek.scanning.leaves.leaf_places import pages_wanted
-from pageseek.scanning.leaves.output_size import likely_bytes, likely_rows, likely_slots
+from pageseek.scanning.leaves.output_size import (
+    likely_bytes,
+    likely_cost,
+    likely_rows,
+    likely_slots,
+)
 from pageseek.scanning.leaves.segments import PageBytes, Segment, count_segments, segments_of
-from pageseek.scanning.requests.steps import IndexMismatch, PageTask, Read, ScanContext, Steps
+from pageseek.scanning.requests.steps import IndexMismatch, Read, ScanContext, Steps
 
 # a dictionary code of these is tested faster than a value
 CODED_KINDS = BYTES_KINDS | {K_FIXED, K_D128, K_D256}
@@ -258,18 +264,16 @@ class LeafReader:
         """
         threads, segments = self._context.threads, list[Segment]()
         behind = passes is not None and self._is_behind_dictionary
-        divides = (
-            threads > 1
-            and self.leaf.flat
-            and not (self.leaf.group or self._nesting_levels)
-            and count_segments(self.nbytes, threads) > 1
-        )
+        n = 1
+        if threads > 1 and self.leaf.flat and not (self.leaf.group or self._nesting_levels):
+            n = count_segments(likely_cost(self.chunk, self.nbytes), threads)
+        divides = n > 1
         if behind or divides:
             pages, dictionary = self._page_bytes()
             if behind and (not pages or dictionary is not self._dictionary_data):
                 return []
             if divides:
-                segments = segments_of(pages, self._ranges, threads)
+                segments = segments_of(pages, self._ranges, n)
         if not segments:
             return [self._task(passes, pages if behind else None)]
         known = dictionary if passes is None else [passes]

@@ -24,6 +24,12 @@ def likely_bytes(chunk: Any, optional: bool, chosen: int, num_rows: int, fetched
     return max(min(size, MAX_RATIO * fetched), 0)
 
 
+def likely_cost(chunk: Any, fetched: int) -> int:
+    """What fetched pages cost: about the bytes that are unpacked, where one that is read takes as long as six that are written."""
+    ratio = chunk.total_uncompressed_size / max(chunk.total_compressed_size, 1)
+    return int(fetched * (1 + max(min(ratio, MAX_RATIO), 0) / 6))
+
+
 def likely_memory(chunk: Any, chosen: int, num_rows: int) -> int:
     """About the bytes of memory of the chosen rows of a chunk."""
     size: int = chunk.total_uncompressed_size

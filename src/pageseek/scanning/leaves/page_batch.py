@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.leaves.leaf_reader import LeafReader
-from pageseek.scanning.requests.steps import DecodePages, Read, Steps
+from pageseek.scanning.requests.steps import Read, Steps
 
 BATCH_BYTES = 8 << 20  # compressed bytes of pages that one call decodes
 DICTIONARY_WAVE_BYTES = 1 << 20  # dictionaries of one wave stay in the processor's caches

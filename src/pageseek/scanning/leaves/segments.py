@@ -10,7 +10,7 @@ from typing import TypeAlias
 from pageseek._core import rows
 from pageseek.base.records import NamedTuple
 
-SEGMENT_BYTES = 1 << 20  # of fetched pages that are worth a thread of their own
+SEGMENT_COST = 1 << 19  # as of `likely_cost`, of pages that are worth a thread of their own
 PageBytes: TypeAlias = tuple[memoryview, int, int]  # a page, its first row, its rows
 
 
@@ -22,16 +22,16 @@ class Segment(NamedTuple):
     ranges: rows.RowRanges
 
 
-def count_segments(nbytes: int, threads: int) -> int:
-    """How many segments pages of so many bytes are worth."""
-    return min(threads, nbytes // SEGMENT_BYTES)
+def count_segments(cost: int, threads: int) -> int:
+    """How many segments pages of this cost are worth."""
+    return min(threads, cost // SEGMENT_COST)
 
 
-def segments_of(pages: Sequence[PageBytes], ranges: rows.RowRanges, threads: int) -> list[Segment]:
-    """The pages in segments of about equal size; none where one thread does as well."""
+def segments_of(pages: Sequence[PageBytes], ranges: rows.RowRanges, n: int) -> list[Segment]:
+    """The pages in n segments of about equal size; none where that is less than two."""
     buffers = [data for data, _, _ in pages]
     sizes = [data.nbytes for data in buffers]
-    n = min(count_segments(sum(sizes), threads), len(pages))
+    n = min(n, len(pages))
     if n < 2:
         return []
     made: list[Segment] = []

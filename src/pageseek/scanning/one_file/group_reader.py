@@ -10,6 +10,7 @@ from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.coalesce import pays_ahead
+from pageseek.io.range_requests import DecodePages
 from pageseek.predicate.bound import Bound
 from pageseek.predicate.masks import Bitmap
 from pageseek.predicate.masks import joined as joined_masks
@@ -20,15 +21,7 @@ from pageseek.scanning.leaves.leaf_reader import LeafReader
 from pageseek.scanning.leaves.output_size import likely_memory
 from pageseek.scanning.leaves.page_batch import decode_pages
 from pageseek.scanning.requests.leaf_use import LeafUse
-from pageseek.scanning.requests.steps import (
-    Decode,
-    DecodePages,
-    Held,
-    Read,
-    Reserve,
-    ScanContext,
-    Steps,
-)
+from pageseek.scanning.requests.steps import Decode, Held, Read, Reserve, ScanContext, Steps
 
 LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
 CODED_ROWS = 4096  # with fewer rows, values are tested rather than dictionary codes

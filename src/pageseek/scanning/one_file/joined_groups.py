@@ -25,13 +25,14 @@ from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, passing_form, to_arrow
+from pageseek.io.range_requests import DecodePages, PageTask
 from pageseek.predicate.bound import Bound, BoundLeaf, null_tests
 from pageseek.predicate.masks import Bitmap
 from pageseek.predicate.masks import joined as joined_masks
 from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import pages_wanted
 from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
-from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_memory, likely_rows
+from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_cost, likely_memory, likely_rows
 from pageseek.scanning.leaves.segments import count_segments, stops_of
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
 from pageseek.scanning.one_file.group_filter import GroupFilter
@@ -41,15 +42,7 @@ from pageseek.scanning.requests.accounting import count_kept
 from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.scanning.requests.condition_order import few_blocks
 from pageseek.scanning.requests.plan import GroupPlan, Joint
-from pageseek.scanning.requests.steps import (
-    DecodePages,
-    IndexMismatch,
-    PageTask,
-    Read,
-    Reserve,
-    ScanContext,
-    Steps,
-)
+from pageseek.scanning.requests.steps import IndexMismatch, Read, Reserve, ScanContext, Steps
 
 ENOUGH_GROUPS = 8  # row groups that are joined, once they have so many rows or bytes:
 ENOUGH_ROWS = 1 << 16
@@ -426,8 +419,11 @@ class JoinedReader(GroupReader):
         stops = [len(chosen)]
         if context.report.chunks is not None:  # it wants to know of each chunk by itself
             stops = list(range(1, len(chosen) + 1))
-        elif (n := min(count_segments(sum(sizes), context.threads), len(chosen))) > 1:
-            stops = stops_of(sizes, n)
+        else:
+            chunk, _, _ = self._file.placed_chunk(chosen[0].number, leaf)
+            n = count_segments(likely_cost(chunk, sum(sizes)), context.threads)
+            if min(n, len(chosen)) > 1:
+                stops = stops_of(sizes, min(n, len(chosen)))
         tasks: list[PageTask] = []
         start = 0
         for stop in stops:

@@ -13,17 +13,10 @@ from pageseek.base.limits import Limits
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool
 from pageseek.io.fetch import Fetcher
+from pageseek.io.range_requests import DecodePages
 from pageseek.io.version_checks import UnconfirmedVersions, confirm
 from pageseek.scanning.one_file.file_scan import FileScan
-from pageseek.scanning.requests.steps import (
-    Decode,
-    DecodePages,
-    Read,
-    Reserve,
-    ScanContext,
-    Step,
-    Steps,
-)
+from pageseek.scanning.requests.steps import Decode, Read, Reserve, ScanContext, Step, Steps
 from pageseek.storage.store import wait_bytes
 
 T = TypeVar("T")

@@ -16,10 +16,11 @@ import pyarrow as pa
 from pageseek._core.page_tasks import PageWork
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.memory import keep_warm
+from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.one_file.file_scan import FileScan
 from pageseek.scanning.one_file.lane import WORTH_A_CORE, Lane
 from pageseek.scanning.requests.plan import GroupPlan
-from pageseek.scanning.requests.steps import DecodePages, ScanContext, Steps
+from pageseek.scanning.requests.steps import ScanContext, Steps
 
 T = TypeVar("T")
 UNDER_WAY = 2  # waves: one is decoded, another's steps run

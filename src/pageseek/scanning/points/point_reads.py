@@ -218,6 +218,7 @@ class PointPlan:
         self._shared = shared
         self._request, self._source, self._schema, self._tests = request, source, schema, tests
         self._limit = NO_LIMIT if request.limit is None else request.limit
+        self._threads = request.num_threads
 
     @classmethod
     def of(
@@ -316,7 +317,9 @@ class PointPlan:
             if reader is None:
                 return None
             began = log.begun()
-            batch = reader.read(store.descriptor, ranges.ranges, asked, left, MOST_READ)
+            batch = reader.read(
+                store.descriptor, ranges.ranges, asked, left, MOST_READ, self._threads
+            )
             if batch is None:
                 return None
             if began:

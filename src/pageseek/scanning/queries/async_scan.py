@@ -18,6 +18,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.io.range_requests import DecodePages
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.prune.registry import REGISTRY
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
@@ -27,7 +28,7 @@ from pageseek.scanning.plans.footer_selection import ranges_by_footer
 from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.scanning.requests.plan import FilePlan, GroupPlan
 from pageseek.scanning.requests.request import Request
-from pageseek.scanning.requests.steps import Decode, DecodePages, Read, Reserve, Step, Steps
+from pageseek.scanning.requests.steps import Decode, Read, Reserve, Step, Steps
 from pageseek.storage import RemoteStore, Source, Sources
 from pageseek.storage.retry import Retries
 

@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from pageseek._core.codecs import CodecSettings
-from pageseek._core.decode import LeafDecoder
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
@@ -18,19 +17,10 @@ from pageseek.format.codecs import decompressor, prefix_of
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.fetch import Kept
-from pageseek.io.range_requests import Wanted
+from pageseek.io.range_requests import DecodePages, Wanted
 
 T = TypeVar("T")
 Held: TypeAlias = tuple[int, memoryview]  # bytes of a file, and where they begin
-# the arguments of the core's `read_pages` for one decoder
-PageTask: TypeAlias = tuple[
-    LeafDecoder,
-    list[tuple[memoryview, int, int]],
-    Any,
-    int,
-    memoryview | list[bytes] | None,
-    bool,
-]
 
 
 class ScanContext:
@@ -114,15 +104,6 @@ class Read(NamedTuple):
 
     ranges: Wanted
     kind: str
-
-
-class DecodePages(NamedTuple):
-    """Pages that the core decodes in one call. `nbytes`: of them, as they were fetched. The result is what the core made of
-    each.
-    """
-
-    tasks: list[PageTask]
-    nbytes: int
 
 
 class Decode(NamedTuple):
