@@ -43,8 +43,8 @@ typedef struct ps_point {
     const ps_range
         *ranges; /* the rows in question: they hold as a selection (ps_selection_check) */
     size_t n_ranges;
-    int64_t limit; /* rows at most */
-    size_t most;   /* bytes that one wave may read: pages that do not depend on each other */
+    int64_t limit;  /* rows at most */
+    size_t most;    /* bytes that one wave may read: pages that do not depend on each other */
     size_t threads; /* at most; a leaf of a wave is one thread's */
     const ps_source *source;
     /* out */

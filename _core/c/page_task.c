@@ -356,7 +356,8 @@ static double cost_of(const ps_page_task *t) {
     for (size_t i = 0; i < t->n_pages; i++) {
         const ps_task_page *p = &t->pages[i];
         double part = 1;
-        if (!t->chunk && p->first_row >= 0 && p->rows > 0 && p->rows <= INT64_MAX - p->first_row) {
+        if (!t->chunk && p->first_row >= 0 && p->rows > 0 &&
+            p->rows <= INT64_MAX - p->first_row) {
             const int64_t stop = p->first_row + p->rows;
             const int64_t end = ps_selection_end(&t->selection, p->first_row, stop);
             part = (double)(end - p->first_row) / (double)p->rows;

@@ -504,7 +504,67 @@ static void test_a_second_dictionary_is_not_the_callers(void) {
     }
 }
 
+/* The rows of a task may be the entries of a dictionary page, and nothing else then. */
+static void test_entries_become_rows(void) {
+    const int32_t values[ROWS] = {10, 11, 12, 13, 14, 15, 16, 17};
+    enum { GOOD, CODED, OTHER_TYPE, OTHER_NUMBER, SHORT, CASES };
+    for (int i = 0; i < CASES; i++) {
+        static bytes data;
+        data.length = 0;
+        page(&data, i == OTHER_TYPE ? DATA : DICTIONARY, i == CODED ? CODES : PLAIN, ROWS,
+             values, sizeof values - (i == SHORT ? 9 : 0));
+        ps_task_page place = page_of(&data, 0);
+        if (i == OTHER_NUMBER) place.rows--;
+        ps_page_task t = task_of(leaf_of(), &place, 1, NULL);
+        t.entries = true;
+        ps_page_tasks(&t, 1, 1);
+        if (i == GOOD)
+            check_rows(&t, 10);
+        else
+            CHECK_INT(t.state, PS_TASK_AGAIN);
+        CHECK(!t.dictionary_used);
+        ps_leaf_free(t.leaf);
+    }
+}
+
+/* What other threads can take from the dearest task decides; pages count up to their last row, and quick codecs half. */
+static void test_threads_that_pay(void) {
+    enum { PAGES = 4, SIZE = 1 << 20 };
+    static bytes data;
+    data.length = 0;
+    field(&data, DATA);
+    field(&data, SIZE);
+    field(&data, SIZE);
+    put(&data, "\x2c", 1);
+    field(&data, ROWS);
+    for (int i = 0; i < 3; i++) field(&data, i ? RLE : PLAIN);
+    put(&data, "\0\0", 2);
+    ps_task_page places[PAGES];
+    ps_page_task tasks[PAGES];
+    ps_leaf *leaf = leaf_of();
+    for (int i = 0; i < PAGES; i++) {
+        places[i] = (ps_task_page){data.data, SIZE >> 2 * i, 0, ROWS, NULL, 0};
+        tasks[i] = task_of(leaf, &places[i], 1, NULL);
+        tasks[i].codec = PS_CODEC_ZSTD;
+    }
+    CHECK_INT(ps_page_threads(tasks, 0, 8), 1);
+    CHECK_INT(ps_page_threads(tasks, 1, 8), 1);
+    CHECK_INT(ps_page_threads(tasks, 2, 1), 1);
+    CHECK_INT(ps_page_threads(tasks, 2, 2), 2);
+    CHECK_INT(ps_page_threads(tasks, 2, 8),
+              2); /* 6 of 8 rows, 7/6 of a byte: 1.75 units of 2^17 */
+    CHECK_INT(ps_page_threads(tasks + 2, 2, 8), 1);
+    places[1].length = SIZE;
+    CHECK_INT(ps_page_threads(tasks, 4, 8), 8);
+    CHECK_INT(ps_page_threads(tasks, 2, 8), 8);
+    tasks[0].codec = tasks[1].codec = PS_CODEC_SNAPPY;
+    CHECK_INT(ps_page_threads(tasks, 2, 8), 4);
+    ps_leaf_free(leaf);
+}
+
 int main(void) {
+    test_entries_become_rows();
+    test_threads_that_pay();
     test_many_leaves_by_several_threads();
     test_work_that_goes_on_meanwhile();
     test_what_is_not_as_it_should_be_gives_nothing();

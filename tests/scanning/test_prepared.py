@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
@@ -288,3 +290,35 @@ def test_errors_of_many(path: Path) -> None:
         two.many({"k": [5], "t": ["a"], "u": [1]})
     with pytest.raises(ps.PredicateError, match="'k' has 1, 't' has 2"):
         two.many({"k": [5], "t": ["a", "b"]})
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd"])
+def test_large_pages_on_several_threads(tmp_path: Path, codec: str) -> None:
+    """Leaves with much to unpack are shared among threads, while other calls share the query."""
+    rng, n = np.random.default_rng(7), 20_000
+    table = pa.table(
+        {
+            "id": np.arange(n),
+            "digits": [f"{value:060d}" for value in rng.integers(0, 1 << 62, n)],
+            "blob": [rng.bytes(40) for _ in range(n)],
+            "double": pa.array(rng.random(n), mask=rng.random(n) < 0.1),
+            "few": pa.array([f"word {value}" for value in rng.integers(0, 50, n)]),
+        }
+    )
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        table, path, compression=codec, write_page_index=True, max_rows_per_page=n // 2,
+        data_page_size=1 << 24, use_dictionary=["few"],
+    )  # fmt: skip
+    keys = [0, n // 2 - 1, n // 2, n - 1, *rng.integers(0, n, 20).tolist()]
+    for threads in (1, 2, 8):
+        query = ps.scan(path, threads=threads).prepare(ps.col("id") == ps.param("k"))
+        assert point_table(query, k=5) is not None
+        with ThreadPoolExecutor(4) as pool:
+            for key, found in zip(keys, pool.map(query, keys), strict=True):
+                assert found.equals(table.slice(key, 1))
+        between = ps.scan(path, threads=threads).prepare(
+            ps.col("id").between(ps.param("first"), ps.param("last"))
+        )
+        for first in (0, n // 2 - 3, n - 5):
+            assert between(first=first, last=first + 4).equals(table.slice(first, 5))
