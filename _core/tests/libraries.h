@@ -1,4 +1,4 @@
-/* libraries.h - the zlib and the libbrotlidec of this system for tests in C; pages that hold nothing but literals. */
+/* libraries.h - the libzstd, the zlib and the libbrotlidec of this system for tests in C; pages that hold nothing but literals. */
 #ifndef PAGESEEK_LIBRARIES_H
 #define PAGESEEK_LIBRARIES_H
 
@@ -29,6 +29,22 @@ static inline bool use_zlib(void) {
     static ps_zlib found;
     const bool has = take_functions(libraries, names, 4, &found);
     ps_zlib_use(has ? &found : NULL);
+    return has;
+}
+
+static inline bool use_libzstd(void) {
+    static const char *const libraries[] = {"libzstd.so.1", "libzstd.1.dylib", NULL},
+                             *const names[] = {"ZSTD_createDCtx",
+                                               "ZSTD_freeDCtx",
+                                               "ZSTD_DCtx_reset",
+                                               "ZSTD_decompressDCtx",
+                                               "ZSTD_decompressStream",
+                                               "ZSTD_getFrameContentSize",
+                                               "ZSTD_findFrameCompressedSize",
+                                               "ZSTD_isError"};
+    static ps_zstd found; /* without parameters, whose meaning depends on the version */
+    const bool has = take_functions(libraries, names, 8, &found);
+    ps_zstd_use(has ? &found : NULL);
     return has;
 }
 
