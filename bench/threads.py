@@ -1,7 +1,8 @@
 """`python -m pageseek.bench.threads`: how much sooner two threads are done than one.
 
 Each case is read with one thread and with two, in turns; so it is by pyarrow. What the machine itself allows is measured
-beside it: how long one thread takes while another process does the same on another core.
+beside it: how long one thread takes while another process does the same on another core. `--pace` measures what a read leaves
+of the interpreter's lock: how far a thread of Python counts beside a read with one thread, and how far beside one of another process.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -113,6 +115,82 @@ def measure(folder: Path, case: Case, rounds: int) -> dict[str, list[float]]:
     return seconds
 
 
+class Counter:
+    """A thread that does nothing but count."""
+
+    def __init__(self) -> None:
+        self.counted, self._going = 0, True
+        self._thread = threading.Thread(target=self._count)
+        self._thread.start()
+
+    def _count(self) -> None:
+        while self._going:
+            self.counted += 1
+
+    def pace(self, work: Callable[[], object]) -> float:
+        """Counts in a second, while `work` is repeated for a second at least."""
+        first, start = self.counted, time.perf_counter()
+        while time.perf_counter() - start < 1:
+            work()
+        return (self.counted - first) / (time.perf_counter() - start)
+
+    def stop(self) -> None:
+        self._going = False
+        self._thread.join()
+
+
+def paces(folder: Path, case: Case, rounds: int) -> dict[str, list[float]]:
+    """Counts of a thread in a second: alone, beside the read of another process, and beside that of this one."""
+    found: dict[str, list[float]] = {"alone": [], "other": [], "own": []}
+    ours(case, 1)
+    for _ in range(10):  # the interpreter makes a function quicker after some calls
+        Counter().stop()
+    for _ in range(rounds):
+        counter = Counter()
+        try:
+            found["alone"].append(counter.pace(lambda: time.sleep(0.1)))
+            found["own"].append(counter.pace(lambda: ours(case, 1)))
+            process = neighbour(folder, case.name)
+            try:
+                found["other"].append(counter.pace(lambda: time.sleep(0.1)))
+            finally:
+                process.kill()
+                process.wait()
+        finally:
+            counter.stop()
+    return found
+
+
+def pace_lines(found: dict[str, dict[str, list[float]]]) -> list[str]:
+    table = [
+        "| case | counts alone | beside a read of another process | beside a read of its own process |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, counts in found.items():
+        alone = statistics.median(counts["alone"])
+        shares = [
+            statistics.median(a / b for a, b in zip(counts[k], counts["alone"], strict=True))
+            for k in ("other", "own")
+        ]
+        table.append(
+            f"| {name} | {alone / 1e6:,.1f} million a second | {shares[0]:.1%} | **{shares[1]:.1%}** |"
+        )
+    return table
+
+
+def model(found: dict[str, tuple[Case, dict[str, list[float]]]]) -> list[str]:
+    """What Amdahl's law makes of the ratios: time on n threads is 1 - p + p / n of that on one."""
+    table = ["| case | share that is divided | 4 threads | 8 | 16 |", "|---|---:|---:|---:|---:|"]
+    for name, (_, seconds) in found.items():
+        ratio = statistics.median(
+            a / b for a, b in zip(seconds["pageseek 1"], seconds["pageseek 2"], strict=True)
+        )
+        share = min(2 * (1 - 1 / ratio), 1.0)
+        cells = " | ".join(f"{1 / (1 - share + share / n):.1f}x" for n in (4, 8, 16))
+        table.append(f"| {name} | {share:.0%} | {cells} |")
+    return table
+
+
 def lines(found: dict[str, tuple[Case, dict[str, list[float]]]]) -> list[str]:
     table = [
         "| case | what is read | one thread | two | ratio | limit of the machine | pyarrow: one | two | ratio |",
@@ -135,6 +213,20 @@ def lines(found: dict[str, tuple[Case, dict[str, list[float]]]]) -> list[str]:
     return table
 
 
+def _pace_section(beside: dict[str, dict[str, list[float]]]) -> list[str]:
+    if not beside:
+        return []
+    return [
+        "## Beside other threads of Python",
+        "",
+        "How far a thread counts in Python while another one reads with `threads=1`: what a read leaves of the interpreter's lock. The same",
+        "read in another process shows what the machine takes. Made by the option `--pace`.",
+        "",
+        *pace_lines(beside),
+        "",
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="pageseek.bench.threads", description=__doc__)
     parser.add_argument(
@@ -142,6 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--cases", default="", metavar="A,B")
+    parser.add_argument(
+        "--pace", action="store_true", help="measure what a read leaves of the interpreter's lock"
+    )
     parser.add_argument("--table", type=Path, metavar="FILE", help="write the table (Markdown)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -156,6 +251,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         found[name] = known[name], measure(options.folder, known[name], options.rounds)
         print(lines({name: found[name]})[-1], flush=True)
+    beside = {}
+    for name in names if options.pace else ():
+        beside[name] = paces(options.folder, known[name], options.rounds)
+        print(pace_lines({name: beside[name]})[-1], flush=True)
     text = "\n".join(
         [
             "# Two threads compared with one",
@@ -168,6 +267,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "",
             *lines(found),
             "",
+            "## More threads",
+            "",
+            "This machine has two cores. By Amdahl's law, the share of the work that is divided follows from the ratio of two threads to one, and",
+            "from the share the ratio of more threads. This is a model: nothing of it was measured. It takes memory and storage to keep up, and",
+            "the share to stay what it is. A share of 100 % means that the two threads lost nothing that could be measured.",
+            "",
+            *model(found),
+            "",
+            *_pace_section(beside),
         ]
     )
     if options.table is not None:
