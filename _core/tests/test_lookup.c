@@ -136,6 +136,49 @@ static void test_in_tables(void) {
     CHECK(bitmaps > 40 && tables > 100);
 }
 
+/* Integers far apart are bits as long as the bitmap is small for their number, or small at all: about each limit. */
+static void test_in_spans(void) {
+    static const struct {
+        int64_t n;
+        uint64_t most; /* bits */
+    } limits[] = {
+        {9, 1 << 16}, {64, 1 << 16}, {100, 100 << 10}, {20000, 1 << 24}, {300000, 64 * 300000}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const int64_t n = limits[i].n;
+        for (int beyond = 0; beyond < 2; beyond++) {
+            const uint64_t span = limits[i].most - 1 + (uint64_t)beyond, low = (uint64_t)-5000;
+            uint64_t *v = exactly((size_t)n * sizeof *v), *w = exactly((size_t)n * sizeof *w);
+            for (int64_t k = 0; k < n; k++) v[k] = low + span / (uint64_t)n * (uint64_t)k;
+            v[n - 1] = low + span;
+            for (int64_t k = 0; k < n; k++) {
+                w[k] = v[k] + (uint64_t)rnd(3) - 1;
+                if (k % 5 == 0) w[k] = (uint64_t)rnd(1u << 31) << 20;
+            }
+            w[0] = low - 1, w[1] = low + span + 1, w[2] = low, w[3] = low + span;
+            w[4] = (uint64_t)INT64_MIN, w[5] = INT64_MAX;
+            ps_values list = {
+                .kind = PS_I64, .n = n, .values = (uint8_t *)v, .values_size = 8 * (size_t)n};
+            ps_values values = {
+                .kind = PS_I64, .n = n, .values = (uint8_t *)w, .values_size = 8 * (size_t)n};
+            ps_in in;
+            CHECK(ps_in_open(&list, &in, NULL) == PS_OK);
+            uint8_t *space = exactly(ps_in_table_size(&in));
+            ps_in_build(&in, space);
+            CHECK((in.form == 1) == !beyond);
+            const size_t bytes = (size_t)(n + 7) / 8;
+            uint8_t *one = exactly(bytes), *two = exactly(bytes);
+            int64_t by_search, by_table;
+            CHECK(ps_compare(&values, PS_IN, false, &list, PS_NAN_IEEE, one, &by_search,
+                             NULL) == PS_OK);
+            CHECK(ps_compare_in(&values, false, &in, PS_NAN_IEEE, two, &by_table, NULL) ==
+                  PS_OK);
+            CHECK(by_table == by_search);
+            CHECK(memcmp(one, two, bytes) == 0 && by_search >= 2);
+            free(space), free(one), free(two), free(v), free(w);
+        }
+    }
+}
+
 /* Lists that fill one end of the table are searched; the answer is the same. */
 static void test_in_collisions(void) {
     enum { N = 5000 };
@@ -281,6 +324,7 @@ static void test_prefixes(void) {
 int main(void) {
     test_prefixes();
     test_in_tables();
+    test_in_spans();
     test_in_collisions();
     return report();
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.spark import load
+from pageseek.spark import load, lookup
 from pageseek.spark.filters.binding import Binding
+from pageseek.spark.lookups import lookup as key_lookup
 from pageseek.spark.session.names import Columns
 from pageseek.spark.table import native
 
@@ -113,3 +116,46 @@ def test_each_condition_is_translated_once_for_a_query(
         assert len(translated) == len(set(map(repr, translated))) >= 2
     frame = load(spark, folder).where("k = 7").select("k", "_metadata.file_name")
     assert [list(row) for row in frame.collect()] == [[7, "00.parquet"]]
+
+
+def test_keys_that_spark_has_counted_are_taken_without_a_limit(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit shuffles them. Of a file and of a filter Spark has a guess at most, and more keys than the limit are joined by Spark."""
+    pq.write_table(pa.table({"k": np.arange(1_000)}), tmp_path / "a.parquet")
+    told: list[bool] = []
+    really = key_lookup._are_few
+
+    def noted(frame: Any, limit: int) -> bool:
+        told.append(really(frame, limit))
+        return told[-1]
+
+    monkeypatch.setattr(key_lookup, "_are_few", noted)
+    keys = spark.createDataFrame(pa.table({"k": [3, 5, 999, 5_000]}))
+    cached = spark.range(900).withColumnRenamed("id", "k").cache()
+    cached.count()
+    for frame, limit, few, rows in [
+        (keys, 10, True, 3),
+        (keys, 3, False, 3),
+        (cached, 900, True, 900),
+        (cached, 899, False, 900),
+        (spark.range(10).withColumnRenamed("id", "k"), 10, None, 10),
+        (spark.read.parquet(str(tmp_path)).where("k % 100 = 0"), 100, False, 10),
+    ]:
+        told.clear()
+        found = lookup(spark, str(tmp_path), frame, "k", broadcast_limit=limit).collect()
+        assert len(found) == rows
+        assert len(told) == 1
+        if few is not None:  # whether a range has a name of its own differs
+            assert told == [few], frame
+    cached.unpersist()
+
+
+def test_a_worker_freezes_what_it_has_imported_once() -> None:
+    """Modules are not searched for garbage again and again; what a task makes is."""
+    code = (
+        "import gc; from pageseek.spark.tasks.task import begin_task; before = gc.get_freeze_count(); begin_task();"
+        "one = gc.get_freeze_count(); made = [[i] for i in range(9000)]; begin_task(); print(before, one > 1000, gc.get_freeze_count() <= one)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["0", "True", "True"], done.stderr
