@@ -132,7 +132,7 @@ def reader_of(data: bytes) -> decode.LeafReader:
 
 
 def hint_of(reader: decode.LeafReader) -> int:
-    return reader._hint(reader._ranges, reader._buffers)
+    return reader.of.hint(reader._ranges, reader._buffers)
 
 
 @pytest.mark.parametrize("nulls", [False, True])
@@ -150,11 +150,11 @@ def test_a_hint_that_lies_is_no_large_allocation() -> None:
     fetched = sum(data.nbytes for data in reader._buffers)
     for size in (1 << 40, (1 << 63) - 1):
         for nulls in (0, -(1 << 63), (1 << 63) - 1):
-            reader.chunk = reader.chunk._replace(
+            reader.of.chunk = reader.of.chunk._replace(
                 total_uncompressed_size=size, statistics_null_count=nulls
             )
             assert hint_of(reader) == 16 * fetched
-    reader.chunk = reader.chunk._replace(total_uncompressed_size=-5)
+    reader.of.chunk = reader.of.chunk._replace(total_uncompressed_size=-5)
     assert hint_of(reader) == 0
     with pytest.raises(StopIteration) as done:  # nothing is left to be fetched
         next(reader.decode())

@@ -17,7 +17,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base.limits import Limits
-from pageseek.scanning.leaves import leaf_reader as decode
+from pageseek.scanning.leaves import leaf_chunk
 from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, I32, I64, INT64, Column, Struct, write
 
@@ -220,7 +220,7 @@ def test_output_grows_with_the_pages(
         table, sink, use_dictionary=dictionary, data_page_size=900, write_page_index=True
     )
     data = sink.getvalue()
-    monkeypatch.setattr(decode, "likely_rows", lambda *_: likely)
+    monkeypatch.setattr(leaf_chunk, "likely_rows", lambda *_: likely)
     for string_type in ("string", "large"):
         found = ps.read_table(data, string_type=string_type)
         found.validate(full=True)
@@ -234,7 +234,7 @@ def test_output_grows_with_the_pages(
         found = ps.read_table(data, filter=condition)
         monkeypatch.undo()
         assert found.equals(ps.read_table(data, filter=condition))
-        monkeypatch.setattr(decode, "likely_rows", lambda *_: likely)
+        monkeypatch.setattr(leaf_chunk, "likely_rows", lambda *_: likely)
 
 
 def test_pages_that_claim_more_values_than_they_can_hold() -> None:

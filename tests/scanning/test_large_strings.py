@@ -17,7 +17,7 @@ import pytest
 from pageseek._core import decode as core
 
 import pageseek as ps
-from pageseek.scanning.leaves import leaf_reader as decode
+from pageseek.scanning.leaves import leaf_chunk
 from pageseek.scanning.one_file import group_reader as execute
 
 MIB = 1 << 20
@@ -53,7 +53,7 @@ def halting_if_flat(*args: Any, **how: Any) -> Any:
 @pytest.fixture
 def halting(monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = SimpleNamespace(**{**vars(core), "LeafDecoder": halting_if_flat})
-    monkeypatch.setattr(decode, "core", proxy)
+    monkeypatch.setattr(leaf_chunk, "core", proxy)
     monkeypatch.setattr(
         execute, "decode_pages", lambda *_: iter(())
     )  # it takes the core's own alone

@@ -3,6 +3,7 @@
 | file | job |
 |---|---|
 | `leaf_places`, `leaf_reader` | which bytes, and their decoding |
+| `leaf_chunk`, `page_walk` | what is known of the leaf before a byte is read; its pages, decoded one by one |
 | `late_offsets` | where pages lie of leaves that no mechanism has asked for |
 | `chunk_headers`, `output_size` | what the page headers of a chunk say; how much room its decoder makes at once |
 | `segments` | the pages of one leaf, divided among threads |

@@ -170,7 +170,7 @@ class GroupReader:
         if size >= LEAST_RESERVED:
             total = self._file.group_rows[self._row_group]
             for reader in readers:
-                missing += likely_memory(reader.chunk, num_rows, total)
+                missing += likely_memory(reader.of.chunk, num_rows, total)
             yield Reserve(missing)
 
     def _fetch(
@@ -227,7 +227,7 @@ class GroupReader:
         size = yield from self._give([reader], wanted, n)
         data, alone = reader.dictionary
         if reader.native and data is not None:
-            tests = entry_tests(part, [data], n, condition, reader.codec_settings, alone)
+            tests = entry_tests(part, [data], n, condition, reader.of.codec_settings, alone)
             tasks = [] if tests is None else reader.tasks(tests.passes[0])
             if tests is not None and tasks:
                 made = yield DecodePages(tasks, reader.nbytes)
