@@ -55,7 +55,6 @@ class LeafReader:
         "_dictionary_data",
         "_levels",
         "_made",
-        "of",
         "_pages",
         "_pages_seen",
         "_ranges",
@@ -69,6 +68,7 @@ class LeafReader:
         "leaf_type",
         "native",
         "nbytes",
+        "of",
     )
 
     def __init__(
