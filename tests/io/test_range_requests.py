@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pageseek.io.range_requests import Asking, DecodePages, Wanted, together
+from pageseek.io.range_requests import MOST_MEMORY, Asking, DecodePages, Wanted, together
 
 
 def reads(name: str, *waves: Wanted) -> Asking[list[str]]:
@@ -53,6 +53,40 @@ def test_pages_of_all_are_one_call() -> None:
     )
     assert found == [["x ONE", "x TWO"], ["y ab", "y e", "y ab"], ["z THREE"], []]
     assert steps == [[(0, 2), (2, 3)], [(4, 1), (0, 2)], DecodePages(["one", "two", "three"], 5)]
+
+
+def test_pages_that_become_large_are_several_calls() -> None:
+    """What the core made of some is let go before it makes the next."""
+    alive: set[str] = set()
+
+    class Made:
+        def __init__(self, name: str) -> None:
+            self.name = name
+            alive.add(name)
+
+        def __del__(self) -> None:
+            alive.discard(self.name)
+
+    def decodes(name: str, memory: int) -> Asking[str]:
+        (made,) = yield DecodePages([name], 1, memory)  # type: ignore[list-item]
+        return str(made.name)
+
+    half = MOST_MEMORY // 2
+    asking = together([decodes(name, half) for name in "abcde"] + [decodes("f", 9 * half)])
+    sizes = []
+
+    def go() -> None:
+        step: Any = next(asking)
+        while True:
+            assert step.nbytes == len(step.tasks)
+            assert not alive
+            sizes.append((len(step.tasks), step.memory // half))
+            step = asking.send([Made(str(task)) for task in step.tasks])
+
+    with pytest.raises(StopIteration) as done:
+        go()
+    assert done.value.value == list("abcdef")
+    assert sizes == [(2, 2), (2, 2), (1, 1), (1, 9)]
 
 
 def test_a_generator_that_fails_ends_all() -> None:

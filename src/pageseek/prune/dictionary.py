@@ -35,6 +35,7 @@ from pageseek.prune.protocol import Price, Proof, PruneContext
 HEADER_BYTES = 256  # bytes that hold most page headers
 LARGEST_DICTIONARY = 16 << 20  # bytes of a dictionary, decompressed, that is read at most
 MOST_ENTRIES = LARGEST_DICTIONARY // 4  # its entries at most
+WIDEST = 16  # bytes that an entry may take beyond those that it has in the page
 FEW_LITERALS = 16  # literals of IN that leave few values to pass
 MARGIN = 8  # a dictionary has to be so much smaller than the pages where many values would pass
 _CODED = Chunk._fields.index("dictionary_data_pages")
@@ -196,8 +197,12 @@ def _entries(
     if n > MOST_ENTRIES:
         raise InvalidIndexError(f"its {n} entries are too many")
     # those of all row groups by one call, on several threads
+    size = page_header(page, 0, lambda: "dictionary", 0).uncompressed_size
+    memory = min(size, LARGEST_DICTIONARY) + WIDEST * n
     (found,) = yield DecodePages(
-        [(decoder, [(page, 0, n)], rows.RowRanges.all(n).buffers, 0, None, False)], page.nbytes
+        [(decoder, [(page, 0, n)], rows.RowRanges.all(n).buffers, 0, None, False)],
+        page.nbytes,
+        memory,
     )
     if found is None:  # which a second try names
         decoder.head(page)
