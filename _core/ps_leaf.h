@@ -395,8 +395,8 @@ typedef struct ps_page_task {
     size_t step;                  /* as for ps_page_reach */
     int64_t max_page, max_values; /* bytes and levels that a page may have */
     bool nested, repeats, always_compressed, levels_only, codes_only;
-    bool
-        entries; /* `pages` is the dictionary page, whose entries are taken as rows; the leaf has no levels */
+    /* `pages` is the dictionary page, whose entries are taken as rows; the leaf has no levels */
+    bool entries;
     /* out */
     ps_task_state state;
     bool dictionary_used;    /* the dictionary, or that of the last chunk */

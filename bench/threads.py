@@ -144,7 +144,9 @@ def paces(folder: Path, case: Case, rounds: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"alone": [], "other": [], "own": []}
     ours(case, 1)
     for _ in range(10):  # the interpreter makes a function quicker after some calls
-        Counter().stop()
+        counter = Counter()
+        time.sleep(0.02)
+        counter.stop()
     for _ in range(rounds):
         counter = Counter()
         try:
@@ -185,7 +187,7 @@ def model(found: dict[str, tuple[Case, dict[str, list[float]]]]) -> list[str]:
         ratio = statistics.median(
             a / b for a, b in zip(seconds["pageseek 1"], seconds["pageseek 2"], strict=True)
         )
-        share = min(2 * (1 - 1 / ratio), 1.0)
+        share = min(max(2 * (1 - 1 / ratio), 0.0), 1.0)
         cells = " | ".join(f"{1 / (1 - share + share / n):.1f}x" for n in (4, 8, 16))
         table.append(f"| {name} | {share:.0%} | {cells} |")
     return table

@@ -384,6 +384,7 @@ typedef struct turn {
     size_t task;
 } turn;
 
+#if !defined(_WIN32)
 static int dearest_first(const void *a, const void *b) {
     const turn *x = a, *y = b;
     if (x->cost != y->cost) return x->cost < y->cost ? 1 : -1;
@@ -398,6 +399,7 @@ static turn *turns_of(const ps_page_task *tasks, size_t n) {
     qsort(turns, n, sizeof *turns, dearest_first);
     return turns;
 }
+#endif
 
 struct ps_page_work {
     ps_page_task *tasks;

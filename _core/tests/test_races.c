@@ -165,8 +165,8 @@ static void close_job(job *j, counts *c, bool all) {
     for (int i = 0; i < LEAVES; i++) {
         ps_page_task *t = &j->tasks[i];
         if (t->state == PS_TASK_DONE && t->column.n) {
-            if (!holds(&t->column, i,
-                       &j->rows)) /* few rows of a page with a fault may be right */
+            /* few rows of a page with a fault may be right */
+            if (!holds(&t->column, i, &j->rows))
                 c->wrong++;
             else
                 c->right++;
@@ -234,9 +234,9 @@ static void look_up(counts *c, int fault) {
                                     .offset = &offsets[i],
                                     .size = &sizes[i]};
     }
-    const ps_range row = {below(&c->seed, ROWS), ROWS};
-    const ps_range one = {row.start, row.start + 1};
-    const int32_t key = value_of(0, (int)row.start);
+    const int64_t row = below(&c->seed, ROWS);
+    const ps_range one = {row, row + 1};
+    const int32_t key = value_of(0, (int)row);
     const ps_range all = {0, ROWS};
     const ps_point_test test = {
         .leaf = 0,

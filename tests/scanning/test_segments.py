@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning.leaves import segments
+from pageseek.scanning.leaves import leaf_reader, segments
 from pageseek.scanning.one_file import lane
 
 pytestmark = pytest.mark.usefixtures("scans")
@@ -161,3 +162,41 @@ def test_rows_that_are_left_may_all_lie_in_the_last_segment(
     for threads in (2, 3, 64):
         for _ in range(3):  # the order of conditions is learned
             assert ps.read_table(data, threads=threads, **options).equals(wanted)
+
+
+def test_a_segment_costs_more_than_what_each_does_again() -> None:
+    """A large dictionary, unpacked for each segment, leaves few."""
+    unit = segments.SEGMENT_COST
+    assert segments.count_segments(unit * 8, 16) == 8
+    assert segments.count_segments(unit * 8, 4) == 4
+    assert segments.count_segments(unit * 8, 16, again=unit * 4) == 2
+    assert segments.count_segments(unit * 8, 16, again=unit * 9) == 0
+
+
+def test_only_pages_that_are_read_are_worth_segments(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a chunk without a page index all bytes are fetched, and few of its pages may have rows that pass."""
+    rng, counts = np.random.default_rng(2), list[int]()
+    table = pa.table({"key": np.arange(20_000), "text": [rng.bytes(60) for _ in range(20_000)]})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, use_dictionary=False, data_page_size=10_000, compression="none")
+    monkeypatch.setattr(segments, "SEGMENT_COST", 100_000)
+    really = leaf_reader.segments_of
+
+    def counted(pages: Any, ranges: Any, n: int) -> Any:
+        counts.append(n)
+        return really(pages, ranges, n)
+
+    monkeypatch.setattr(leaf_reader, "segments_of", counted)
+    few = ps.read_table(
+        path,
+        columns=["text"],
+        filter=ps.col("key").between(700, 760),
+        threads=2,
+        prune=["statistics"],
+    )
+    assert few.num_rows == 61
+    assert max(counts, default=0) < 2
+    ps.read_table(path, columns=["text"], filter=ps.col("key") > 60, threads=2)
+    assert max(counts) == 2

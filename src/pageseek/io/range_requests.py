@@ -12,7 +12,7 @@ from pageseek._core.decode import LeafDecoder
 from pageseek.base.records import NamedTuple
 
 T = TypeVar("T")
-MOST_MEMORY = 64 << 20  # bytes that decoded pages of several generators take at a time
+MOST_MEMORY = 32 << 20  # bytes that decoded pages of several generators take at a time
 Wanted = list[tuple[int, int]]  # (offset, length) of bytes in the file
 # the arguments of the core's `read_pages` for one decoder
 PageTask: TypeAlias = tuple[

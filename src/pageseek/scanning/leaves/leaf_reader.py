@@ -86,7 +86,8 @@ class LeafReader:
         leaf were counted before. `levels`: only the levels of a leaf that stands for a group are read. `tested`: codes
         will do; `entries` then has their values.
         """
-        self.leaf, self.leaf_type, _ = leaf, leaf_type, nesting_levels = part
+        leaf, leaf_type, nesting_levels = part
+        self.leaf, self.leaf_type = leaf, leaf_type
         self.decoded: Decoded | None = None
         self.entries: pa.Array | None = None
         self.arrays: list[pa.Array] | None = None  # after `take`
@@ -196,7 +197,7 @@ class LeafReader:
             if behind and (not pages or dictionary is not self._dictionary_data):
                 return []
             if divides:
-                segments = segments_of(pages, self._ranges, n)
+                segments = segments_of(pages, self._ranges, self._num_segments(pages, dictionary))
         if not segments:
             return [self._task(passes, pages if behind else None)]
         known = dictionary if passes is None else [passes]
@@ -206,6 +207,15 @@ class LeafReader:
             hint = of.hint(ranges, buffers)
             made.append((decoder, places, ranges.buffers, hint, known, False))
         return made
+
+    def _num_segments(self, pages: Sequence[PageBytes], dictionary: memoryview | None) -> int:
+        """How many segments the pages that are read are worth. Each unpacks the dictionary again."""
+        chunk = self.of.chunk
+        own = likely_cost(chunk, sum([data.nbytes for data, _, _ in pages]))
+        again = self._dictionary_at[1] if self._dictionary_at is not None else 0
+        if dictionary is not None:
+            again = dictionary.nbytes
+        return count_segments(own, self.of.context.threads, likely_cost(chunk, again))
 
     def _page_bytes(self) -> tuple[list[PageBytes], memoryview | None]:
         """The pages that are read, and the dictionary page; no pages if the headers of a chunk do not add up."""

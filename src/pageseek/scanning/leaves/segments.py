@@ -22,9 +22,9 @@ class Segment(NamedTuple):
     ranges: rows.RowRanges
 
 
-def count_segments(cost: int, threads: int) -> int:
-    """How many segments pages of this cost are worth."""
-    return min(threads, cost // SEGMENT_COST)
+def count_segments(cost: int, threads: int, again: int = 0) -> int:
+    """How many segments pages of this cost are worth. `again`: the cost of what each of them does again."""
+    return min(threads, cost // max(SEGMENT_COST, again))
 
 
 def segments_of(pages: Sequence[PageBytes], ranges: rows.RowRanges, n: int) -> list[Segment]:

@@ -41,8 +41,8 @@ from pageseek.storage.local import LocalStore
 if TYPE_CHECKING:
     from pageseek.scanning.many_files.similar_files import SharedColumns
 
-# Compressed bytes of the rows in question. More are worth a second thread, or a Bloom filter or another index if there is one.
-# On two cores that begins at about 4 ms of work.
+# Compressed bytes of the rows in question. More are worth the division of columns among threads, or a Bloom filter or another index if
+# there is one. On two cores that begins at about 4 ms of work.
 MOST_TESTED = 1 << 18  # of tested leaves, which are read
 FEW_TESTED = 1 << 16  # of these, if another index might rule them out
 MOST_BYTES = 1 << 21  # of all leaves, which are read if the rows pass
@@ -336,7 +336,7 @@ class PointPlan:
         tests: Sequence[BoundLeaf],
         leaves: PointLeaves,
     ) -> bool:
-        """Whether the rows in question are few enough for one thread and no other index."""
+        """Whether the rows in question are few enough for one call of the core and no other index."""
         size = tested = 0.0
         for number, ranges in found:
             sizes = leaves.sizes(number)
