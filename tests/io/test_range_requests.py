@@ -32,7 +32,7 @@ def run(asking: Asking[Any]) -> tuple[Any, list[Any]]:
         while True:
             steps.append(step)
             if isinstance(step, DecodePages):
-                step = asking.send([task.upper() for task in step.tasks])
+                step = asking.send([str(task).upper() for task in step.tasks])
             else:
                 step = asking.send([letters[at : at + length] for at, length in step])
     except StopIteration as done:
