@@ -171,3 +171,14 @@ def test_why_a_page_index_is_not_used_is_said_by_every_scan(
     with_footer(indexed, {place: at})
     (note,) = notes(indexed, ABSENT_NUMBER, ["column_index"])
     assert f"'number', row group 0: {which} ignored: {why}" in note, note
+
+
+def test_a_dictionary_with_a_fault_that_only_its_end_shows_is_named(tmp_path: Path) -> None:
+    # all entries are taken before UTF-8 is checked: a second try has to begin anew
+    path = tmp_path / "text.parquet"
+    table = pa.table({"s": [f"abcdef{i % 8}" for i in range(8000)]})
+    pq.write_table(table, path, compression="none", write_statistics=False)
+    path.write_bytes(path.read_bytes().replace(b"abcdef3", b"\xffbcdef3", 1))
+    scan = ps.scan(path, filter=ps.col("s") == "nope", prune=["dictionary"])
+    (note,) = scan.explain().notes
+    assert "dictionary ignored: value 3 of the selected rows is not UTF-8" in note

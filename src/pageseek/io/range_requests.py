@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from pageseek._core.decode import LeafDecoder
+from pageseek._core.page_tasks import read_pages
 from pageseek.base.records import NamedTuple
 
 T = TypeVar("T")
@@ -38,14 +39,15 @@ class DecodePages(NamedTuple):
 Asking: TypeAlias = Generator[Wanted | DecodePages, list[Any], T]
 
 
-def answered(asking: Generator[Wanted, list[memoryview], T], fetch: Callable[[Wanted], Any]) -> T:
-    """The result of a generator: its ranges are fetched until it returns."""
+def answered(asking: Asking[T], fetch: Callable[[Wanted], Any]) -> T:
+    """The result of a generator: its ranges are fetched, and its pages decoded, until it returns."""
     try:
-        wanted = next(asking)
+        step = next(asking)
         while True:
-            wanted = asking.send(fetch(wanted))
-    except StopIteration as done:
-        found: T = done.value
+            done = read_pages(step.tasks) if isinstance(step, DecodePages) else fetch(step)
+            step = asking.send(done)
+    except StopIteration as end:
+        found: T = end.value
         return found
 
 

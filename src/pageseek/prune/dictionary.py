@@ -8,6 +8,7 @@ entry passes, every row passes that is not null.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pageseek._core import decode as core
@@ -175,7 +176,8 @@ def _entries(
     leaf: Leaf = test.leaf
     chunk = context.file.chunk(context.row_group, leaf)
     codec, decompress = decompressor(chunk.codec)
-    decoder = core.LeafDecoder(
+    new_decoder = partial(
+        core.LeafDecoder,
         test.leaf_type.core,
         0,
         0,
@@ -185,6 +187,7 @@ def _entries(
         likely_rows=page.nbytes,
         entries_only=True,
     )
+    decoder = new_decoder()
     decoder.head(page)
     if decoder.stop != page.nbytes:  # the scan, given the kept page, would not see the rest
         raise InvalidIndexError("more than it lies before the first page")
@@ -204,7 +207,8 @@ def _entries(
         page.nbytes,
         memory,
     )
-    if found is None:  # which a second try names
+    if found is None:  # which a second try names, by another decoder: this one may have taken rows
+        decoder = new_decoder()
         decoder.head(page)
         found = decoder.entries()
     made, _, _, offsets, values = found
