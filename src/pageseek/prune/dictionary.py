@@ -21,7 +21,17 @@ from pageseek.format.codecs import decompressor
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
-from pageseek.format.types import LeafType
+from pageseek.format.types import (
+    DOUBLE,
+    FIXED,
+    FLOAT,
+    INT32,
+    INT64,
+    INT96,
+    K_BYTES,
+    K_LARGE_BYTES,
+    LeafType,
+)
 from pageseek.io.range_requests import Asking, DecodePages, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.chunk_pruner import (
@@ -38,6 +48,7 @@ LARGEST_DICTIONARY = 16 << 20  # bytes of a dictionary, decompressed, that is re
 MOST_ENTRIES = LARGEST_DICTIONARY // 4  # its entries at most
 WIDEST = 16  # bytes that an entry may take beyond those that it has in the page
 FEW_LITERALS = 16  # literals of IN that leave few values to pass
+WIDTHS = {INT32: 4, INT64: 8, INT96: 12, FLOAT: 4, DOUBLE: 8}  # of an entry, by its physical type
 MARGIN = 8  # a dictionary has to be so much smaller than the pages where many values would pass
 _CODED = Chunk._fields.index("dictionary_data_pages")
 # encodings of dictionaries, codes and levels: PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY
@@ -192,7 +203,10 @@ def _entries(
     if decoder.stop != page.nbytes:  # the scan, given the kept page, would not see the rest
         raise InvalidIndexError("more than it lies before the first page")
     n = decoder.num_values
+    size = page_header(page, 0, lambda: "dictionary", 0).uncompressed_size
     if n == 0:
+        if size:
+            raise InvalidIndexError(f"it has no entries, and {size} bytes")
         nulls = context.file.null_count(context.row_group, leaf)
         if nulls is not None and nulls < chunk.num_values:
             raise InvalidIndexError("it is empty, and the column is not")
@@ -200,7 +214,6 @@ def _entries(
     if n > MOST_ENTRIES:
         raise InvalidIndexError(f"its {n} entries are too many")
     # those of all row groups by one call, on several threads
-    size = page_header(page, 0, lambda: "dictionary", 0).uncompressed_size
     memory = min(size, LARGEST_DICTIONARY) + WIDEST * n
     (found,) = yield DecodePages(
         [(decoder, [(page, 0, n)], rows.RowRanges.all(n).buffers, 0, None, False)],
@@ -214,7 +227,21 @@ def _entries(
     made, _, _, offsets, values = found
     if made != n:
         raise InvalidIndexError(f"{made} of {n} entries")
+    if not _fill(test, n, offsets, size):  # codes may stand for entries that the header leaves out
+        raise InvalidIndexError(f"its {n} entries do not fill its {size} bytes")
     return n, values, offsets
+
+
+def _fill(test: BoundLeaf, n: int, offsets: Any, size: int) -> bool:
+    """Whether entries are all that is in a page of so many bytes."""
+    element, kind = test.leaf.element, test.leaf_type.kind
+    width = element.type_length if element.type == FIXED else WIDTHS.get(element.type)
+    if width is not None:
+        return n * width == size
+    if kind not in (K_BYTES, K_LARGE_BYTES):  # numbers of any length, which are converted
+        return True
+    ends = memoryview(offsets).cast("B").cast("i" if kind == K_BYTES else "q")
+    return 4 * n + ends[n] == size
 
 
 def _proof(context: PruneContext, test: BoundLeaf, entries: tuple[int, Any, Any]) -> Proof | None:
