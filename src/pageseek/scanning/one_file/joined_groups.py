@@ -421,9 +421,10 @@ class JoinedReader(GroupReader):
             stops = list(range(1, len(chosen) + 1))
         else:
             chunk, _, _ = self._file.placed_chunk(chosen[0].number, leaf)
-            n = count_segments(likely_cost(chunk, sum(sizes)), context.threads)
-            if min(n, len(chosen)) > 1:
-                stops = stops_of(sizes, min(n, len(chosen)))
+            worth = count_segments(likely_cost(chunk, sum(sizes)), context.threads)
+            n = min(worth, len(chosen))
+            if n > 1:
+                stops = stops_of(sizes, n)
         tasks: list[PageTask] = []
         start = 0
         for stop in stops:
