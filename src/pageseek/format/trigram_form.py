@@ -12,6 +12,7 @@ import numpy as np
 
 from pageseek._core import rows
 from pageseek._core.bloom import xxh64
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.late_modules import npt
 from pageseek.format.bitmap_form import set_bytes, set_of
 from pageseek.format.embedded import InvalidIndexError
@@ -120,7 +121,9 @@ class TrigramDirectory:
 
     def slots(self, text: bytes) -> list[int]:
         """The different slots of the bytes of a text."""
-        found: list[int] = np.unique(slots_of(np.frombuffer(text, np.uint8), self._bits)).tolist()
+        found: list[int] = distinct_numbers(
+            slots_of(np.frombuffer(text, np.uint8), self._bits)
+        ).tolist()
         return found
 
     def part_of(self, slot: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pageseek._core import bloom, rows
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.errors import CoreError, PredicateError
 from pageseek.format.types import (
     BYTES_KINDS,
@@ -97,7 +98,9 @@ def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:
             np.unpackbits(np.frombuffer(d, np.uint8), count=m, bitorder="little")
             for m, d, _ in parts
         )
-        return Listed(pack_literals(np.unique(np.concatenate(list(bits))).tolist(), leaf_type))
+        return Listed(
+            pack_literals(distinct_numbers(np.concatenate(list(bits))).tolist(), leaf_type)
+        )
     if kind not in BYTES_KINDS:
         data = b"".join(part[1] for part in parts)
         if kind in DTYPES:

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.late_modules import compute as pc
 from pageseek.base.late_modules import npt
 from pageseek.format.schema import Schema
@@ -41,7 +42,7 @@ def _hashes_of_one(test: _Same) -> npt.NDArray[np.uint64] | None:
         return None
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         return None
-    return np.unique(hashes_of(values))
+    return distinct_numbers(hashes_of(values))
 
 
 def needed_hashes(test: BoundLeaf) -> npt.NDArray[np.uint64] | None:
@@ -56,7 +57,7 @@ def _hashes_of_key(tests: tuple[_Same, ...]) -> npt.NDArray[np.uint64] | None:
     if len(found) < len(tests) or math.prod(map(len, found)) > MOST_VALUES:
         return None
     several = np.stack(np.meshgrid(*found, indexing="ij"), axis=-1).reshape(-1, len(tests))
-    return np.unique(hashes_of_key(several))
+    return distinct_numbers(hashes_of_key(several))
 
 
 def needed_hashes_of_key(tests: Sequence[BoundLeaf]) -> npt.NDArray[np.uint64] | None:

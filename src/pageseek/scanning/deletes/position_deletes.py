@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import CorruptFileError, PredicateError
 from pageseek.base.late_modules import npt
@@ -53,9 +54,9 @@ def position_rows(deletes: PositionDeletes, report: Report) -> rows.RowRanges:
         whole = kept_files.get(key, partial(_by_path, source, report))
     if whole is None:
         table = _read(source, report, (POSITION,), deletes.path)
-        numbers = np.unique(_numbers(source, table))
+        numbers = distinct_numbers(_numbers(source, table))
     else:
-        numbers = np.unique(whole.get(deletes.path, np.zeros(0, np.int64)))
+        numbers = distinct_numbers(whole.get(deletes.path, np.zeros(0, np.int64)))
     if numbers.size and numbers[0] < 0:
         raise CorruptFileError(f"{source.name}: it deletes row {numbers[0]} of {deletes.path}")
     return rows.RowRanges.from_rows(numbers)

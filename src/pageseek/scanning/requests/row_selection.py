@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pageseek._core import rows
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.suggest import offered
 from pageseek.storage import Sources
 
@@ -29,7 +30,7 @@ def row_ranges(given: Any) -> rows.RowRanges:
         raise IndexError(f"take: row {numbers.min()}: rows are counted from 0")
     if numbers.max() > MOST_ROWS:
         raise IndexError(f"take: row {numbers.max()}: no source has so many rows")
-    return rows.RowRanges.from_rows(np.unique(numbers).astype(np.int64))
+    return rows.RowRanges.from_rows(distinct_numbers(numbers).astype(np.int64))
 
 
 def selected_rows(given: Mapping[Any, Any], sources: Sources) -> dict[str, rows.RowRanges]:
