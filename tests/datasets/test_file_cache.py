@@ -205,6 +205,8 @@ import os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 import pageseek as ps
 from pageseek.datasets.file_cache import cache
+from pageseek.scanning.many_files import joined_files
+joined_files.FEWEST_FILES = 1_000_000  # each is opened
 folder = sys.argv[1]
 """
 

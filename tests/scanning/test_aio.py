@@ -20,6 +20,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.habits import ReadHabits
 from pageseek.base.scan_options import ScanOptions
+from pageseek.scanning.many_files import joined_files
 from pageseek.scanning.queries import async_scan
 from pageseek.storage.local import LocalStore
 from support.object_server.faults import Rule, status
@@ -319,6 +320,7 @@ def test_a_cancelled_task_reads_no_more_of_a_local_file(
         return plain(self, ranges)
 
     monkeypatch.setattr(LocalStore, "read", slow)
+    monkeypatch.setattr(joined_files, "FEWEST_FILES", 100)
     scan = ps.scan([path] * 20, filter=HALF, threads=threads, max_ahead_bytes=1)
 
     async def read() -> None:

@@ -19,7 +19,7 @@ from pageseek.base.errors import CoreError
 from pageseek.format.checksums import filter_key
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
-from pageseek.scanning.many_files import chunk_filters, footer_batches
+from pageseek.scanning.many_files import chunk_filters, footer_batches, homogeneous_files
 from pageseek.scanning.many_files.footer_table import FooterTable, entries_of
 from pageseek.scanning.one_file import file_scan
 from support.batch_comparison import check_rows, opened, outcome, rows
@@ -150,6 +150,7 @@ def test_a_filter_that_left_a_file_is_not_asked_again(
         return prune(file, *given)
 
     monkeypatch.setattr(file_scan, "prune_pages", noted)
+    monkeypatch.setattr(homogeneous_files, "MOST_BYTES", 0)  # none is small
     texts = ", ".join([f"'t{n}'" for n in (2412, *range(40))])
     table = ps.read_table(str(kept), filter=condition.format(texts))
     assert 2412 in table["number"].to_pylist()

@@ -111,7 +111,7 @@ class Aggregation:
         self._metadata = MetadataAnswers(self._request, wanted, self._columns)
         keeps = len(sources) <= MOST_OPEN
         self._left: list[Planned] = []
-        for plan, scan in planner.files():
+        for plan, scan, _ in planner.files():
             assert scan is not None
             left = self._metadata.unanswered(scan, report)
             if left:
@@ -127,14 +127,16 @@ class Aggregation:
         self.report.row_groups, self.report.rows = report.row_groups.begun(), report.rows.begun()
         if unconfirmed is not None:
             unconfirmed.report = self.report
-            unconfirmed.ask_all_but([scan.file.store for _, scan in self._left if scan is not None])
+            unconfirmed.ask_all_but(
+                [scan.file.store for _, scan, _ in self._left if scan is not None]
+            )
 
     def run(self) -> None:
         """Read what the metadata did not answer."""
         reader = TableReader(
             self._schema,
-            [plan for plan, _ in self._left],
-            [scan for _, scan in self._left],
+            [plan for plan, _, _ in self._left],
+            [scan for _, scan, _ in self._left],
             self._scheduler,
             self._metadata.narrowed if self._narrows else None,
         )
@@ -147,7 +149,7 @@ class Aggregation:
         """Count what `run` may have to read, by the metadata."""
         report, scheduler = self.report, self._scheduler
         report.bytes["data"] = 0
-        for plan, opened in self._left:
+        for plan, opened, _ in self._left:
             scan = opened or scheduler.reopen(plan, report)
             groups = plan.groups
             if self._narrows:

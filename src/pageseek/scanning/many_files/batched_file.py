@@ -13,14 +13,14 @@ class BatchedFile:
     """One file among homogeneous ones, whose row groups begin at `first` there."""
 
     __slots__ = (
-        "_batch",
-        "_place",
+        "batch",
         "counts",
         "first",
         "homogeneous",
         "may",
         "must",
         "num_rows",
+        "place",
         "steps",
     )
 
@@ -28,7 +28,7 @@ class BatchedFile:
         self, homogeneous: HomogeneousFiles, first: int, n: int, batch: TailBatch, place: int
     ) -> None:
         stop = first + n
-        self.homogeneous, self.first, self._batch, self._place = homogeneous, first, batch, place
+        self.homogeneous, self.first, self.batch, self.place = homogeneous, first, batch, place
         self.counts = homogeneous.counts[first:stop]
         self.num_rows = sum(self.counts)
         self.may, self.must = homogeneous.may[first:stop], homogeneous.must[first:stop]
@@ -37,7 +37,7 @@ class BatchedFile:
     @property
     def version(self) -> Version:
         """The version whose footer was read."""
-        return version_of(self._batch.seen(self._place))
+        return version_of(self.batch.seen(self.place))
 
     @property
     def idle(self) -> frozenset[str]:
@@ -48,7 +48,7 @@ class BatchedFile:
     @property
     def known(self) -> Known:
         """That version with the last bytes, from which the file is opened."""
-        return self._batch.end(self._place).known
+        return self.batch.end(self.place).known
 
 
 class PrunedFiles(NamedTuple):

@@ -45,6 +45,25 @@ MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # row groups and the rows that it ruled out
 PRUNED_COLUMNS = 1 + 3 * len(MECHANISMS)
 
+MOST_ROWS = 1 << 14  # of a row group: with more, its pages cost more than its steps
+MOST_BYTES = 1 << 18  # of the chunks that are read of it
+WHOLE_BYTES = 1 << 16  # of a chunk: to leave out pages of less costs more than to decode them
+
+
+def may_join(
+    num_rows: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], pages: npt.NDArray[np.int64]
+) -> Flags:
+    """Which row groups are so small that they are read with those of other files, their chunks whole.
+
+    Parameters
+    ----------
+    num_rows : int64 array of shape (n,)
+    sizes, pages : int64 arrays of shape (n, leaves)
+        The bytes of each chunk that is read, and its data pages; -1 where the footer does not tell.
+    """
+    small = (num_rows > 0) & (num_rows <= MOST_ROWS) & (sizes.sum(axis=1) <= MOST_BYTES)
+    return np.asarray(small & ((pages == 1) | (sizes <= WHOLE_BYTES)).all(axis=1))
+
 
 class HomogeneousFiles:
     """The row groups of several files of one schema group, pruned for a request.
@@ -59,9 +78,9 @@ class HomogeneousFiles:
         Files that have to be opened to know more.
     idle : list of (str, bool array)
         Each mechanism, and the row groups of files of which it can prove no more.
-    sound, final : list of bool
-        For each row group whether all chunks are sound, as in FooterFile.placed_chunk, and whether no mechanism could add to
-        what the footer proves. Filled by `look`.
+    sound, final, small : list of bool
+        For each row group whether all chunks are sound, as in FooterFile.placed_chunk; whether no mechanism could add to what the
+        footer proves; and whether to ask one costs more than to read the row group with those of other files. Filled by `look`.
     """
 
     def __init__(
@@ -75,6 +94,7 @@ class HomogeneousFiles:
         self.schema_group, self.table, self.counts = schema_group, table, table.counts
         self.alone = table.huge.copy()
         self.final: list[bool] = [False] * len(self.counts)
+        self.small = self.final
         self.sound: list[bool] = []
         # row groups of which lists know all values, by the id of a test
         self._exact: dict[int, Flags] = {}
@@ -207,7 +227,11 @@ class HomogeneousFiles:
                 lambda leaf: schema_group.leaf_types[leaf.index][2],
                 exact,
             )
-            last &= all_sound & ~self._unasked[left]
+            asked = all_sound & ~self._unasked[left]
+            if schema_group.joins:
+                small = asked & may_join(self.table.rows[left], sizes, pages)
+                self.small = of_all(small).tolist()
+            last &= asked
             self.final = of_all(last).tolist()
             spared = last & (np.frombuffer(self.must, np.uint8)[left] == 0) & (dear > 0)
             if DICTIONARY in use and spared.any():

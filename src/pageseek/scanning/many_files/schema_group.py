@@ -9,6 +9,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate.bound import BoundConst, leaves_of, tests_of
 from pageseek.prune.footer_finality import may_be_final
+from pageseek.scanning.one_file.joined_groups import leaves_to_join
 from pageseek.scanning.requests.bound_request import BoundRequest
 
 WIDE = 16  # leaves to read beyond which their chunks are looked at only to count them
@@ -32,6 +33,8 @@ class SchemaGroup:
         The position in `leaves` of a leaf.
     wanted : bool array
         For each leaf of `read` whether it belongs to the payload.
+    joins : bool
+        Whether row groups of several files can be read as one.
     """
 
     def __init__(self, file: FileMetadata, bound_request: BoundRequest, account: bool) -> None:
@@ -56,6 +59,7 @@ class SchemaGroup:
             self.read = []
         use = bound_request.request.prune
         self.may_be_final = bool(self.read) and may_be_final(self.tests, use)
+        self.joins = leaves_to_join(bound_request) is not None
         asked = {leaf.index: leaf for leaf in self.read}
         asked |= {leaf.index: leaf for leaf in tested}
         self.column = {index: i for i, index in enumerate(asked)}

@@ -73,6 +73,8 @@ class FileScan:
         Divides the rows of a row group that passed, where they are read in pieces if they are large.
     begun : dict
         Row groups that are being read ahead of their turn, with their results (`Scheduler.begin`).
+    joined : sequence of FilePlan
+        The files whose row groups these are, where several are read as one.
     """
 
     __slots__ = (
@@ -84,6 +86,7 @@ class FileScan:
         "file",
         "first_row",
         "idle",
+        "joined",
         "plan",
         "request",
         "source",
@@ -106,6 +109,7 @@ class FileScan:
         self.idle: frozenset[str] = frozenset()
         self.divide_passed: DividePassed | None = None
         self.begun: dict[int, Future[Any]] = {}
+        self.joined: Sequence[FilePlan] = ()
 
     # -- prune ----------------------------------------------------------------------------------
 

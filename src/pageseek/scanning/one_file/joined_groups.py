@@ -85,7 +85,7 @@ def joined(
     `growth`: of the tables so far, the most bytes for each one that the footer let expect, since codes may stand for long
     strings; 0 before the first.
     """
-    leaves = _fitting(scan, context)
+    leaves, every = _fitting(scan, context), bool(scan.joined)
     together: list[GroupPlan] = []
     num_rows = nbytes = 0
     for group in groups:
@@ -102,16 +102,16 @@ def joined(
                 (nbytes + likely) * growth(),
             )
         ):
-            yield Joint(together, nbytes)
+            yield Joint(together, nbytes, every or len(together) > 1)
             together, num_rows, nbytes = [], 0, 0
         if fits:
             together.append(group)
             num_rows += group.ranges.num_rows
             nbytes += likely
         else:
-            yield Joint([group], likely)
+            yield Joint([group], likely, every)
     if together:
-        yield Joint(together, nbytes)
+        yield Joint(together, nbytes, every or len(together) > 1)
 
 
 def _is_full(num_groups: int, num_rows: int, nbytes: float) -> bool:
@@ -135,19 +135,12 @@ class _Leaves(NamedTuple):
 
 def _fitting(scan: FileScan, context: ScanContext) -> _Leaves | None:
     """The leaves that are read of the row groups of a file, if these can be joined."""
-    bound_request, file = scan.bound_request, scan.file
-    use, bound = bound_request.leaves, bound_request.bound
-    if context.wait_bytes or scan.begun or file.num_row_groups < 2:
+    if context.wait_bytes or scan.begun or (scan.file.num_row_groups < 2 and not scan.joined):
         return None
-    if bound is not None and null_tests(bound):  # by levels alone
+    leaves = leaves_to_join(scan.bound_request)
+    if leaves is None:
         return None
-    leaves: dict[int, Leaf] = {}
-    for leaf, leaf_type in use.read():
-        if not leaf.flat or leaf.group or pa.types.is_dictionary(leaf_type.type):
-            return None
-        leaves[leaf.index] = leaf
-    if any(part.nesting_levels for part in use.parts.values()):
-        return None
+    use = scan.bound_request.leaves
     every = {test.leaf.key: test for _, tests in use.conditions for test in tests.values()}
     by_code = [test.leaf for test in every.values() if test.leaf_type.kind in CODED_KINDS]
     decoded: Iterable[Part | BoundLeaf] = every.values() if every else use.parts.values()
@@ -158,6 +151,21 @@ def _fitting(scan: FileScan, context: ScanContext) -> _Leaves | None:
         ]
     )
     return _Leaves(list(leaves.values()), by_code, row_bytes)
+
+
+def leaves_to_join(bound_request: BoundRequest) -> dict[int, Leaf] | None:
+    """The leaves that a request reads, by their index, if row groups can be joined for it."""
+    use, bound = bound_request.leaves, bound_request.bound
+    if bound is not None and null_tests(bound):  # by levels alone
+        return None
+    leaves: dict[int, Leaf] = {}
+    for leaf, leaf_type in use.read():
+        if not leaf.flat or leaf.group or pa.types.is_dictionary(leaf_type.type):
+            return None
+        leaves[leaf.index] = leaf
+    if any(part.nesting_levels for part in use.parts.values()):
+        return None
+    return leaves
 
 
 def _is_small(scan: FileScan, group: GroupPlan, leaves: _Leaves, context: ScanContext) -> bool:
@@ -210,7 +218,7 @@ def read_joined(
             yield from reader.read(missing, ranges)
             arrays = [decoded.output(column) for column in bound_request.columns]
             report.spent("payload", began)
-    except (_UnfitError, IndexMismatch, PageseekError, CoreError):
+    except (_UnfitError, IndexMismatch, PageseekError, CoreError, pa.ArrowException):
         return None
     if any(group.row_group in file.dropped for group in groups):  # by another scan, meanwhile
         return None

@@ -134,6 +134,7 @@ def plan_by_footer(
     counts, passes, must = batched_file.counts, batched_file.may, batched_file.must
     homogeneous, first = batched_file.homogeneous, batched_file.first
     account, stop = report.chunks is not None, first + len(counts)
+    reads = lazy and not account
     # the report tells whether row groups without rows had statistics; the table of footers does not
     if 0 in counts or (source.deletes and any(passes)):
         return None
@@ -146,7 +147,9 @@ def plan_by_footer(
             return None
     elif passes != must and not defers:
         undecided = [some and not every for some, every in zip(passes, must, strict=True)]
-        if not all(compress(homogeneous.final[first:stop], undecided)):
+        if not all(compress(homogeneous.final[first:stop], undecided)) and not (
+            reads and all(compress(homogeneous.small[first:stop], undecided))
+        ):
             return None
     if account and not all(compress(homogeneous.sound[first:stop], passes)):
         return None

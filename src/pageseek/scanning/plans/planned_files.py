@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
@@ -17,6 +18,10 @@ from pageseek.scanning.requests.accounting import last_proof
 from pageseek.scanning.requests.plan import FilePlan
 from pageseek.storage.store import wait_bytes
 
+if TYPE_CHECKING:
+    from pageseek.scanning.many_files.batched_file import BatchedFile
+    from pageseek.scanning.many_files.joined_files import JoinedScan
+
 
 class PlannedFiles:
     """The files of one plan.
@@ -27,7 +32,7 @@ class PlannedFiles:
         The files that are open; empty if none is.
     """
 
-    __slots__ = ("_divides", "_plans", "_scans", "_scheduler")
+    __slots__ = ("_divides", "_footers", "_plans", "_scans", "_scheduler")
 
     def __init__(
         self,
@@ -35,8 +40,12 @@ class PlannedFiles:
         scans: Sequence[FileScan | None],
         scheduler: Scheduler,
         divides: bool = False,
+        footers: Sequence[BatchedFile | None] = (),
     ) -> None:
-        """`divides`: whether large row groups of files that are not open yet are read in pieces."""
+        """`divides`: whether large row groups of files that are not open yet are read in pieces. `footers`: of the files, those
+        that were read together; empty if none was.
+        """
+        self._footers = footers
         self._plans, self._scheduler, self._divides = plans, scheduler, divides
         self._scans = scans or [None] * len(plans)
 
@@ -51,9 +60,9 @@ class PlannedFiles:
                 known = True
         return not known and any(plan.source.far for plan in self._plans)
 
-    def ready(self, ahead: bool) -> Iterator[FileScan | Exception]:
+    def ready(self, ahead: bool, joins: bool = False) -> Iterator[FileScan | Exception]:
         """The files, ready to be read. With `ahead`, remote files that are not open yet are opened several at a time. An error
-        takes the place of the first file that cannot be opened.
+        takes the place of the first file that cannot be opened. `joins`: small files may be scanned as one.
         """
         scheduler, report = self._scheduler, self._scheduler.report
         pool = scheduler.pool if ahead else None
@@ -66,9 +75,22 @@ class PlannedFiles:
             jobs = (Job(partial(self._open_apart, i), UNKNOWN_BYTES) for i in apart)
             # where one cannot be opened, the rows of those before are still read
             opened = pool.in_order(jobs, stops=False)
+        joined: dict[int, JoinedScan] = {}  # by the number of their first file
+        looked_at = past = (
+            0  # the files before these were looked at, and are scanned with those before them
+        )
         for i, scan in enumerate(self._scans):
+            if i < past:
+                continue
             if scan is not None:
                 yield scan
+                continue
+            if joins and i >= looked_at:
+                joined, looked_at = self._joined(i)
+            if i in joined:
+                as_one = joined.pop(i)
+                past = i + len(as_one.joined)
+                yield as_one
                 continue
             found: FileScan | Exception
             if i in apart:
@@ -82,6 +104,35 @@ class PlannedFiles:
                 return
             if found.plan.groups:
                 yield found
+
+    def _joined(self, at: int) -> tuple[dict[int, JoinedScan], int]:
+        """Scans of small files that are read as one, by the number of the first of each, and the first file that was not looked
+        at. `at`: the first that may be one of them.
+        """
+        footers, plans = self._footers, self._plans
+        first = footers[at] if footers else None
+        if first is None:
+            return {}, at + 1
+        like, folders = first.homogeneous.schema_group, plans[at].source.partitions
+        some = [first]
+        for i in range(at + 1, len(plans)):
+            footer = footers[i]
+            if (
+                footer is None
+                or footer.batch is not first.batch
+                or footer.homogeneous.schema_group is not like
+                or plans[i].source.partitions != folders
+            ):
+                break
+            some.append(footer)
+        if not like.joins or len(some) == 1:
+            return {}, at + len(some)
+        from pageseek.scanning.many_files.joined_files import joined_scans  # late: for many files
+
+        scheduler = self._scheduler
+        stop = at + len(some)
+        found = joined_scans(plans[at:stop], some, scheduler.request, scheduler.threads)
+        return {at + i: scan for i, scan in found}, stop
 
     def _open(self, at: int, report: Report) -> FileScan | Exception:
         """Open a file of the plan; the error if that fails."""

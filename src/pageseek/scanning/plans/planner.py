@@ -50,10 +50,13 @@ MOST_EXAMINED = 4096  # files of a plan whose undecided row groups are put to al
 
 
 class Planned(NamedTuple):
-    """A file that has rows left to read. `scan`: the open file; None where its footer was pruned together with others."""
+    """A file that has rows left to read. `scan`: the open file; None where its footer was pruned together with others. `footer`: that
+    footer.
+    """
 
     plan: FilePlan
     scan: FileScan | None
+    footer: BatchedFile | None = None
 
 
 class Planner:
@@ -105,13 +108,8 @@ class Planner:
         self._batches = self._footer_batches() if batches and left >= FEWEST_FILES else None
 
     def _footer_batches(self) -> FooterBatches | None:
-        """Prunes the footers of many local files together. None where all of these files stay open until they are read, or few
-        are opened.
-        """
-        request, n = self.request, len(self._sources)
-        whole = request.filter is None and request.limit is None and not request.selects_rows
-        if self._lazy and whole and n <= self._scheduler.files.capacity:
-            return None
+        """Prunes the footers of many local files together. None where few are opened."""
+        request = self.request
         if self._chosen:
             return None
         if self.columns.one_schema or self._sources.far:
@@ -245,7 +243,8 @@ class Planner:
         report.files.read += 1
         if scan is not None:
             scan.plan = plan
-        return Planned(plan, scan)
+            return Planned(plan, scan)
+        return Planned(plan, None, batched)
 
     def all_columns(self) -> pa.Schema:
         """The columns of all files, of whose rows nothing is asked."""

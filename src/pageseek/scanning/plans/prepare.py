@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scanning.one_file.file_scan import FileScan
@@ -19,6 +20,9 @@ from pageseek.scanning.plans.tables import TableReader
 from pageseek.scanning.requests.plan import FilePlan
 from pageseek.scanning.requests.request import Request
 from pageseek.storage import Sources, Store
+
+if TYPE_CHECKING:
+    from pageseek.scanning.many_files.batched_file import BatchedFile
 
 # Remote files stay open from planning to reading. A file that is opened again is asked for its version again.
 MOST_OPEN = 256
@@ -31,7 +35,7 @@ class PreparedScan:
     `ahead`: the whole plan will be executed.
     """
 
-    __slots__ = ("_scans", "_scheduler", "plan", "report")
+    __slots__ = ("_footers", "_scans", "_scheduler", "plan", "report")
 
     def __init__(
         self,
@@ -43,7 +47,9 @@ class PreparedScan:
     ) -> None:
         self.report, self._scheduler = report, Scheduler(request, report, unconfirmed)
         try:
-            self.plan, self._scans = prepare(sources, self._scheduler, lazy=True, ahead=ahead)
+            self.plan, self._scans, self._footers = prepare(
+                sources, self._scheduler, lazy=True, ahead=ahead
+            )
         except PredicateError as error:
             self._scheduler.stop()
             raise error.with_traceback(None) from None  # the filter is at fault, no step in here
@@ -71,7 +77,14 @@ class PreparedScan:
     def tables(self, streams: bool = False) -> Iterator[pa.Table]:
         """The rows in order: a table for each row group that has some. `streams`: see TableReader."""
         plan = self.plan
-        reader = TableReader(plan.schema, plan.files, self._scans, self._scheduler, streams=streams)
+        reader = TableReader(
+            plan.schema,
+            plan.files,
+            self._scans,
+            self._scheduler,
+            streams=streams,
+            footers=self._footers,
+        )
         return reader.tables()
 
 
@@ -81,7 +94,7 @@ def make_plan(sources: Sources, request: Request, report: Report | None = None) 
     `report`: an empty one, which is filled.
     """
     scheduler = Scheduler(request, Report(nan=request.nan, chunks={}) if report is None else report)
-    plan, _ = prepare(sources, scheduler, fold=True, defers=True)
+    plan = prepare(sources, scheduler, fold=True, defers=True).plan
     plan.report.fold()
     return plan
 
@@ -95,6 +108,18 @@ def all_columns(sources: Sources, request: Request, report: Report) -> AllColumn
     return AllColumns(made, schema)
 
 
+class Prepared(NamedTuple):
+    """A plan, and its files that stay open. These are a single file, also one that is left of many, and remote files, which use
+    up no descriptors.
+
+    `scans`, `footers`: empty, or one entry for each file of the plan. `footers`: those that were read together.
+    """
+
+    plan: ScanPlan
+    scans: list[FileScan | None]
+    footers: list[BatchedFile | None]
+
+
 def prepare(
     sources: Sources,
     scheduler: Scheduler,
@@ -102,9 +127,8 @@ def prepare(
     fold: bool = False,
     ahead: bool = False,
     defers: bool = False,
-) -> tuple[ScanPlan, list[FileScan | None]]:
-    """A plan, and its files that stay open. These are a single file, also one that is left of many, and remote files, which use
-    up no descriptors. The list is empty, or has one entry for each file of the plan.
+) -> Prepared:
+    """Make a plan.
 
     `lazy`, `fold`, `defers`: see Planner. `ahead`: the whole plan is executed, so that row groups of remote files are read while further
     files are opened.
@@ -120,11 +144,13 @@ def prepare(
     ahead = ahead and request.limit is None and not alone
     files: list[FilePlan] = []
     scans: list[FileScan | None] = []
+    footers: list[BatchedFile | None] = []
     held = full = 0  # files that stay open, and those that keep bytes
     only: FileScan | None = None
-    for plan, scan in planner.files():
+    for plan, scan, footer in planner.files():
         only = None if files else scan
         files.append(plan)
+        footers.append(footer)
         if report.chunks is not None and scan is not None:  # it is open anyway
             from pageseek.datasets.legacy_calendar import calendar_note, zone_of
 
@@ -149,4 +175,6 @@ def prepare(
     report.columns = list(schema.names)
     if unconfirmed is not None:  # files that do not stay open are confirmed now
         unconfirmed.ask_all_but([scan.file.store for scan in scans if scan is not None])
-    return ScanPlan(request, schema, tuple(files), report), scans if held else []
+    some = any(footer is not None for footer in footers)
+    plan = ScanPlan(request, schema, tuple(files), report)
+    return Prepared(plan, scans if held else [], footers if some else [])

@@ -38,6 +38,7 @@ from pageseek.scanning.requests.plan import FilePlan, GroupPlan, Joint
 from pageseek.scanning.requests.steps import Steps
 
 if TYPE_CHECKING:
+    from pageseek.scanning.many_files.batched_file import BatchedFile
     from pageseek.scanning.one_file.waves import Member
 
 FEW_VALUES = 1 << 18  # one thread reads these before a second one has started
@@ -86,6 +87,8 @@ class TableReader:
         Whether large row groups of files that are not open yet are read in pieces, a table each.
     streams : bool
         The caller holds one table at a time: a row group is read in pieces where it has codes of long texts.
+    footers : sequence of BatchedFile or None
+        The footers of the files that were read together; empty if none was.
     """
 
     def __init__(
@@ -97,10 +100,11 @@ class TableReader:
         narrow: Narrow | None = None,
         divides: bool = False,
         streams: bool = False,
+        footers: Sequence[BatchedFile | None] = (),
     ) -> None:
         self._schema, self._plans = schema, files
         self._scheduler, self._report = scheduler, scheduler.report
-        self._files = PlannedFiles(files, scans, scheduler, divides)
+        self._files = PlannedFiles(files, scans, scheduler, divides, footers)
         self._left, self._narrow, self._divides = scheduler.request.limit, narrow, divides
         self._streams = streams and self._left is None
         self._wave_bytes = WAVE_BYTES * scheduler.threads
@@ -125,16 +129,22 @@ class TableReader:
                 num_rows += group.ranges.num_rows
         several = row_groups > 1 or self._divides
         in_turn = self._left is not None or self._narrow is not None or not several
-        files = self._files.ready(ahead=self._left is None)
+        heavy = self._is_heavy(row_groups, num_rows, nbytes)
+        request = scheduler.request
+        # else each file is to be seen by itself
+        joins = (
+            not (in_turn or waits or heavy)
+            and request.row_number is None
+            and self._report.chunks is None
+        )
+        files = self._files.ready(ahead=self._left is None, joins=joins)
         if self._streams and not in_turn:
             files, in_turn = self._has_long_texts(files)
         waves = not (in_turn or waits) and self._wants_waves(row_groups, num_rows)
         try:
             if waves:
                 files, waves = self._suited(files)
-            if self._narrow is None and (
-                waits or (not waves and self._is_heavy(row_groups, num_rows, nbytes))
-            ):
+            if self._narrow is None and (waits or (heavy and not waves)):
                 scheduler.start(waits)
             if waves:
                 yield from self._in_waves(files)
@@ -168,7 +178,7 @@ class TableReader:
         if scan is None:
             return files, False
         found = False
-        if isinstance(scan, FileScan):
+        if isinstance(scan, FileScan) and not scan.joined:
             n = len(scan.plan.groups)
             self._scheduler.divide_long_texts(scan, self._report)
             found = len(scan.plan.groups) > n
@@ -212,7 +222,7 @@ class TableReader:
                 if self._left is not None:
                     n = steps.next(groups, self._left, lane.context.wait_bytes > 0)
                 pruned = scheduler.prune_pages(scan, groups[:n], report)
-                if self._streams and pruned:
+                if self._streams and pruned and not scan.joined:
                     scan.plan = replace(scan.plan, groups=tuple(pruned))
                     scheduler.divide_long_texts(scan, report)
                     pruned = scan.plan.groups
@@ -225,11 +235,11 @@ class TableReader:
                         if not group.ranges:
                             continue
                     if not begun:
-                        report.files.read += 1
+                        report.files.read += max(len(scan.joined), 1)
                         begun = True
                     rest: Sequence[Passed] = ()
                     with scheduler.working():
-                        if len(joint.groups) > 1:
+                        if joint.as_one:
                             done, table = opened.read_joined(joint.groups, lane)
                         else:
                             done = True
@@ -257,7 +267,7 @@ class TableReader:
     def _joints(self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane) -> Iterable[Joint]:
         """The row groups in order, small ones together. With a limit each is by itself, as it may be the last."""
         if len(groups) < 2 or self._left is not None or self._narrow is not None:
-            return [Joint([group], UNKNOWN_BYTES) for group in groups]
+            return [Joint([group], UNKNOWN_BYTES, False) for group in groups]
         from pageseek.scanning.one_file.joined_groups import joined  # late: for several row groups
 
         return joined(scan, groups, lane.context, lambda: self._growth)
@@ -266,6 +276,9 @@ class TableReader:
         self, opened: OpenedFile, groups: Sequence[GroupPlan], lane: Lane
     ) -> Iterator[tuple[FilePlan, pa.Table]]:
         """The tables of row groups that could not be read as one."""
+        if opened.scan.joined:
+            yield from self._file_by_file(opened.scan, groups)
+            return
         for group in groups:
             with self._scheduler.working():
                 table, rest = opened.read(group, None, lane)
@@ -275,6 +288,17 @@ class TableReader:
                 yield opened.scan.plan, table
             del table  # before the next one is made
             yield from self._rest(opened, rest, lane)
+
+    def _file_by_file(
+        self, scan: FileScan, groups: Sequence[GroupPlan]
+    ) -> Iterator[tuple[FilePlan, pa.Table]]:
+        """The tables of row groups of several files, each of which is opened."""
+        from pageseek.scanning.many_files.joined_files import JoinedScan
+
+        assert isinstance(scan, JoinedScan)
+        plans = scan.plans_of(groups)
+        self._report.files.read -= len(plans)  # they are counted again
+        yield from self._in_turn(PlannedFiles(plans, (), self._scheduler).ready(ahead=False))
 
     def _rest(
         self, opened: OpenedFile, rest: Sequence[Passed], lane: Lane
@@ -350,14 +374,14 @@ class TableReader:
             if isinstance(scan, Exception):
                 self._failed = scan  # after the rows of the files before
                 break
-            report.files.read += 1
+            report.files.read += max(len(scan.joined), 1)
             opened = OpenedFile(scan, self._schema, scheduler, len(scan.plan.groups))
             lane = scheduler.lane(scan, report)
             for joint in self._joints(scan, scan.plan.groups, lane):
                 size += int(joint.likely * max(self._growth, 1.0))
                 order.append((opened, lane, joint))
                 steps: Steps[Rows | None]
-                if len(joint.groups) > 1:
+                if joint.as_one:
                     steps = read_joined(scan, joint.groups, lane.context)
                 else:
                     steps = scan.read(joint.groups[0], None, lane.context)

@@ -56,10 +56,13 @@ class Footer(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """Row groups that are read as one, or a single one; and the bytes of memory that they take, as the footer lets expect."""
+    """Row groups whose turn it is, with the bytes of memory that they take, as the footer lets expect. `as_one`: they are read as one;
+    else there is a single one.
+    """
 
     groups: Sequence[GroupPlan]
     likely: int
+    as_one: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,279 @@
+"""Small files that are read as one: to open a file and to take each of its steps costs more than its pages do.
+
+Their footers were read together. The row groups of all of them become those of one file, whose bytes are those of the files,
+far apart. Row groups are then read as those of a single file are (joined_groups.py). What fails here is read again file by file,
+which names the file; so is a file that has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, groupby
+from typing import Any
+
+import numpy as np
+
+from pageseek._core import metadata as core
+from pageseek.base.errors import FileChangedError
+from pageseek.base.late_modules import npt
+from pageseek.base.report import Report
+from pageseek.format.chunks import CHUNK, Chunk, sound_chunks
+from pageseek.format.page_index import OffsetIndex, int64s
+from pageseek.format.schema import Leaf
+from pageseek.format.writers import Writer
+from pageseek.io.tails import TailBatch
+from pageseek.scanning.many_files.batched_file import BatchedFile
+from pageseek.scanning.many_files.footer_table import AT
+from pageseek.scanning.many_files.homogeneous_files import may_join
+from pageseek.scanning.many_files.schema_group import SchemaGroup
+from pageseek.scanning.one_file.file_scan import FileScan
+from pageseek.scanning.requests.plan import FilePlan, GroupPlan
+from pageseek.scanning.requests.request import Request
+from pageseek.storage import Version
+from pageseek.storage.store import Buffer
+
+FEWEST_FILES = 2
+STRIDE = 1 << 40  # bytes from the first one of a file to that of the next: no request takes in both
+
+
+class JoinedStore:
+    """The bytes of several local files, STRIDE from one to the next. Nothing stays open.
+
+    A read finds out whether a file still has the version whose footer was read.
+    """
+
+    latency = 0.0
+    bandwidth = 2e9
+
+    def __init__(
+        self, name: str, batch: TailBatch, places: npt.NDArray[np.int64], threads: int
+    ) -> None:
+        self.name, self.size = name, len(places) * STRIDE
+        self.version = Version(self.size, "", True)
+        self._batch, self._places, self._threads = batch, places, threads
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        """The bytes at each (offset, length). FileChangedError where a file was replaced, or cannot be read."""
+        wanted = np.array(ranges, np.int64).reshape(-1, 2)
+        lengths = np.ascontiguousarray(wanted[:, 1])
+        members = self._places[wanted[:, 0] // STRIDE]
+        behind = self._batch.sizes[members] - wanted[:, 0] % STRIDE - lengths
+        room, spans = self._batch.longer(members, lengths, self._threads, behind)
+        changed = np.flatnonzero(spans[:, 1] != lengths)
+        if len(changed):
+            raise FileChangedError(
+                f"{self._batch.paths[members.item(changed.item(0))]}: it cannot be read as it was"
+            )
+        stops = np.cumsum(lengths)
+        return [
+            room[start:stop]
+            for start, stop in zip((stops - lengths).tolist(), stops.tolist(), strict=True)
+        ]
+
+    def check(self) -> None:
+        """Each read has checked the versions."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class JoinedFiles:
+    """The row groups of several files, with what reading them as one needs of a FileMetadata.
+
+    Attributes
+    ----------
+    group_rows : list of int
+        The rows of each row group.
+    offset_indexes, dropped : dict
+        Empty: chunks are read whole.
+    """
+
+    tail = None
+
+    def __init__(
+        self,
+        name: str,
+        store: JoinedStore,
+        writer: Writer,
+        group_rows: list[int],
+        columns: dict[int, int],
+        placed: list[tuple[Any, int, int]],
+    ) -> None:
+        """`columns`: the position of each leaf that is read. `placed`: their chunks, row group by row group, with the first byte, and
+        that after the last.
+        """
+        self.name, self.store, self.writer, self.group_rows = name, store, writer, group_rows
+        self.num_row_groups = len(group_rows)
+        self.offset_indexes: dict[tuple[int, int], OffsetIndex] = {}
+        self.dropped: dict[int, frozenset[int]] = {}
+        self._first_rows = list(accumulate(group_rows, initial=0))
+        self._columns, self._placed = columns, placed
+
+    def first_row(self, row_group: int) -> int:
+        """The rows of all row groups before one."""
+        return self._first_rows[row_group]
+
+    def placed_chunk(self, row_group: int, leaf: Leaf) -> tuple[Any, int, int]:
+        """A column chunk with its first byte and the byte after its last."""
+        return self._placed[row_group * len(self._columns) + self._columns[leaf.index]]
+
+    def chunk(self, row_group: int, leaf: Leaf) -> Any:
+        return self.placed_chunk(row_group, leaf)[0]
+
+    def has_one_page(self, row_group: int, leaf: Leaf) -> bool:
+        """Whether pages are never left out: chunks are read whole."""
+        return True
+
+    def count_reads(self, report: Report) -> None:
+        """Reads of footers were counted when they were planned."""
+
+
+class JoinedScan(FileScan):
+    """A scan of several files as one."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, files: Sequence[FilePlan], file: Any, request: Request) -> None:
+        super().__init__(files[0].source, file, request, files[0].first_row)
+        self.joined = files
+        self._groups = [(i, group) for i, plan in enumerate(files) for group in plan.groups]
+        made = [
+            GroupPlan(k, group.ranges, group.fully_matched, group.cost)
+            for k, (_, group) in enumerate(self._groups)
+        ]
+        self.plan = FilePlan(files[0].source, file.store.version, tuple(made), files[0].first_row)
+
+    def plans_of(self, groups: Iterable[GroupPlan]) -> list[FilePlan]:
+        """The files of some of its row groups, each with those that it has of them."""
+        own = [self._groups[group.row_group] for group in groups]
+        return [
+            replace(self.joined[i], groups=tuple([group for _, group in some]))
+            for i, some in groupby(own, key=lambda one: one[0])
+        ]
+
+
+def joined_scans(
+    plans: Sequence[FilePlan],
+    footers: Sequence[BatchedFile],
+    request: Request,
+    threads: int,
+) -> Iterator[tuple[int, JoinedScan]]:
+    """Scans of those of some files that are read as one, each with the number of its first file.
+
+    The files are of one batch and one schema group. They have the same columns of folders.
+    """
+    schema_group, batch = footers[0].homogeneous.schema_group, footers[0].batch
+    leaves = {leaf.index: leaf for leaf, _ in schema_group.bound_request.leaves.read()}
+    places = np.array([footer.place for footer in footers], np.int64)
+    row_groups = sum([len(footer.counts) for footer in footers])
+    told = _Chunks.of(
+        schema_group, batch, places, row_groups, list(leaves.values()), request.limits.max_metadata_bytes,
+    )  # fmt: skip
+    if told is None:
+        return
+    fits = told.fit(plans)
+    start = 0
+    while start < len(plans):
+        stop = start
+        while stop < len(plans) and fits[stop]:
+            stop += 1
+        if stop - start >= FEWEST_FILES:
+            some = plans[start:stop]
+            name = f"{some[0].source.name} and {stop - start - 1:,} further files"
+            store = JoinedStore(name, batch, places[start:stop], threads)
+            columns = {index: i for i, index in enumerate(leaves)}
+            chosen, of = told.chosen(start, some)
+            file = JoinedFiles(
+                name,
+                store,
+                schema_group.writer,
+                told.counts[chosen].tolist(),
+                columns,
+                told.placed(chosen, of),
+            )
+            scan = JoinedScan(some, file, request)
+            scan.bound_request = schema_group.bound_request.again()
+            yield start, scan
+        start = stop + 1
+
+
+class _Chunks:
+    """The chunks of some leaves in the row groups of some files."""
+
+    __slots__ = ("_chunks", "_first", "_num", "_size", "_small", "_start", "counts")
+
+    def __init__(
+        self, first: list[int], num: list[int], counts: npt.NDArray[np.int64], chunks: npt.NDArray[np.int64],
+        leaves: Sequence[Leaf], ends: npt.NDArray[np.int64],
+    ) -> None:  # fmt: skip
+        """`first`, `num`: the first row group of each file, and how many it has. `ends`: the bytes of the file of each row group."""
+        self._first, self._num, self.counts, self._chunks = first, num, counts, chunks
+        types = np.array([leaf.element.type for leaf in leaves], np.int64)
+        found = sound_chunks(chunks, types, False, counts[:, None], ends[:, None])
+        self._start, self._size = found.start, found.size
+        pages = chunks[..., AT["dictionary_data_pages"]] + chunks[..., AT["other_data_pages"]]
+        pages = np.where(chunks[..., AT["encoding_stats"]] == 1, pages, -1)
+        self._small: list[bool] = (
+            found.sound.all(axis=1) & may_join(counts, found.size, pages)
+        ).tolist()
+
+    @classmethod
+    def of(
+        cls, schema_group: SchemaGroup, batch: TailBatch, places: npt.NDArray[np.int64], row_groups: int, leaves: Sequence[Leaf],
+        limit: int,
+    ) -> _Chunks | None:  # fmt: skip
+        """What the footers of the files at some places of a batch say; None where one cannot be parsed with the others."""
+        at = batch.at[places].astype(np.uint64)
+        numbers = np.array([leaf.index for leaf in leaves], np.uint64)
+        groups, _, rows, chunks = core.footers(
+            batch.footers, at, schema_group.like, numbers, row_groups, max_arena=limit
+        )
+        num = int64s(groups)
+        if len(num) < len(places) or (num < 0).any():
+            return None
+        counts = int64s(rows)
+        table = int64s(chunks).reshape(len(counts), len(leaves), len(AT))
+        first = np.cumsum(num) - num
+        return cls(
+            first.tolist(), num.tolist(), counts, table, leaves, np.repeat(batch.sizes[places], num)
+        )
+
+    def fit(self, plans: Sequence[FilePlan]) -> list[bool]:
+        """Which of the files have small row groups only, of which every row is read."""
+        made = []
+        counts = self.counts.tolist()
+        for plan, first, num in zip(plans, self._first, self._num, strict=True):
+            fits = plan.version.size < STRIDE and not plan.source.deletes
+            for group in plan.groups:
+                at = first + group.row_group
+                fits = fits and (
+                    group.row_group < num
+                    and self._small[at]
+                    and group.pages_pruned
+                    and group.ranges.num_rows == counts[at]
+                    and not (group.divided or group.matching or group.ignored)
+                )
+            made.append(fits)
+        return made
+
+    def chosen(
+        self, start: int, plans: Sequence[FilePlan]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The row groups of the plans of files from `start` on, and the number of the file of each, from 0 on."""
+        found = [
+            (self._first[start + i] + group.row_group, i)
+            for i, plan in enumerate(plans)
+            for group in plan.groups
+        ]
+        groups, files = np.array(found, np.int64).reshape(-1, 2).T
+        return np.ascontiguousarray(groups), np.ascontiguousarray(files)
+
+    def placed(
+        self, groups: npt.NDArray[np.int64], files: npt.NDArray[np.int64]
+    ) -> list[tuple[Any, int, int]]:
+        """The chunks of row groups, each with its first byte in a JoinedStore, and the byte after its last."""
+        begin = self._start[groups] + (files * STRIDE)[:, None]
+        stop = begin + self._size[groups]
+        records = map(Chunk._make, CHUNK.iter_unpack(self._chunks[groups].tobytes()))
+        return list(zip(records, begin.ravel().tolist(), stop.ravel().tolist(), strict=True))

@@ -1,0 +1,300 @@
+"""Small files that are read as one: rows, counts and errors are those of files that are read one by one."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.base.report import Report
+from pageseek.io.tails import TailBatch
+from pageseek.scanning.many_files import homogeneous_files, joined_files
+from pageseek.scanning.one_file import joined_groups
+
+pytestmark = pytest.mark.usefixtures("scans")
+
+N, ROWS = 40, 50
+CITIES = [f"city {i}" for i in range(9)]
+CONDITIONS = [
+    None,
+    ps.col("id") >= 0,
+    ps.col("id").between(333, 1_444),
+    ps.col("city") == "city 3",
+    ps.col("city") == "city 33",
+    (ps.col("city") == "city 3") & (ps.col("value") > 0.5),
+    (ps.col("city") == "city 3") | (ps.col("number") < 20),
+    ps.col("number").isin([3, 77, 78, 5_000]),
+    ps.col("text").like("%77%"),
+    ~(ps.col("number") > 100),
+    ps.col("number").is_null(),
+    ps.col("number").is_null() & (ps.col("id") > 500),
+]
+
+
+def table(i: int, rows: int = ROWS) -> pa.Table:
+    rng = np.random.default_rng(i)
+    return pa.table(
+        {
+            "id": np.arange(i * ROWS, i * ROWS + rows),
+            "city": pa.array(rng.choice(CITIES, rows)),
+            "number": pa.array(rng.integers(0, 300, rows), mask=rng.random(rows) < 0.2),
+            "value": rng.random(rows),
+            "text": pa.array(
+                [None if k % 11 == 0 else f"text {i * ROWS + k}" for k in range(rows)]
+            ),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for i in range(N):
+        pq.write_table(table(i), tmp_path / f"{i:03}.parquet", write_page_index=True)
+    return tmp_path
+
+
+class Spy:
+    """Counts files that are read as one, and how often that failed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.files = self.failed = 0
+        scans, as_one = joined_files.joined_scans, joined_groups.read_joined
+
+        def counted(*given: Any) -> Iterator[Any]:
+            for at, scan in scans(*given):
+                self.files += len(scan.joined)
+                yield at, scan
+
+        def watched(*given: Any) -> Any:
+            found = yield from as_one(*given)
+            self.failed += found is None
+            return found
+
+        monkeypatch.setattr(joined_files, "joined_scans", counted)
+        monkeypatch.setattr(joined_groups, "read_joined", watched)
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    return Spy(monkeypatch)
+
+
+def whole(source: Any, condition: Any = None, **options: Any) -> pa.Table:
+    """The rows by a read that joins no files, and prunes nothing."""
+    scan = ps.scan(source, filter=condition, prune=False, **options)
+    return scan.with_row_number("row").to_table().drop_columns("row")
+
+
+def check(source: Any, condition: Any = None, **options: Any) -> pa.Table:
+    """All ways to read give the rows of files that are read one by one."""
+    wanted = whole(source, condition, **options)
+    for threads in (1, 2):
+        found = ps.read_table(source, filter=condition, threads=threads, **options)
+        assert found.schema.equals(wanted.schema)
+        assert found.equals(wanted), (condition, threads)
+        scan = ps.scan(source, filter=condition, threads=threads, **options)
+        assert pa.Table.from_batches(scan.to_batches(), wanted.schema).equals(wanted)
+        assert scan.count_rows() == wanted.num_rows
+    return wanted
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=str)
+def test_rows_are_those_of_files_that_are_read_one_by_one(
+    folder: Path, spy: Spy, condition: Any
+) -> None:
+    check(str(folder), condition)
+    check(str(folder), condition, columns=["value", "id"])
+    check(str(folder), condition, string_type="view")
+    assert not spy.failed
+    if not (
+        condition is not None and "is null" in str(condition)
+    ):  # read by levels alone, file by file
+        assert spy.files
+
+
+def test_small_files_are_not_opened_but_for_the_first(
+    folder: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ps.read_table(str(folder), filter="city = 'city 3'")
+    assert spy.files == N
+    spy.files = 0
+    monkeypatch.setattr(homogeneous_files, "MOST_ROWS", ROWS - 1)
+    ps.read_table(str(folder), filter="city = 'city 3'")
+    assert spy.files == 0
+
+
+def test_a_file_whose_rows_are_all_denied_gives_no_payload(folder: Path) -> None:
+    report = Report(chunks=None, analyzed=True)
+    ps.scan(str(folder), filter=ps.col("text") == "text 777", columns=["id"])._execution.scanned(
+        report
+    )
+    # of the payload, one chunk; 40 chunks would be more than 16 kB
+    assert report.bytes["data"] < N * 2_000
+
+
+def test_files_of_several_row_groups_some_of_them_large(
+    tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(homogeneous_files, "MOST_ROWS", 30)
+    for i in range(N):
+        size = (30, 10, 50)[i % 3] if i % 7 else 7
+        pq.write_table(table(i), tmp_path / f"{i:03}.parquet", row_group_size=size)
+    for condition in CONDITIONS:
+        check(str(tmp_path), condition)
+    assert spy.files
+    assert not spy.failed
+
+
+def test_files_that_differ(tmp_path: Path, spy: Spy) -> None:
+    """In columns, types, codecs, folders, encodings, and writers' schemas."""
+    rng = random.Random(5)
+    for i in range(3 * N):
+        place = tmp_path / f"day={i // 30}"
+        place.mkdir(exist_ok=True)
+        made = table(i, rng.choice([1, 5, ROWS]))
+        if i % 30 > 24:
+            made = made.drop_columns("value")
+        if 5 < i % 30 < 14:
+            made = made.set_column(2, "number", made["number"].cast(pa.int32()))
+        if i % 17 == 3:
+            made = made.slice(0, 0)
+        codec = ("zstd", "snappy", "none", "gzip")[i // 10 % 4]
+        pq.write_table(made, place / f"{i:03}.parquet", compression=codec, use_dictionary=i % 9 > 3)
+    for condition in [
+        *CONDITIONS,
+        ps.col("day") == 2,
+        (ps.col("day") != 1) & (ps.col("number") > 250),
+    ]:
+        check(str(tmp_path), condition)
+    assert spy.files > N
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_file_that_changes_between_plan_and_read(
+    folder: Path, spy: Spy, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim, longer = folder / "017.parquet", TailBatch.longer
+
+    def replaced(self: TailBatch, *given: Any) -> Any:
+        pq.write_table(table(99), victim)
+        os.utime(victim, (7, 7))
+        return longer(self, *given)
+
+    monkeypatch.setattr(TailBatch, "longer", replaced)
+    with pytest.raises(ps.FileChangedError, match="017"):
+        ps.read_table(str(folder), threads=threads)
+    assert spy.failed
+    monkeypatch.undo()
+    check(str(folder))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_file_that_is_gone(folder: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim, longer = folder / "017.parquet", TailBatch.longer
+
+    def removed(self: TailBatch, *given: Any) -> Any:
+        victim.unlink(missing_ok=True)
+        return longer(self, *given)
+
+    monkeypatch.setattr(TailBatch, "longer", removed)
+    with pytest.raises(FileNotFoundError, match="017"):
+        ps.read_table(str(folder), threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_damage_is_named_with_its_file_column_and_page(
+    folder: Path, spy: Spy, threads: int
+) -> None:
+    victim = folder / "017.parquet"
+    chunk = pq.read_metadata(victim).row_group(0).column(3)
+    data = bytearray(victim.read_bytes())
+    at = chunk.data_page_offset
+    data[at + 30 : at + 60] = b"\xff" * 30
+    victim.write_bytes(data)
+    os.utime(victim, (9, 9))
+    errors = []
+    scan = ps.scan(str(folder), threads=threads)
+    for one in (scan, scan.with_row_number("row")):
+        with pytest.raises(ps.PageseekError) as caught:
+            one.to_table()
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert "017.parquet" in errors[0]
+    assert "value" in errors[0]
+    assert spy.failed
+    check(str(folder), columns=["id", "text"])  # what is not read hurts nobody
+    # rows of the files before the damaged one come first
+    got = 0
+    with pytest.raises(ps.PageseekError):
+        for batch in ps.scan(str(folder), threads=threads).to_batches():
+            got += batch.num_rows
+    assert got == 17 * ROWS
+
+
+def test_codes_of_long_texts_are_read_file_by_file(tmp_path: Path, spy: Spy) -> None:
+    """They become far more than the footers let expect."""
+    for i in range(N):
+        texts = pa.array([f"{i:02}" + "x" * 300_000] * ROWS)
+        pq.write_table(pa.table({"t": texts, "id": range(ROWS)}), tmp_path / f"{i:03}.parquet")
+    found = ps.read_table(str(tmp_path), string_type="large")
+    assert found.num_rows == N * ROWS
+    assert found["t"][-1].as_py() == f"{N - 1:02}" + "x" * 300_000
+    assert spy.files
+
+
+def test_counts_of_a_scan_are_those_of_files_one_by_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+    for least in (2, 10_000):
+        monkeypatch.setattr(joined_files, "FEWEST_FILES", least)
+        ps.clear_cache()
+        report = Report(chunks=None, analyzed=True)
+        ps.scan(str(folder), filter="id >= 100 and value > 0.9")._execution.scanned(report)
+        counted.append(
+            (
+                report.files.total,
+                report.files.read,
+                report.row_groups.read,
+                report.rows.read,
+                report.rows_out,
+            )
+        )
+    assert counted[0] == counted[1]
+
+
+def test_random_files_and_filters(tmp_path: Path, spy: Spy) -> None:
+    rng = random.Random(11)
+    for case in range(6):
+        place = tmp_path / str(case)
+        place.mkdir()
+        codec = rng.choice(["zstd", "snappy", "lz4", "none", "gzip", "brotli"])
+        pages = rng.choice([64, 1 << 20])
+        for i in range(rng.randint(9, 60)):
+            pq.write_table(
+                table(i, rng.randint(1, 80)),
+                place / f"{i:03}.parquet",
+                compression=codec,
+                data_page_size=pages,
+                write_batch_size=16,
+                use_dictionary=rng.random() < 0.7,
+                data_page_version=rng.choice(["1.0", "2.0"]),
+                write_page_index=rng.random() < 0.5,
+            )
+        for _ in range(6):
+            k, n = rng.randrange(3_000), rng.randrange(300)
+            some = [
+                ps.col("id") > k, ps.col("number") == n, ps.col("number") != n, ps.col("city") == rng.choice(CITIES),
+                ps.col("value") < rng.random(), ps.col("text") == f"text {k}", ps.col("city").isin(rng.sample(CITIES, 2)),
+            ]  # fmt: skip
+            a, b, c = rng.sample(some, 3)
+            check(str(place), rng.choice([a, a & b, a | b, ~a, (a | b) & c, a & ~b]))
+    assert spy.files > 100
