@@ -27,7 +27,7 @@ from pageseek.scanning.many_files.batched_file import BatchedFile
 from pageseek.scanning.many_files.footer_table import AT
 from pageseek.scanning.many_files.homogeneous_files import may_join
 from pageseek.scanning.many_files.schema_group import SchemaGroup
-from pageseek.scanning.one_file.file_scan import FileScan
+from pageseek.scanning.one_file.file_scan import FileScan, SeveralFiles
 from pageseek.scanning.requests.plan import FilePlan, GroupPlan
 from pageseek.scanning.requests.request import Request
 from pageseek.storage import Version
@@ -132,11 +132,14 @@ class JoinedFiles:
 class JoinedScan(FileScan):
     """A scan of several files as one."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_files", "_groups")
 
-    def __init__(self, files: Sequence[FilePlan], file: Any, request: Request) -> None:
+    def __init__(
+        self, files: Sequence[FilePlan], memory: Sequence[int], file: Any, request: Request
+    ) -> None:
         super().__init__(files[0].source, file, request, files[0].first_row)
-        self.joined = files
+        self.joined = SeveralFiles(files, memory)
+        self._files = files
         self._groups = [(i, group) for i, plan in enumerate(files) for group in plan.groups]
         made = [
             GroupPlan(k, group.ranges, group.fully_matched, group.cost)
@@ -148,7 +151,7 @@ class JoinedScan(FileScan):
         """The files of some of its row groups, each with those that it has of them."""
         own = [self._groups[group.row_group] for group in groups]
         return [
-            replace(self.joined[i], groups=tuple([group for _, group in some]))
+            replace(self._files[i], groups=tuple([group for _, group in some]))
             for i, some in groupby(own, key=lambda one: one[0])
         ]
 
@@ -192,7 +195,7 @@ def joined_scans(
                 columns,
                 told.placed(chosen, of),
             )
-            scan = JoinedScan(some, file, request)
+            scan = JoinedScan(some, told.memory(chosen), file, request)
             scan.bound_request = schema_group.bound_request.again()
             yield start, scan
         start = stop + 1
@@ -268,6 +271,12 @@ class _Chunks:
         ]
         groups, files = np.array(found, np.int64).reshape(-1, 2).T
         return np.ascontiguousarray(groups), np.ascontiguousarray(files)
+
+    def memory(self, groups: npt.NDArray[np.int64]) -> list[int]:
+        """The bytes of memory of row groups while they are read: pages, decompressed and decoded."""
+        sizes = self._chunks[groups, :, AT["total_uncompressed_size"]]
+        made: list[int] = (2 * np.maximum(sizes, 0).sum(axis=1)).tolist()
+        return made
 
     def placed(
         self, groups: npt.NDArray[np.int64], files: npt.NDArray[np.int64]

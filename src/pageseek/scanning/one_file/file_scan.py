@@ -54,6 +54,13 @@ class Rows(NamedTuple):
     rest: Sequence[Passed] = ()
 
 
+class SeveralFiles(NamedTuple):
+    """Files that are scanned as one, and the bytes of memory that each of their row groups takes. All of these are small."""
+
+    files: Sequence[FilePlan]
+    memory: Sequence[int]
+
+
 class FileScan:
     """A file of a scan, from its footer to its rows.
 
@@ -73,7 +80,7 @@ class FileScan:
         Divides the rows of a row group that passed, where they are read in pieces if they are large.
     begun : dict
         Row groups that are being read ahead of their turn, with their results (`Scheduler.begin`).
-    joined : sequence of FilePlan
+    joined : SeveralFiles, optional
         The files whose row groups these are, where several are read as one.
     """
 
@@ -109,7 +116,12 @@ class FileScan:
         self.idle: frozenset[str] = frozenset()
         self.divide_passed: DividePassed | None = None
         self.begun: dict[int, Future[Any]] = {}
-        self.joined: Sequence[FilePlan] = ()
+        self.joined: SeveralFiles | None = None
+
+    @property
+    def num_files(self) -> int:
+        """How many files this is."""
+        return 1 if self.joined is None else len(self.joined.files)
 
     # -- prune ----------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from pageseek.predicate.masks import joined as joined_masks
 from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import pages_wanted
 from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
-from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_cost, likely_memory, likely_rows
+from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_cost, likely_rows
 from pageseek.scanning.leaves.segments import count_segments, stops_of
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
 from pageseek.scanning.one_file.group_filter import GroupFilter
@@ -85,12 +85,15 @@ def joined(
     `growth`: of the tables so far, the most bytes for each one that the footer let expect, since codes may stand for long
     strings; 0 before the first.
     """
-    leaves, every = _fitting(scan, context), bool(scan.joined)
+    leaves, several = _fitting(scan, context), scan.joined
     together: list[GroupPlan] = []
     num_rows = nbytes = 0
     for group in groups:
-        likely = max(weight(scan, group), 1)
-        fits = leaves is not None and _is_small(scan, group, leaves, context)
+        if several is not None:
+            likely, fits = max(several.memory[group.row_group], 1), leaves is not None
+        else:
+            likely = max(weight(scan, group), 1)
+            fits = leaves is not None and _is_small(scan, group, leaves, context)
         if fits and leaves is not None:
             likely = max(likely, group.ranges.num_rows * leaves.row_bytes)
         if together and (
@@ -102,16 +105,16 @@ def joined(
                 (nbytes + likely) * growth(),
             )
         ):
-            yield Joint(together, nbytes, every or len(together) > 1)
+            yield Joint(together, nbytes, several is not None or len(together) > 1)
             together, num_rows, nbytes = [], 0, 0
         if fits:
             together.append(group)
             num_rows += group.ranges.num_rows
             nbytes += likely
         else:
-            yield Joint([group], likely, every)
+            yield Joint([group], likely, several is not None)
     if together:
-        yield Joint(together, nbytes, every or len(together) > 1)
+        yield Joint(together, nbytes, several is not None or len(together) > 1)
 
 
 def _is_full(num_groups: int, num_rows: int, nbytes: float) -> bool:
@@ -135,7 +138,7 @@ class _Leaves(NamedTuple):
 
 def _fitting(scan: FileScan, context: ScanContext) -> _Leaves | None:
     """The leaves that are read of the row groups of a file, if these can be joined."""
-    if context.wait_bytes or scan.begun or (scan.file.num_row_groups < 2 and not scan.joined):
+    if context.wait_bytes or scan.begun or (scan.file.num_row_groups < 2 and scan.joined is None):
         return None
     leaves = leaves_to_join(scan.bound_request)
     if leaves is None:
@@ -230,6 +233,20 @@ def read_joined(
     return Rows(ranges, arrays)
 
 
+class _Fetched(NamedTuple):
+    """The chunks of a leaf in joined row groups, in their order: what the footer says, and the bytes."""
+
+    leaf: Leaf
+    chunks: list[Any]
+    sizes: list[int]
+    buffers: list[memoryview]
+
+    def hint(self, start: int, stop: int, num_rows: int, chosen: int) -> int:
+        """About the bytes of strings in the chosen ones of so many rows, of the chunks from `start` to `stop`."""
+        size: int = sum([max(one.total_uncompressed_size, 0) for one in self.chunks[start:stop]])
+        return min(size * chosen // max(num_rows, 1), MAX_RATIO * sum(self.sizes[start:stop]))
+
+
 class JoinedReader(GroupReader):
     """Reads leaves of joined row groups.
 
@@ -245,8 +262,8 @@ class JoinedReader(GroupReader):
         "_apart",
         "_bound_request",
         "_counts",
-        "_held_chunks",
         "_places",
+        "_undecoded",
         "num_rows",
         "ranges",
     )
@@ -272,8 +289,7 @@ class JoinedReader(GroupReader):
         self.num_rows = place.first + place.num_rows
         # of each leaf the row groups that were read, their bytes and rows, and the decoders of their pages
         self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[Any]]] = []
-        # chunks of all row groups, which were fetched and not decoded, and their leaf
-        self._held_chunks: tuple[Leaf | None, list[memoryview]] = (None, [])
+        self._undecoded: _Fetched | None = None
         self._apart: ScanContext | None = None  # of what is read row group by row group
 
     def read(
@@ -288,44 +304,56 @@ class JoinedReader(GroupReader):
             if not self._want_all_pages(parts, chosen, ranges, tested):
                 yield from self._read_apart(parts, chosen, ranges, tested)
                 return
-        size, buffers = yield from self._fetch_chunks(parts, chosen)
+        size, fetched = yield from self._fetch_chunks(parts, chosen)
         tasks: list[PageTask] = []
         ends = []
-        for i, part in enumerate(parts):
-            tasks += self._tasks(
-                part, buffers[i * len(chosen) : (i + 1) * len(chosen)], chosen, ranges
-            )
+        for part, chunks in zip(parts, fetched, strict=True):
+            tasks += self._tasks(part, chunks, chosen, ranges)
             ends.append(len(tasks))
         made = yield DecodePages(tasks, size)
         at = 0
-        for i, (part, end) in enumerate(zip(parts, ends, strict=True)):
+        for part, chunks, end in zip(parts, fetched, ends, strict=True):
             some, decoders = made[at:end], [task[0] for task in tasks[at:end]]
             at = end
             if not all(isinstance(one, tuple) for one in some):
                 raise _UnfitError
             arrays = [to_arrow(part.leaf_type, *one) for one in some]
             self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
-            length = sum([data.nbytes for data in buffers[i * len(chosen) : (i + 1) * len(chosen)]])
-            self._counts.append((part.leaf, chosen, length, ranges, decoders))
+            self._counts.append((part.leaf, chosen, sum(chunks.sizes), ranges, decoders))
 
     def _fetch_chunks(
         self, parts: Sequence[Part], chosen: Sequence[Place]
-    ) -> Steps[tuple[int, list[memoryview]]]:
-        """Read the chunks of leaves, those of one leaf side by side. Returns the sum of their bytes, and these."""
-        (leaf, buffers), self._held_chunks = self._held_chunks, (None, [])
-        if len(parts) == 1 and parts[0].leaf is leaf and len(buffers) == len(chosen):
-            return sum([data.nbytes for data in buffers]), buffers
-        wanted, memory = [], 0
+    ) -> Steps[tuple[int, list[_Fetched]]]:
+        """Read the chunks of leaves. Returns the sum of their bytes, and what was read of each leaf."""
+        held, self._undecoded = self._undecoded, None
+        if (
+            held is not None
+            and len(parts) == 1
+            and parts[0].leaf is held.leaf
+            and len(held.chunks) == len(chosen)
+        ):
+            return sum(held.sizes), [held]
+        placed_chunk, numbers = self._file.placed_chunk, [one.number for one in chosen]
+        fetched: list[_Fetched] = []
+        wanted: list[tuple[int, int]] = []
+        size = memory = 0
         for part in parts:
-            for one in chosen:
-                chunk, start, stop = self._file.placed_chunk(one.number, part.leaf)
+            chunks, sizes = [], []
+            for number in numbers:
+                chunk, start, stop = placed_chunk(number, part.leaf)
+                chunks.append(chunk)
+                sizes.append(stop - start)
                 wanted.append((start, stop - start))
-                memory += likely_memory(chunk, one.num_rows, one.num_rows)
-        size = sum([length for _, length in wanted])
+                if chunk.total_uncompressed_size > 0:
+                    memory += chunk.total_uncompressed_size
+            size += sum(sizes)
+            fetched.append(_Fetched(part.leaf, chunks, sizes, []))
         if size >= LEAST_RESERVED:
             yield Reserve(size + memory)
         buffers = yield Read(wanted, "data")
-        return size, buffers
+        for i, one in enumerate(fetched):
+            one.buffers.extend(buffers[i * len(numbers) : (i + 1) * len(numbers)])
+        return size, fetched
 
     def test_codes(
         self, part: Part, condition: Bound, ranges: rows.RowRanges
@@ -338,15 +366,15 @@ class JoinedReader(GroupReader):
             chunk = self._file.chunk(one.number, part.leaf)
             if chunk.encoding_stats != 1 or chunk.other_data_pages or one.num_rows < CODE_TEST_ROWS:
                 return None
-        size, buffers = yield from self._fetch_chunks([part], chosen)
-        settings = self._settings(part.leaf, chosen)
-        tests = entry_tests(part, buffers, ranges.num_rows, condition, settings)
+        size, (chunks,) = yield from self._fetch_chunks([part], chosen)
+        settings = self._settings(chunks)
+        tests = entry_tests(part, chunks.buffers, ranges.num_rows, condition, settings)
         made: list[Any] = [None]
         if tests is not None:
-            tasks = self._tasks(part, buffers, chosen, ranges, tests.passes)
+            tasks = self._tasks(part, chunks, chosen, ranges, tests.passes)
             made = yield DecodePages(tasks, size)
         if tests is None or not all(isinstance(one, tuple) for one in made):
-            self._held_chunks = part.leaf, buffers  # which are decoded next
+            self._undecoded = chunks  # which are decoded next
             return None
         self._counts.append((part.leaf, chosen, size, ranges, [task[0] for task in tasks]))
         return joined_masks([tests.mask(one) for one in made])
@@ -410,7 +438,7 @@ class JoinedReader(GroupReader):
     def _tasks(
         self,
         part: Part,
-        buffers: Sequence[memoryview],
+        chunks: _Fetched,
         chosen: Sequence[Place],
         ranges: rows.RowRanges,
         passes: list[bytes] | None = None,
@@ -419,17 +447,16 @@ class JoinedReader(GroupReader):
         that pass a test, which become the result.
         """
         context, leaf = self._context, part.leaf
-        settings = self._settings(leaf, chosen)
+        settings = self._settings(chunks)
         form = part.leaf_type.core
         if passes is not None:
             form = passing_form(form)
-        sizes = [data.nbytes for data in buffers]
+        sizes, buffers = chunks.sizes, chunks.buffers
         stops = [len(chosen)]
         if context.report.chunks is not None:  # it wants to know of each chunk by itself
             stops = list(range(1, len(chosen) + 1))
         else:
-            chunk, _, _ = self._file.placed_chunk(chosen[0].number, leaf)
-            worth = count_segments(likely_cost(chunk, sum(sizes)), context.threads)
+            worth = count_segments(likely_cost(chunks.chunks[0], sum(sizes)), context.threads)
             n = min(worth, len(chosen))
             if n > 1:
                 stops = stops_of(sizes, n)
@@ -458,26 +485,18 @@ class JoinedReader(GroupReader):
             ]
             hint = 0
             if passes is None and part.leaf_type.kind in BYTES_KINDS:
-                hint = self._hint(leaf, some, mine.num_rows, nbytes)
+                hint = chunks.hint(start, stop, sum([one.num_rows for one in some]), mine.num_rows)
             known = None if passes is None else passes[start:stop]
             tasks.append((decoder, pages, mine.buffers, hint, known, True))
             start = stop
         return tasks
 
-    def _settings(self, leaf: Leaf, chosen: Sequence[Place]) -> CodecSettings:
-        codecs = {self._file.chunk(one.number, leaf).codec for one in chosen}
+    def _settings(self, chunks: _Fetched) -> CodecSettings:
+        codecs = {chunk.codec for chunk in chunks.chunks}
         if len(codecs) > 1:
             raise _UnfitError
         (codec,), context = codecs, self._context
         return context.codec_settings.get(codec) or context.settings_of(codec, self._file)
-
-    def _hint(self, leaf: Leaf, places: Sequence[Place], chosen: int, fetched: int) -> int:
-        """About the bytes of strings in the chosen rows."""
-        size = num_rows = 0
-        for one in places:
-            size += max(self._file.chunk(one.number, leaf).total_uncompressed_size, 0)
-            num_rows += one.num_rows
-        return min(size * chosen // max(num_rows, 1), MAX_RATIO * fetched)
 
     def count(self, report: Report) -> None:
         """Count what was read."""

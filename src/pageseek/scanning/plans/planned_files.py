@@ -89,7 +89,7 @@ class PlannedFiles:
                 joined, looked_at = self._joined(i)
             if i in joined:
                 as_one = joined.pop(i)
-                past = i + len(as_one.joined)
+                past = i + as_one.num_files
                 yield as_one
                 continue
             found: FileScan | Exception
@@ -128,11 +128,17 @@ class PlannedFiles:
         if not like.joins or len(some) == 1:
             return {}, at + len(some)
         from pageseek.scanning.many_files.joined_files import joined_scans  # late: for many files
+        from pageseek.scanning.one_file.waves import suits
 
         scheduler = self._scheduler
         stop = at + len(some)
         found = joined_scans(plans[at:stop], some, scheduler.request, scheduler.threads)
-        return {at + i: scan for i, scan in found}, stop
+        made = {}
+        for i, scan in found:
+            context = scheduler.lane(scan, scheduler.report).context
+            if suits(scan, scan.plan.groups[0], context):  # the core has their codec
+                made[at + i] = scan
+        return made, stop
 
     def _open(self, at: int, report: Report) -> FileScan | Exception:
         """Open a file of the plan; the error if that fails."""

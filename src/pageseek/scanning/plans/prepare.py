@@ -176,5 +176,5 @@ def prepare(
     if unconfirmed is not None:  # files that do not stay open are confirmed now
         unconfirmed.ask_all_but([scan.file.store for scan in scans if scan is not None])
     some = any(footer is not None for footer in footers)
-    plan = ScanPlan(request, schema, tuple(files), report)
-    return Prepared(plan, scans if held else [], footers if some else [])
+    made = ScanPlan(request, schema, tuple(files), report)
+    return Prepared(made, scans if held else [], footers if some else [])

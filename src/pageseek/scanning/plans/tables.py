@@ -178,7 +178,7 @@ class TableReader:
         if scan is None:
             return files, False
         found = False
-        if isinstance(scan, FileScan) and not scan.joined:
+        if isinstance(scan, FileScan) and scan.joined is None:
             n = len(scan.plan.groups)
             self._scheduler.divide_long_texts(scan, self._report)
             found = len(scan.plan.groups) > n
@@ -222,7 +222,7 @@ class TableReader:
                 if self._left is not None:
                     n = steps.next(groups, self._left, lane.context.wait_bytes > 0)
                 pruned = scheduler.prune_pages(scan, groups[:n], report)
-                if self._streams and pruned and not scan.joined:
+                if self._streams and pruned and scan.joined is None:
                     scan.plan = replace(scan.plan, groups=tuple(pruned))
                     scheduler.divide_long_texts(scan, report)
                     pruned = scan.plan.groups
@@ -235,7 +235,7 @@ class TableReader:
                         if not group.ranges:
                             continue
                     if not begun:
-                        report.files.read += max(len(scan.joined), 1)
+                        report.files.read += scan.num_files
                         begun = True
                     rest: Sequence[Passed] = ()
                     with scheduler.working():
@@ -276,7 +276,7 @@ class TableReader:
         self, opened: OpenedFile, groups: Sequence[GroupPlan], lane: Lane
     ) -> Iterator[tuple[FilePlan, pa.Table]]:
         """The tables of row groups that could not be read as one."""
-        if opened.scan.joined:
+        if opened.scan.joined is not None:
             yield from self._file_by_file(opened.scan, groups)
             return
         for group in groups:
@@ -374,7 +374,7 @@ class TableReader:
             if isinstance(scan, Exception):
                 self._failed = scan  # after the rows of the files before
                 break
-            report.files.read += max(len(scan.joined), 1)
+            report.files.read += scan.num_files
             opened = OpenedFile(scan, self._schema, scheduler, len(scan.plan.groups))
             lane = scheduler.lane(scan, report)
             for joint in self._joints(scan, scan.plan.groups, lane):
