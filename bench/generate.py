@@ -8,6 +8,8 @@
     until that has 1 MiB, and pages of 20,000 rows, which begin at other rows once a dictionary is given up.
 `small_pages_file`
     These rows in pages of 1,000 rows, by any codec.
+`small_files`
+    These rows in thousands of files.
 `wide_file`
     Thousands of columns and many row groups of few rows: the footer is nearly all of it.
 `lineitem_file`
@@ -38,6 +40,7 @@ PAGE_BYTES = 160_000  # 20,000 values of 8 bytes
 CUSTOMERS = 1_000_000
 LOOKUP_COLUMNS = ("key", "customer", "price", "quantity", "note", "city", "at", "amount")
 SEED = 20_240_131
+FEWEST_ROWS = 100_000  # that are made at a time
 EVENT_GROUP, EVENT_PAGE = 1_000_000, 20_000  # rows
 EVENT_KEYS = 1_000_000  # `k` is below
 EVENT_CATEGORIES = [f"category-{i:02d}" for i in range(12)]
@@ -80,6 +83,11 @@ def small_pages_file(
     """The rows of `lookup_file` in pages of 1,000 rows, all of them where `key` begins one, with a codec of pyarrow."""
     path = folder / f"lookup-1000-{codec}-{rows}-{group_rows}.parquet"
     return _once(path, lambda at: _write_lookup(at, rows, group_rows, SMALL_PAGES, codec))
+
+
+def small_files(folder: Path, files: int = 10_000, rows: int = 500) -> Path:
+    """A folder of files with so many rows of `lookup_file` each."""
+    return _once(folder / f"small-{files}-{rows}", lambda at: _write_small(at, files, rows))
 
 
 def wide_file(
@@ -174,6 +182,8 @@ def _once(path: Path, write: Callable[[Path], None]) -> Path:
             write(unfinished)
             unfinished.replace(path)
         finally:
+            if unfinished.is_dir():
+                shutil.rmtree(unfinished)
             unfinished.unlink(missing_ok=True)
     return path
 
@@ -264,8 +274,9 @@ def _write_lookup(
     first = 0
     writer: pq.ParquetWriter | None = None
     try:
-        for start in range(0, rows, group_rows):
-            table = lookup_table(min(group_rows, rows - start), first, SEED + start)
+        step = max(FEWEST_ROWS // group_rows, 1) * group_rows
+        for start in range(0, rows, step):
+            table = lookup_table(min(step, rows - start), first, SEED + start)
             first = table["key"][-1].as_py()
             if writer is None:
                 writer = pq.ParquetWriter(
@@ -280,6 +291,19 @@ def _write_lookup(
     finally:
         if writer is not None:
             writer.close()
+
+
+def _write_small(folder: Path, files: int, rows: int) -> None:
+    folder.mkdir()
+    first, step = 0, max(FEWEST_ROWS // rows, 1)
+    for start in range(0, files, step):
+        some = min(step, files - start)
+        table = lookup_table(some * rows, first, SEED + start)
+        first = table["key"][-1].as_py()
+        for i in range(some):
+            path = folder / f"part-{start + i:05}.parquet"
+            one = table.slice(i * rows, rows)
+            pq.write_table(one, path, compression="zstd", write_page_index=True)
 
 
 def _write_wide(path: Path, columns: int, row_groups: int, group_rows: int) -> None:

@@ -1,7 +1,8 @@
 """`python -m pageseek.bench.many`: a value in few of a thousand files, which have lists of their values attached.
 
-Each engine answers in processes of its own, with all cores: cold is the first answer of a process that has imported the
-engine and nothing else, warm the median of those that follow, with whatever the engine keeps. Processes take turns.
+Each engine answers in processes of its own, with all cores. First it answers from a few other files, so that its code is
+loaded: `startup` measures that. Cold is the first answer from the thousand files, warm the median of those that follow, with whatever
+the engine keeps. Processes take turns.
 What pageseek reads is counted from outside, by strace.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -33,6 +36,7 @@ ROWS = {"narrow": 5_000, "wide": 20_000}
 CATEGORIES, IN_EACH = 200, 12
 RARE, IN_FILES = "category-0993", 5
 SINGLE, IN_FILE = "category-0997", 613
+FEW = 50  # files that load the code of an engine
 ROUNDS, WARM = 5, 7
 CASES = {
     "single": (SINGLE, "a category of one of the files"),
@@ -107,6 +111,18 @@ def files(folder: Path, shape: str) -> Path:
     return made
 
 
+def few_files(folder: Path) -> Path:
+    """Copies of the files from IN_FILE on, of which the first has the single category."""
+    made = folder.with_name(f"{folder.name}-few")
+    if not made.exists():
+        unfinished = made.with_name(f"{made.name}.{os.getpid()}")
+        unfinished.mkdir()
+        for path in sorted(folder.glob("*.parquet"))[IN_FILE : IN_FILE + FEW]:
+            shutil.copy(path, unfinished)
+        unfinished.replace(made)
+    return made
+
+
 def by_pageseek(folder: str) -> Callable[[str], int]:
     base = ps.scan(folder)
     return lambda value: base.filter(ps.col("category") == value).to_table().num_rows
@@ -167,10 +183,9 @@ class Timed:
     rows: int
 
 
-def child(engine: str, folder: str, value: str, warm: int) -> Timed:
+def child(engine: str, folder: str, few: str, value: str, warm: int) -> Timed:
     """The work of the child process."""
-    if engine != "pageseek":
-        __import__(engine)
+    ENGINES[engine](few)(value)
     start = time.perf_counter()
     answer = ENGINES[engine](folder)
     rows = answer(value)
@@ -185,7 +200,10 @@ def child(engine: str, folder: str, value: str, warm: int) -> Timed:
 
 
 def ask(engine: str, folder: Path, value: str, warm: int, before: Sequence[str] = ()) -> Timed:
-    command = [*before, sys.executable, "-m", "pageseek.bench.many", "--child", engine, str(folder), value, str(warm)]  # fmt: skip
+    command = [
+        *before, sys.executable, "-m", "pageseek.bench.many",
+        "--child", engine, str(folder), str(few_files(folder)), value, str(warm),
+    ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{engine}: {done.stderr.strip()[-1000:]}")
@@ -246,11 +264,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--table", type=Path, metavar="FILE", help="write the table (Markdown)")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
-        engine, folder, value, warm = options.child
-        print(json.dumps(vars(child(engine, folder, value, int(warm)))))
+        engine, folder, few, value, warm = options.child
+        print(json.dumps(vars(child(engine, folder, few, value, int(warm)))))
         return 0
     engines = []
     for engine in ENGINES:
@@ -295,8 +313,8 @@ def head(engines: Sequence[str], rounds: int) -> list[str]:
         "",
         f"{FILES:,} files, zstd, with a page index. Each has {IN_EACH} of {CATEGORIES} categories, which statistics cannot tell apart, and an",
         "attached list of its categories (`ps.index.attach(path, distinct=[\"category\"])`). The query selects all columns where",
-        "`category = ...`. Cold: the first query of a process, with the files in the system's page cache and nothing cached by the engine. Warm: the",
-        "median of the following queries, with all that the engine caches. All engines use all cores and run interleaved; medians of",
+        "`category = ...`. Cold: the first query of these files in a process that has queried 50 others, so that its code is loaded; they are in the",
+        "system's page cache. Warm: the median of the following queries, with all that the engine caches. All engines use all cores and run interleaved; medians of",
         f"{rounds} round{'s' * (rounds > 1)}. Made by `python -m pageseek.bench.many --table docs/many-files.md`.",
         "",
         f"{dt.date.today()}, {where['system']}, {where['cpu']}, {where['cores']} cores, Python {where['python']}; "

@@ -28,7 +28,7 @@ ROUNDS = 7
 
 @dataclass(frozen=True)
 class Case:
-    """One read of a file: rows with `low` <= `column` < `high`, or all; as a table, or batch by batch."""
+    """One read of a file, or of a folder: rows with `low` <= `column` < `high`, or all; as a table, or batch by batch."""
 
     name: str
     what: str
@@ -41,6 +41,7 @@ class Case:
 
 def cases(folder: Path) -> list[Case]:
     lookup, lineitem = generate.lookup_file(folder), generate.lineitem_file(folder, 1)
+    groups, files = generate.lookup_file(folder, 5_000_000, 1_000), generate.small_files(folder)
     few = "price", 100.0, 101.0
     return [
         Case("selective", "eight columns of few scattered rows, by an unsorted column", lookup, *few),
@@ -49,6 +50,12 @@ def cases(folder: Path) -> list[Case]:
         Case("all-batches", "the same, batch by batch", lookup, batches=True),
         Case("lineitem", "sixteen columns of TPC-H, every row, as a table", lineitem),
         Case("lineitem-batches", "the same, batch by batch", lineitem, batches=True),
+        Case("groups", "eight columns of 5,000 row groups of 1,000 rows, as a table", groups),
+        Case("groups-batches", "the same, batch by batch", groups, batches=True),
+        Case("groups-selective", "the same, few scattered rows", groups, *few),
+        Case("files", "eight columns of 10,000 files of 500 rows, as a table", files),
+        Case("files-batches", "the same, batch by batch", files, batches=True),
+        Case("files-selective", "the same, few scattered rows", files, *few),
     ]  # fmt: skip
 
 
