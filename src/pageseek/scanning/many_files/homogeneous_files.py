@@ -45,8 +45,8 @@ MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # row groups and the rows that it ruled out
 PRUNED_COLUMNS = 1 + 3 * len(MECHANISMS)
 
-MOST_ROWS = 1 << 14  # of a row group: with more, its pages cost more than its steps
-MOST_BYTES = 1 << 18  # of the chunks that are read of it
+MOST_ROWS = 1 << 15  # of a row group: with more, its pages cost more than its steps
+MOST_BYTES = 1 << 21  # of the chunks that are read of it
 WHOLE_BYTES = 1 << 16  # of a chunk: to leave out pages of less costs more than to decode them
 
 

@@ -54,6 +54,7 @@ SMALL_ROWS = 1 << 18  # of a row group that is worth it
 CODED_ROWS = 1 << 14
 # with more rows, numbers are tested by the codes of a dictionary, whose entries are evaluated in Python
 CODE_TEST_ROWS = 1 << 13
+FIRST_GROWTH = 4.0  # of tables of several files, until it is known
 LEAST_STRING = 4  # bytes of its offset
 _ANY = 1 << 62  # values of a page: those of a flat leaf are as many as its rows
 
@@ -86,6 +87,7 @@ def joined(
     strings; 0 before the first.
     """
     leaves, several = _fitting(scan, context), scan.joined
+    first_growth = 0.0 if several is None else FIRST_GROWTH
     together: list[GroupPlan] = []
     num_rows = nbytes = 0
     for group in groups:
@@ -102,7 +104,7 @@ def joined(
             or _is_full(
                 len(together),
                 num_rows + group.ranges.num_rows,
-                (nbytes + likely) * growth(),
+                (nbytes + likely) * (growth() or first_growth),
             )
         ):
             yield Joint(together, nbytes, several is not None or len(together) > 1)
