@@ -21,6 +21,8 @@ from pageseek.io.tails import TailBatch
 from pageseek.scanning.many_files import homogeneous_files, joined_files
 from pageseek.scanning.many_files.footer_table import AT
 from pageseek.scanning.one_file import joined_groups
+from pageseek.scanning.plans.prepare import prepare
+from pageseek.scanning.plans.scheduler import Scheduler
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -268,6 +270,25 @@ def test_codes_of_long_texts_are_read_file_by_file(tmp_path: Path, spy: Spy) -> 
     assert found.num_rows == N * ROWS
     assert found["t"][-1].as_py() == f"{N - 1:02}" + "x" * 300_000
     assert spy.files
+
+
+@pytest.mark.parametrize(
+    ("executes", "columns", "limit"),
+    [(True, None, None), (False, None, None), (True, ["list"], None), (True, None, 7)],
+)
+def test_footers_are_held_only_for_files_that_may_be_read_as_one(
+    tmp_path: Path, executes: bool, columns: Any, limit: int | None
+) -> None:
+    for i in range(N):
+        some = table(i).append_column("list", pa.array([[1]] * ROWS))
+        pq.write_table(some, tmp_path / f"{i:03}.parquet")
+    scan = ps.scan(str(tmp_path), columns=columns or ["id", "city"], limit=limit)
+    execution = scan._execution
+    report = Report(chunks=None)
+    scheduler = Scheduler(execution.request, report)
+    made = prepare(execution.sources, scheduler, lazy=executes, fold=not executes)
+    held = executes and columns is None and limit is None
+    assert sum(footer is not None for footer in made.footers) == (N if held else 0)
 
 
 def test_bytes_that_are_fetched_count_as_memory_though_a_footer_denies_them() -> None:
