@@ -67,7 +67,8 @@ static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out)
     }
 }
 
-/* Reads the last bytes of a file but for those `behind`: all of them, or `length`. */
+/* Reads the last bytes of a file but for those `behind`: all of them, or `length`. A file that was
+ * written to meanwhile counts as one that cannot be read: its bytes may be of two versions. */
 static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_bytes,
                                     size_t length, int64_t behind, ps_file_seen *out) {
     struct stat now;
@@ -86,7 +87,15 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
         int64_t at = stop > (int64_t)length ? stop - (int64_t)length : 0;
         size_t wanted = (uint64_t)(stop - at) < length ? (size_t)(stop - at) : length;
         ssize_t n = pread(fd, out_bytes, wanted, (off_t)at);
-        out->read = n < 0 ? 0 : (int64_t)n;
+        ps_file_seen after = {0, -1, 0, 0};
+        if (fstat(fd, &now) == 0) {
+            ps_file_told(&now, &after);
+        }
+        if (after.size != out->size || after.time_ns != out->time_ns) {
+            *out = (ps_file_seen){0, -1, 0, 0};
+        } else {
+            out->read = n < 0 ? 0 : (int64_t)n;
+        }
     }
     close(fd);
 }

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.io.tails import TailBatch
 from pageseek.scanning.many_files import homogeneous_files, joined_files
+from pageseek.scanning.many_files.footer_table import AT
 from pageseek.scanning.one_file import joined_groups
+from pageseek.scanning.plans.prepare import prepare
+from pageseek.scanning.plans.scheduler import Scheduler
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -133,12 +137,10 @@ def test_small_files_are_not_opened_but_for_the_first(
 
 
 def test_a_file_whose_rows_are_all_denied_gives_no_payload(folder: Path) -> None:
-    report = Report(chunks=None, analyzed=True)
-    ps.scan(str(folder), filter=ps.col("text") == "text 777", columns=["id"])._execution.scanned(
-        report
-    )
-    # of the payload, one chunk; 40 chunks would be more than 16 kB
-    assert report.bytes["data"] < N * 2_000
+    made = counts(str(folder), ps.col("text") == "text 777", columns=["id"])
+    assert made.leaves["id"].rows_decoded == 1
+    assert made.leaves["id"].pages_read == 1  # of N
+    assert made.leaves["text"].pages_read > 1
 
 
 def test_files_of_several_row_groups_some_of_them_large(
@@ -241,6 +243,24 @@ def test_damage_is_named_with_its_file_column_and_page(
     assert got == 17 * ROWS
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_value_that_fits_no_column_is_named_with_its_file(
+    tmp_path: Path, spy: Spy, threads: int
+) -> None:
+    """Other files have a narrower range: the table has their type."""
+    for i in range(N):
+        when = np.datetime64("3000-01-01" if i == 17 else "2000-01-01", "ms")
+        times = pa.array(np.full(ROWS, when), pa.timestamp("ms" if i < 30 else "ns"))
+        pq.write_table(pa.table({"t": times, "id": range(ROWS)}), tmp_path / f"{i:03}.parquet")
+    got = []
+    batches = ps.scan(str(tmp_path), threads=threads).to_batches()
+    with pytest.raises(ps.UnsupportedError, match=r"017\.parquet: column 't'"):
+        got.extend(batches)
+    assert sum([batch.num_rows for batch in got]) == 17 * ROWS
+    assert spy.files
+    check(str(tmp_path), columns=["id"])
+
+
 def test_codes_of_long_texts_are_read_file_by_file(tmp_path: Path, spy: Spy) -> None:
     """They become far more than the footers let expect."""
     for i in range(N):
@@ -252,25 +272,61 @@ def test_codes_of_long_texts_are_read_file_by_file(tmp_path: Path, spy: Spy) -> 
     assert spy.files
 
 
+@pytest.mark.parametrize(
+    ("executes", "columns", "limit"),
+    [(True, None, None), (False, None, None), (True, ["list"], None), (True, None, 7)],
+)
+def test_footers_are_held_only_for_files_that_may_be_read_as_one(
+    tmp_path: Path, executes: bool, columns: Any, limit: int | None
+) -> None:
+    for i in range(N):
+        some = table(i).append_column("list", pa.array([[1]] * ROWS))
+        pq.write_table(some, tmp_path / f"{i:03}.parquet")
+    scan = ps.scan(str(tmp_path), columns=columns or ["id", "city"], limit=limit)
+    execution = scan._execution
+    report = Report(chunks=None)
+    scheduler = Scheduler(execution.request, report)
+    made = prepare(execution.sources, scheduler, lazy=executes, fold=not executes)
+    held = executes and columns is None and limit is None
+    assert sum(footer is not None for footer in made.footers) == (N if held else 0)
+
+
+def test_bytes_that_are_fetched_count_as_memory_though_a_footer_denies_them() -> None:
+    sizes = np.zeros((2, 1, len(AT)), np.int64)
+    sizes[:, 0, AT["total_compressed_size"]] = 1 << 18
+    sizes[:, 0, AT["total_uncompressed_size"]] = 0, -1
+    ones = np.ones(2, np.int64)
+    leaf: Any = SimpleNamespace(element=SimpleNamespace(type=0))
+    told = joined_files._Chunks([0, 1], [1, 1], ones, sizes, [leaf], ones)
+    assert min(told.memory(np.arange(2))) >= 1 << 18
+
+
+def counts(source: str, condition: Any, **options: Any) -> Report:
+    """The report of a scan that was executed at once."""
+    execution = ps.scan(source, filter=condition, **options)._execution
+    with execution._prepared(execution.request) as prepared:
+        for _ in prepared.tables():
+            pass
+        return prepared.report
+
+
+@pytest.mark.parametrize("condition", [None, "id >= 100 and value > 0.9", "city = 'city 3'"])
 def test_counts_of_a_scan_are_those_of_files_one_by_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, condition: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = []
     for least in (2, 10_000):
         monkeypatch.setattr(joined_files, "FEWEST_FILES", least)
         ps.clear_cache()
-        report = Report(chunks=None, analyzed=True)
-        ps.scan(str(folder), filter="id >= 100 and value > 0.9")._execution.scanned(report)
-        counted.append(
-            (
-                report.files.total,
-                report.files.read,
-                report.row_groups.read,
-                report.rows.read,
-                report.rows_out,
-            )
-        )
+        made = counts(str(folder), condition)
+        leaves = {
+            name: (leaf.bytes, leaf.pages_total, leaf.pages_read, leaf.dictionary_pages)
+            for name, leaf in made.leaves.items()
+        }
+        counted.append((made.files, made.row_groups, made.rows, made.rows_out, leaves))
     assert counted[0] == counted[1]
+    assert counted[0][0].total == N
+    assert counted[0][3]
 
 
 def test_random_files_and_filters(tmp_path: Path, spy: Spy) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import random
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from pageseek._core import files
 
+from pageseek.storage import local
 from pageseek.storage.local import TICK, Names, read_ends, seen, seen_now
 
 pytestmark = pytest.mark.skipif(not files.AVAILABLE, reason="has no such calls")
@@ -164,3 +168,56 @@ def test_a_folder_that_may_be_passed_but_not_listed(tmp_path: Path) -> None:
         check(paths)
     finally:
         os.chmod(tmp_path / "a", 0o700)
+
+
+def _written_while_read(path: Path, trials: int) -> tuple[int, int]:
+    """Read a file of which the last bytes are written in place meanwhile. How often bytes came with the version from before, and
+    how often new bytes were among them.
+    """
+    n, accepted, mixed = 8 << 20, 0, 0
+    path.write_bytes(b"a" * n)
+    room, names = np.zeros(n, np.uint8), Names([str(path)])
+    rng = random.Random(3)
+
+    def write(fd: int) -> None:
+        time.sleep(rng.random() * 0.002)
+        os.pwrite(fd, b"b" * 4096, n - 4096)
+
+    for _ in range(trials):
+        fd = os.open(path, os.O_WRONLY)
+        os.pwrite(fd, b"a" * 4096, n - 4096)
+        os.utime(path, (5, 5))
+        writer = threading.Thread(target=write, args=(fd,))
+        writer.start()
+        while writer.is_alive():
+            found = read_ends(names, 0, np.array([[0, n]]), room, time.time_ns())
+            if found[0, 2] == 5 * 10**9 and found[0, 3] == n:
+                accepted += 1
+                mixed += bool((room[-4096:] != ord("a")).any())
+        writer.join()
+        os.close(fd)
+    return accepted, mixed
+
+
+def test_a_file_that_is_written_while_it_is_read_gives_no_bytes(tmp_path: Path) -> None:
+    accepted, mixed = _written_while_read(tmp_path / "f", 300)
+    assert accepted
+    assert not mixed
+
+
+def test_a_file_that_is_written_while_python_reads_it_gives_no_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plain = tmp_path / "f", local._preadv
+    path.write_bytes(b"a" * 100)
+    os.utime(path, (5, 5))
+
+    def written(fd: int, rooms: Any, offset: int) -> int:
+        path.write_bytes(b"b" * 100)
+        return plain(fd, rooms, offset)
+
+    monkeypatch.setattr(local, "_preadv", written)
+    names = Names([str(path)])
+    names.core = None
+    room = np.zeros(100, np.uint8)
+    assert read_ends(names, 0, np.array([[0, 100]]), room, time.time_ns())[0, 3] == 0

@@ -275,7 +275,10 @@ def _read_end(path: str, room: memoryview, behind: int) -> tuple[int, int, int, 
             return None
         stop = max(told.st_size - behind, 0)
         at = max(stop - len(room), 0)
-        return *seen(told), _preadv(fd, [room[: stop - at]], at)
+        read = _preadv(fd, [room[: stop - at]], at)
+        if seen(os.fstat(fd)) != seen(told):  # the bytes may be of two versions
+            return None
+        return *seen(told), read
     finally:
         os.close(fd)
 

@@ -273,9 +273,11 @@ class _Chunks:
         return np.ascontiguousarray(groups), np.ascontiguousarray(files)
 
     def memory(self, groups: npt.NDArray[np.int64]) -> list[int]:
-        """The bytes of memory of row groups while they are read: pages, decompressed and decoded."""
+        """The bytes of memory of row groups while they are read: pages, decompressed and decoded. What is fetched is so large at
+        least, whatever a footer says.
+        """
         sizes = self._chunks[groups, :, AT["total_uncompressed_size"]]
-        made: list[int] = (2 * np.maximum(sizes, 0).sum(axis=1)).tolist()
+        made: list[int] = (2 * np.maximum(sizes, self._size[groups]).sum(axis=1)).tolist()
         return made
 
     def placed(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
 from pageseek.base.batches import table_of
+from pageseek.base.errors import PageseekError
 from pageseek.scanning.one_file.file_scan import FileScan, Passed, Rows
 from pageseek.scanning.one_file.lane import Lane
 from pageseek.scanning.plans.scheduler import Scheduler
@@ -80,7 +81,18 @@ class OpenedFile:
         except Exception as error:
             self.scan.plan.name_in(error)
             raise
-        return read is not None, None if read is None else self.table(groups[0], read, lane)
+        return (False, None) if read is None else self.try_table(groups[0], read, lane)
+
+    def try_table(self, group: GroupPlan, read: Rows, lane: Lane) -> tuple[bool, pa.Table | None]:
+        """Whether the rows fit the schema, and their table. Of several files an error would name the first, and the rows of those
+        before the one at fault would be lost: they are read one by one.
+        """
+        try:
+            return True, self.table(group, read, lane)
+        except PageseekError:
+            if self.scan.joined is None:
+                raise
+            return False, None
 
     def table(self, group: GroupPlan, read: Rows, lane: Lane) -> pa.Table | None:
         """The rows that were read of a row group as a table; None if there are none."""
@@ -91,8 +103,9 @@ class OpenedFile:
         if not read.found.num_rows:
             return None
         self.scan.file.count_reads(lane.context.report)
+        table = self._table(group, read)
         lane.context.report.rows_out += read.found.num_rows
-        return self._table(group, read)
+        return table
 
     def _table(self, group: GroupPlan, read: Rows) -> pa.Table:
         """The rows of a row group as a table."""

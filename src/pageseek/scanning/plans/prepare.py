@@ -112,7 +112,7 @@ class Prepared(NamedTuple):
     """A plan, and its files that stay open. These are a single file, also one that is left of many, and remote files, which use
     up no descriptors.
 
-    `scans`, `footers`: empty, or one entry for each file of the plan. `footers`: those that were read together.
+    `scans`, `footers`: empty, or one entry for each file of the plan. `footers`: those of files that may be read as one.
     """
 
     plan: ScanPlan
@@ -145,12 +145,15 @@ def prepare(
     files: list[FilePlan] = []
     scans: list[FileScan | None] = []
     footers: list[BatchedFile | None] = []
+    # else no files are read as one (TableReader): a plan of a million files would hold all of their footers
+    executes = lazy and report.chunks is None and request.limit is None
     held = full = 0  # files that stay open, and those that keep bytes
     only: FileScan | None = None
     for plan, scan, footer in planner.files():
         only = None if files else scan
         files.append(plan)
-        footers.append(footer)
+        joins = footer is not None and footer.homogeneous.schema_group.joins
+        footers.append(footer if joins and executes else None)
         if report.chunks is not None and scan is not None:  # it is open anyway
             from pageseek.datasets.legacy_calendar import calendar_note, zone_of
 

@@ -332,8 +332,9 @@ class TableReader:
                     except PageseekError:
                         opened.scan.file.store.check()  # the bytes may be of another version
                         raise
-                    done = read is not None
-                    table = None if read is None else opened.table(groups[0], read, lane)
+                    done, table = False, None
+                    if read is not None:
+                        done, table = opened.try_table(groups[0], read, lane)
                     rest = () if read is None else read.rest
                     del read
                 except Exception as error:
