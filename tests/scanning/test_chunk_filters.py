@@ -150,7 +150,7 @@ def test_a_filter_that_left_a_file_is_not_asked_again(
         return prune(file, *given)
 
     monkeypatch.setattr(file_scan, "prune_pages", noted)
-    monkeypatch.setattr(homogeneous_files, "MOST_BYTES", 0)  # none is small
+    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_BYTES", 0)  # none is small
     texts = ", ".join([f"'t{n}'" for n in (2412, *range(40))])
     table = ps.read_table(str(kept), filter=condition.format(texts))
     assert 2412 in table["number"].to_pylist()

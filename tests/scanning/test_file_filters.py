@@ -142,7 +142,7 @@ def test_a_filter_that_left_a_file_is_not_asked_again(
         return prune(file, *given)
 
     monkeypatch.setattr(file_scan, "prune_pages", noted)
-    monkeypatch.setattr(homogeneous_files, "MOST_BYTES", 0)  # none is small
+    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_BYTES", 0)  # none is small
     read = ps.read_table(str(folder), filter=condition)
     assert 2411 in read["number"].to_pylist()
     assert found["011.parquet"] == ({"file_bloom"} if idle else set())

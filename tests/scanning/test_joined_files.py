@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -41,6 +43,7 @@ CONDITIONS = [
     ~(ps.col("number") > 100),
     ps.col("number").is_null(),
     ps.col("number").is_null() & (ps.col("id") > 500),
+    ps.col("number").is_not_null() & (ps.col("city") == "city 3"),
 ]
 
 
@@ -119,9 +122,7 @@ def test_rows_are_those_of_files_that_are_read_one_by_one(
     check(str(folder), condition, columns=["value", "id"])
     check(str(folder), condition, string_type="view")
     assert not spy.failed
-    if not (
-        condition is not None and "is null" in str(condition)
-    ):  # read by levels alone, file by file
+    if "is null" not in str(condition):  # which is read by levels alone, file by file
         assert spy.files
 
 
@@ -131,7 +132,7 @@ def test_small_files_are_not_opened_but_for_the_first(
     ps.read_table(str(folder), filter="city = 'city 3'")
     assert spy.files == N
     spy.files = 0
-    monkeypatch.setattr(homogeneous_files, "MOST_ROWS", ROWS - 1)
+    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", ROWS - 1)
     ps.read_table(str(folder), filter="city = 'city 3'")
     assert spy.files == 0
 
@@ -146,7 +147,7 @@ def test_a_file_whose_rows_are_all_denied_gives_no_payload(folder: Path) -> None
 def test_files_of_several_row_groups_some_of_them_large(
     tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(homogeneous_files, "MOST_ROWS", 30)
+    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", 30)
     for i in range(N):
         size = (30, 10, 50)[i % 3] if i % 7 else 7
         pq.write_table(table(i), tmp_path / f"{i:03}.parquet", row_group_size=size)
@@ -356,3 +357,42 @@ def test_random_files_and_filters(tmp_path: Path, spy: Spy) -> None:
             a, b, c = rng.sample(some, 3)
             check(str(place), rng.choice([a, a & b, a | b, ~a, (a | b) & c, a & ~b]))
     assert spy.files > 100
+
+
+@pytest.mark.parametrize("columns", [17, 32, 33])
+def test_wide_files(tmp_path: Path, spy: Spy, columns: int) -> None:
+    for i in range(N):
+        made = {f"c{k}": np.arange(i, i + 10) * (k + 1) for k in range(columns)}
+        pq.write_table(pa.table(made), tmp_path / f"{i:03}.parquet")
+    check(str(tmp_path), "c1 = 40")
+    spy.files = 0
+    ps.read_table(str(tmp_path), filter="c1 = 40")
+    assert (spy.files > 0) == (columns <= 32)
+
+
+def test_a_query_that_is_cancelled_reads_no_further_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined_groups, "ENOUGH_ROWS", 1)
+    reads, plain = 0, joined_files.JoinedStore.read
+
+    def slow(self: joined_files.JoinedStore, ranges: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        time.sleep(0.05)
+        return plain(self, ranges)
+
+    monkeypatch.setattr(joined_files.JoinedStore, "read", slow)
+    asyncio.run(ps.aio.read_table(str(folder), threads=1))
+    whole, reads = reads, 0
+
+    async def read() -> None:
+        task = asyncio.create_task(ps.aio.read_table(str(folder), threads=1))
+        while not reads and not task.done():
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(read())
+    assert 0 < reads < whole

@@ -45,9 +45,9 @@ MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # row groups and the rows that it ruled out
 PRUNED_COLUMNS = 1 + 3 * len(MECHANISMS)
 
-MOST_ROWS = 1 << 15  # of a row group: with more, its pages cost more than its steps
-MOST_BYTES = 1 << 21  # of the chunks that are read of it
-WHOLE_BYTES = 1 << 16  # of a chunk: to leave out pages of less costs more than to decode them
+SMALL_GROUP_ROWS = 1 << 15  # of a row group: with more, its pages cost more than its steps
+SMALL_GROUP_BYTES = 1 << 21  # of the chunks that are read of it
+WHOLE_CHUNK_BYTES = 1 << 16  # of a chunk: to leave out pages of less costs more than to decode them
 
 
 def may_join(
@@ -61,8 +61,10 @@ def may_join(
     sizes, pages : int64 arrays of shape (n, leaves)
         The bytes of each chunk that is read, and its data pages; -1 where the footer does not tell.
     """
-    small = (num_rows > 0) & (num_rows <= MOST_ROWS) & (sizes.sum(axis=1) <= MOST_BYTES)
-    return np.asarray(small & ((pages == 1) | (sizes <= WHOLE_BYTES)).all(axis=1))
+    small = (
+        (num_rows > 0) & (num_rows <= SMALL_GROUP_ROWS) & (sizes.sum(axis=1) <= SMALL_GROUP_BYTES)
+    )
+    return np.asarray(small & ((pages == 1) | (sizes <= WHOLE_CHUNK_BYTES)).all(axis=1))
 
 
 class HomogeneousFiles:

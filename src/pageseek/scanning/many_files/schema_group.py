@@ -13,6 +13,7 @@ from pageseek.scanning.one_file.joined_groups import leaves_to_join
 from pageseek.scanning.requests.bound_request import BoundRequest
 
 WIDE = 16  # leaves to read beyond which their chunks are looked at only to count them
+WIDE_JOINED = 32  # where small files are read as one if it is known that they are small
 SCHEMAS = 64  # Arrow schemas of other files that are remembered
 
 
@@ -55,11 +56,11 @@ class SchemaGroup:
         groups = bound is not None and any(test.leaf.group for test in leaves_of(bound))
         if not groups and (account or bound is not None):
             self.read = bound_request.leaves.required(file)(0)
-        if not account and len(self.read) > WIDE:
+        self.joins = leaves_to_join(bound_request) is not None
+        if not account and len(self.read) > (WIDE_JOINED if self.joins else WIDE):
             self.read = []
         use = bound_request.request.prune
         self.may_be_final = bool(self.read) and may_be_final(self.tests, use)
-        self.joins = leaves_to_join(bound_request) is not None
         asked = {leaf.index: leaf for leaf in self.read}
         asked |= {leaf.index: leaf for leaf in tested}
         self.column = {index: i for i, index in enumerate(asked)}

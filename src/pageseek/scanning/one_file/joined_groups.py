@@ -26,7 +26,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, passing_form, to_arrow
 from pageseek.io.range_requests import DecodePages, PageTask
-from pageseek.predicate.bound import Bound, BoundLeaf, null_tests
+from pageseek.predicate.bound import Bound, BoundLeaf, all_null, null_tests
 from pageseek.predicate.masks import Bitmap
 from pageseek.predicate.masks import joined as joined_masks
 from pageseek.scanning.leaves.entry_tests import entry_tests
@@ -161,7 +161,9 @@ def _fitting(scan: FileScan, context: ScanContext) -> _Leaves | None:
 def leaves_to_join(bound_request: BoundRequest) -> dict[int, Leaf] | None:
     """The leaves that a request reads, by their index, if row groups can be joined for it."""
     use, bound = bound_request.leaves, bound_request.bound
-    if bound is not None and null_tests(bound):  # by levels alone
+    asked = {} if bound is None else null_tests(bound)
+    # such leaves are read by levels alone, but for payload that may have values
+    if bound is not None and (asked.keys() - use.parts.keys() or asked.keys() & all_null(bound)):
         return None
     leaves: dict[int, Leaf] = {}
     for leaf, leaf_type in use.read():

@@ -126,17 +126,17 @@ class FileOpener:
         report.spent("open", began)
         return file
 
-    def reopen(self, plan: FilePlan, report: Report) -> FileMetadata:
-        """A file that was planned before. FileChangedError: it is not the version that was planned.
+    def reopen(self, plan: FilePlan, report: Report, known: Known | None = None) -> FileMetadata:
+        """A file that was planned before. FileChangedError: it is not the version that was planned. `known`: the end of that version.
 
         Where the cache has that version, and the store refuses to read of another one, the store is not asked before.
         """
         limit = self._request.limits.max_metadata_bytes
         if self._unconfirmed is None and plan.source.far:
-            known = cache.assumed(plan.source, report, limit, plan.version)
-            if known is not None:
-                return known
-        file = cache.open(plan.source, report, limit, None, self._unconfirmed)
+            assumed = cache.assumed(plan.source, report, limit, plan.version)
+            if assumed is not None:
+                return assumed
+        file = cache.open(plan.source, report, limit, known, self._unconfirmed)
         planned, now = plan.version, file.store.version
         if now != planned:
             raise FileChangedError(

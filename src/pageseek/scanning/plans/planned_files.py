@@ -143,7 +143,9 @@ class PlannedFiles:
     def _open(self, at: int, report: Report) -> FileScan | Exception:
         """Open a file of the plan; the error if that fails."""
         try:
-            scan = self._scheduler.reopen(self._plans[at], report)
+            footer = self._footers[at] if self._footers else None
+            known = None if footer is None else footer.known
+            scan = self._scheduler.reopen(self._plans[at], report, known)
             if self._scheduler.request.limit is None:
                 self._prune(scan, report)
             if self._divides:

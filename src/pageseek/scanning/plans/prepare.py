@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 # Remote files stay open from planning to reading. A file that is opened again is asked for its version again.
 MOST_OPEN = 256
+MOST_FOOTERS = (
+    1 << 16
+)  # of files that may be read as one: about 2 kB each; further files are opened
 MOST_OPEN_WITH_BYTES = 16  # of these, files that also keep bytes that were read to prune
 
 
@@ -153,7 +156,7 @@ def prepare(
         only = None if files else scan
         files.append(plan)
         joins = footer is not None and footer.homogeneous.schema_group.joins
-        footers.append(footer if joins and executes else None)
+        footers.append(footer if joins and executes and len(footers) < MOST_FOOTERS else None)
         if report.chunks is not None and scan is not None:  # it is open anyway
             from pageseek.datasets.legacy_calendar import calendar_note, zone_of
 

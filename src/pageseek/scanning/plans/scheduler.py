@@ -25,6 +25,7 @@ from pageseek.scanning.requests.binding import BoundRequests
 from pageseek.scanning.requests.plan import FilePlan, GroupPlan
 from pageseek.scanning.requests.request import Request
 from pageseek.scanning.requests.steps import Held
+from pageseek.storage import Known
 
 GROUPS_AHEAD = 16  # row groups that wait for a remote store at a time, at most
 
@@ -77,11 +78,11 @@ class Scheduler:
         self._last = lane = Lane.of(scan, report, limits, pool, self.threads, self.unconfirmed)
         return lane
 
-    def reopen(self, plan: FilePlan, report: Report) -> FileScan:
-        """Open a file of a plan, ready for its rows to be read."""
+    def reopen(self, plan: FilePlan, report: Report, known: Known | None = None) -> FileScan:
+        """Open a file of a plan, ready for its rows to be read. `known`: the end of the file, as it was planned."""
         if self._requests is None:
             self._requests = BoundRequests(self.request)
-        file = self.files.reopen(plan, report)
+        file = self.files.reopen(plan, report, known)
         scan = FileScan(plan.source, file, self.request, plan.first_row)
         scan.bound_request = self._requests.of(file, plan.source)
         scan.plan = plan
