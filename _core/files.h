@@ -67,10 +67,12 @@ static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out)
     }
 }
 
-/* Reads the last bytes of a file but for those `behind`: all of them, or `length`. */
+/* Reads the last bytes of a file but for those `behind`: all of them, or `length`. What was written to meanwhile is not known:
+ * its bytes may be of two versions. */
 static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_bytes,
                                     size_t length, int64_t behind, ps_file_seen *out) {
     struct stat now;
+    ps_file_seen after = {0, -1, 0, 0};
     *out = (ps_file_seen){0, -1, 0, 0};
     /* it does not wait for the other end of a pipe, and no terminal becomes that of the process */
     int fd = openat(folder < 0 ? AT_FDCWD : folder, path,
@@ -86,7 +88,14 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
         int64_t at = stop > (int64_t)length ? stop - (int64_t)length : 0;
         size_t wanted = (uint64_t)(stop - at) < length ? (size_t)(stop - at) : length;
         ssize_t n = pread(fd, out_bytes, wanted, (off_t)at);
-        out->read = n < 0 ? 0 : (int64_t)n;
+        if (fstat(fd, &now) == 0) {
+            ps_file_told(&now, &after);
+        }
+        if (after.size == out->size && after.time_ns == out->time_ns) {
+            out->read = n < 0 ? 0 : (int64_t)n;
+        } else {
+            *out = (ps_file_seen){0, -1, 0, 0};
+        }
     }
     close(fd);
 }

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from pageseek._core import files
 
+from pageseek.storage import local
 from pageseek.storage.local import TICK, Names, read_ends, seen, seen_now
 
 pytestmark = pytest.mark.skipif(not files.AVAILABLE, reason="has no such calls")
@@ -164,3 +167,55 @@ def test_a_folder_that_may_be_passed_but_not_listed(tmp_path: Path) -> None:
         check(paths)
     finally:
         os.chmod(tmp_path / "a", 0o700)
+
+
+def test_a_file_that_is_overwritten_while_it_is_read(tmp_path: Path) -> None:
+    """Bytes of two versions are given as those of none."""
+    size = 16 << 20
+    path = tmp_path / "a"
+    path.write_bytes(bytes(size))
+    room = np.zeros(size, np.uint8)
+    names = Names([str(path)])
+    places = np.array([(0, size)], np.int64)
+    mixed = 0
+    for mark in range(1, 60):
+        os.utime(path, ns=(0, 1_000_000_000 * mark))
+        found: list[np.ndarray] = []
+
+        def read(found: list[np.ndarray] = found) -> None:
+            found.append(read_ends(names, 0, places, room, time.time_ns() - 10 * TICK))
+
+        reader = threading.Thread(target=read)
+        with path.open("r+b", buffering=0) as file:
+            reader.start()
+            time.sleep(0.0002 * (mark % 12))
+            file.seek(size - 1)
+            file.write(bytes([mark]))
+        reader.join()
+        (told,) = found[0].tolist()
+        if told[1:3] == [size, 1_000_000_000 * mark]:  # it is said to be of the version before
+            assert told[3] == size
+            mixed += room.item(size - 1) == mark
+    assert not mixed
+
+
+def test_a_file_that_is_overwritten_while_python_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = fill(tmp_path, 1)
+    preadv = local._preadv
+
+    def overwritten(*given: Any) -> int:
+        n = preadv(*given)
+        os.utime(path, ns=(0, 7_000_000_000))
+        return n
+
+    monkeypatch.setattr(local, "_preadv", overwritten)
+    names, room = Names([path]), np.zeros(LENGTH, np.uint8)
+    names.core = None
+    places = np.array([(0, LENGTH)], np.int64)
+    assert read_ends(names, 0, places, room, time.time_ns()).tolist() == [[0, -1, 0, 0]]
+    # nothing changes any more
+    assert read_ends(names, 0, places, room, time.time_ns())[0, 1:].tolist() == [
+        20, 7_000_000_000, LENGTH
+    ]  # fmt: skip

@@ -230,7 +230,7 @@ def read_ends(
     -------
     int64 array of shape (n, 4)
         `Seen` of each file, and the bytes that were read. No bytes and a negative size stand for what cannot be read, and
-        for a file that was written a moment ago: what is written next may have the same version.
+        for a file that was written meanwhile, or a moment ago: what is written next may have the same version.
     """
     core, n = names.core, len(places)
     if core is not None:
@@ -267,7 +267,7 @@ def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
 
 
 def _read_end(path: str, room: memoryview, behind: int) -> tuple[int, int, int, int] | None:
-    """Read the last bytes of one file but for those `behind`; None where it is being written, or is no regular file."""
+    """Read the last bytes of one file but for those `behind`; None where it is written meanwhile, or is no regular file."""
     fd = _open(path)
     try:
         told, stable = _stable_status(fd)
@@ -275,7 +275,10 @@ def _read_end(path: str, room: memoryview, behind: int) -> tuple[int, int, int, 
             return None
         stop = max(told.st_size - behind, 0)
         at = max(stop - len(room), 0)
-        return *seen(told), _preadv(fd, [room[: stop - at]], at)
+        n = _preadv(fd, [room[: stop - at]], at)
+        if seen(os.fstat(fd)) != seen(told):  # its bytes may be of two versions
+            return None
+        return *seen(told), n
     finally:
         os.close(fd)
 

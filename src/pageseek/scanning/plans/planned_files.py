@@ -21,6 +21,7 @@ from pageseek.storage.store import wait_bytes
 if TYPE_CHECKING:
     from pageseek.scanning.many_files.batched_file import BatchedFile
     from pageseek.scanning.many_files.joined_files import JoinedScan
+    from pageseek.storage.hive import Partitions
 
 
 class PlannedFiles:
@@ -121,7 +122,7 @@ class PlannedFiles:
                 footer is None
                 or footer.batch is not first.batch
                 or footer.homogeneous.schema_group is not like
-                or plans[i].source.partitions != folders
+                or not _are_same(plans[i].source.partitions, folders)
             ):
                 break
             some.append(footer)
@@ -167,3 +168,8 @@ class PlannedFiles:
         part = self._scheduler.report.part()
         with self._scheduler.waiting():  # a file is waited for much longer than it is computed with
             return self._open(at, part), part, threading.get_ident()
+
+
+def _are_same(some: Partitions, others: Partitions) -> bool:
+    """Whether the values of folders are the same: -0.0 equals 0.0, and is another value."""
+    return some is others or (some == others and repr(some) == repr(others))
