@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -396,3 +398,63 @@ def test_a_query_that_is_cancelled_reads_no_further_files(
 
     asyncio.run(read())
     assert 0 < reads < whole
+
+
+def test_folders_of_both_zeros(tmp_path: Path, spy: Spy) -> None:
+    """These are equal, and not the same."""
+    for i in range(N):
+        place = tmp_path / f"{i // 4:02}" / f"zero={'-0.0' if i & 2 else '0.0'}"
+        place.mkdir(exist_ok=True, parents=True)
+        pq.write_table(table(i), place / f"{i:03}.parquet")
+    kind = ds.partitioning(pa.schema({"zero": pa.float64()}), flavor="hive")
+    found = check(str(tmp_path), partitioning=kind)
+    assert np.signbit(found["zero"].to_numpy()).sum() == N * ROWS // 2
+    found = ps.read_table(str(tmp_path), partitioning=kind)
+    assert np.signbit(found["zero"].to_numpy()).sum() == N * ROWS // 2
+    assert spy.files
+
+
+def test_both_zeros_in_partitions_of_delta(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake")
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("id", "long"), ("zero", "double"))
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    actions: list[dict[str, Any]] = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {
+            "id": "1", "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
+            "partitionColumns": ["zero"], "configuration": {},
+        }},
+    ]  # fmt: skip
+    for i in range(N):
+        path = tmp_path / f"{i:03}.parquet"
+        pq.write_table(table(i).select(["id"]), path)
+        values = {"zero": "-0.0" if i % 2 else "0.0"}
+        actions.append(
+            {"add": {
+                "path": path.name, "partitionValues": values, "size": path.stat().st_size,
+                "modificationTime": 0, "dataChange": True,
+            }}
+        )  # fmt: skip
+    (tmp_path / "_delta_log").mkdir()
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    log.write_text("\n".join(map(json.dumps, actions)))
+    found = ps.read_table(str(tmp_path))
+    assert (np.signbit(found["zero"].to_numpy()) == (found["id"].to_numpy() // ROWS % 2)).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_small_columns_of_large_files(tmp_path: Path, spy: Spy, threads: int) -> None:
+    """What is not read makes no file large."""
+    for i in range(N):
+        made = table(i, 800).append_column(
+            "blob", pa.array([os.urandom(2_000) for _ in range(800)])
+        )
+        pq.write_table(made, tmp_path / f"{i:03}.parquet")
+    read = ps.read_table(
+        str(tmp_path), columns=["id"], filter="number < 299 or value >= 0", threads=threads
+    )
+    assert read.num_rows == N * 800
+    assert spy.files == N

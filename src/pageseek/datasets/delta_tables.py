@@ -111,12 +111,14 @@ def delta_table(
                 values[i] = _spelt(
                     actions, log.replay(table.version(), actions=True), name, field.type
                 )
-        shared: dict[Partitions, Partitions] = {}
+        shared: dict[Any, Partitions] = {}
+        signed = any(pa.types.is_floating(f.type) for f in folders)
         sources = []
         for i, spelt in enumerate(actions["path"].to_pylist()):
             path = unquote(spelt)
             said = tuple([(f.name, column[i]) for f, column in zip(folders, values, strict=True)])
-            said = shared.setdefault(said, said)
+            # -0.0 equals 0.0, and is spelt otherwise
+            said = shared.setdefault(repr(said) if signed else said, said)
             deletes: tuple[Deletes, ...] = ()
             if path in vectors:
                 deletes = (deletion_vector(vectors[path], folder, base, places, where),)

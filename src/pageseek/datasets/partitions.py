@@ -75,6 +75,8 @@ def typed(
         scalars.append(
             {text: _scalar(text, kind, name, source.name) for text, source in seen.items()}
         )
+    if not any(scalars):  # all have types; equal ones, as 0.0 and -0.0, are not to be mixed up
+        return list(sources), pa.schema(fields)
     made: dict[Partitions, Partitions] = {}  # files of one folder share one tuple
     out = []
     for source in sources:

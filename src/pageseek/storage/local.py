@@ -230,7 +230,7 @@ def read_ends(
     -------
     int64 array of shape (n, 4)
         `Seen` of each file, and the bytes that were read. No bytes and a negative size stand for what cannot be read, and
-        for a file that was written a moment ago: what is written next may have the same version.
+        for a file that was written meanwhile, or a moment ago: what is written next may have the same version.
     """
     core, n = names.core, len(places)
     if core is not None:
@@ -267,7 +267,7 @@ def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
 
 
 def _read_end(path: str, room: memoryview, behind: int) -> tuple[int, int, int, int] | None:
-    """Read the last bytes of one file but for those `behind`; None where it is being written, or is no regular file."""
+    """Read the last bytes of one file but for those `behind`; None where it is written meanwhile, or is no regular file."""
     fd = _open(path)
     try:
         told, stable = _stable_status(fd)

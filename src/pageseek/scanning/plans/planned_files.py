@@ -21,10 +21,16 @@ from pageseek.storage.store import wait_bytes
 if TYPE_CHECKING:
     from pageseek.scanning.many_files.batched_file import BatchedFile
     from pageseek.scanning.many_files.joined_files import JoinedScan
+    from pageseek.storage.hive import Partitions
 
 
 class PlannedFiles:
     """The files of one plan.
+
+    Attributes
+    ----------
+    joins : bool
+        Whether small files may be scanned as one.
 
     Parameters
     ----------
@@ -32,7 +38,7 @@ class PlannedFiles:
         The files that are open; empty if none is.
     """
 
-    __slots__ = ("_divides", "_footers", "_plans", "_scans", "_scheduler")
+    __slots__ = ("_divides", "_footers", "_plans", "_scans", "_scheduler", "joins")
 
     def __init__(
         self,
@@ -45,7 +51,7 @@ class PlannedFiles:
         """`divides`: whether large row groups of files that are not open yet are read in pieces. `footers`: of the files, those
         that were read together; empty if none was.
         """
-        self._footers = footers
+        self._footers, self.joins = footers, False
         self._plans, self._scheduler, self._divides = plans, scheduler, divides
         self._scans = scans or [None] * len(plans)
 
@@ -60,9 +66,9 @@ class PlannedFiles:
                 known = True
         return not known and any(plan.source.far for plan in self._plans)
 
-    def ready(self, ahead: bool, joins: bool = False) -> Iterator[FileScan | Exception]:
+    def ready(self, ahead: bool) -> Iterator[FileScan | Exception]:
         """The files, ready to be read. With `ahead`, remote files that are not open yet are opened several at a time. An error
-        takes the place of the first file that cannot be opened. `joins`: small files may be scanned as one.
+        takes the place of the first file that cannot be opened.
         """
         scheduler, report = self._scheduler, self._scheduler.report
         pool = scheduler.pool if ahead else None
@@ -85,9 +91,9 @@ class PlannedFiles:
             if scan is not None:
                 yield scan
                 continue
-            if joins and i >= looked_at:
+            if self.joins and i >= looked_at:
                 joined, looked_at = self._joined(i)
-            if i in joined:
+            if self.joins and i in joined:
                 as_one = joined.pop(i)
                 past = i + as_one.num_files
                 yield as_one
@@ -121,7 +127,7 @@ class PlannedFiles:
                 footer is None
                 or footer.batch is not first.batch
                 or footer.homogeneous.schema_group is not like
-                or plans[i].source.partitions != folders
+                or not _are_same(plans[i].source.partitions, folders)
             ):
                 break
             some.append(footer)
@@ -169,3 +175,8 @@ class PlannedFiles:
         part = self._scheduler.report.part()
         with self._scheduler.waiting():  # a file is waited for much longer than it is computed with
             return self._open(at, part), part, threading.get_ident()
+
+
+def _are_same(some: Partitions, others: Partitions) -> bool:
+    """Whether the values of folders are the same: -0.0 equals 0.0, and is another value."""
+    return some is others or (some == others and repr(some) == repr(others))

@@ -130,22 +130,24 @@ class TableReader:
         several = row_groups > 1 or self._divides
         in_turn = self._left is not None or self._narrow is not None or not several
         heavy = self._is_heavy(row_groups, num_rows, nbytes)
-        request = scheduler.request
-        # else each file is to be seen by itself
-        joins = (
-            not (in_turn or waits or heavy)
-            and request.row_number is None
+        waves = not (in_turn or waits) and self._wants_waves(row_groups, num_rows)
+        self._files.joins = (
+            (waves or not heavy)
+            and not (in_turn or waits)
+            # else each file is to be seen by itself
+            and scheduler.request.row_number is None
             and self._report.chunks is None
         )
-        files = self._files.ready(ahead=self._left is None, joins=joins)
+        files = self._files.ready(ahead=self._left is None)
         if self._streams and not in_turn:
             files, in_turn = self._has_long_texts(files)
-        waves = not (in_turn or waits) and self._wants_waves(row_groups, num_rows)
+            waves = waves and not in_turn
         try:
             if waves:
                 files, waves = self._suited(files)
             if self._narrow is None and (waits or (heavy and not waves)):
                 scheduler.start(waits)
+                self._files.joins = False  # its threads read row group by row group
             if waves:
                 yield from self._in_waves(files)
             elif in_turn or scheduler.pool is None:
