@@ -449,12 +449,12 @@ def test_both_zeros_in_partitions_of_delta(tmp_path: Path) -> None:
 def test_small_columns_of_large_files(tmp_path: Path, spy: Spy, threads: int) -> None:
     """What is not read makes no file large."""
     for i in range(N):
-        made = table(i, 800).append_column(
-            "blob", pa.array([os.urandom(2_000) for _ in range(800)])
+        made = table(i, 7_000).append_column(
+            "blob", pa.array([os.urandom(200) for _ in range(7_000)])
         )
         pq.write_table(made, tmp_path / f"{i:03}.parquet")
     read = ps.read_table(
         str(tmp_path), columns=["id"], filter="number < 299 or value >= 0", threads=threads
     )
-    assert read.num_rows == N * 800
+    assert read.num_rows == N * 7_000
     assert spy.files == N
