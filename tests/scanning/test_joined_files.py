@@ -361,6 +361,18 @@ def test_random_files_and_filters(tmp_path: Path, spy: Spy) -> None:
     assert spy.files > 100
 
 
+def test_files_are_joined_a_bounded_number_at_a_time(
+    folder: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined_files, "MOST_CHUNKS", 50)
+    check(str(folder), "number > 200")
+    assert spy.files
+    monkeypatch.setattr(joined_files, "MOST_CHUNKS", 9)  # one file has five
+    spy.files = 0
+    check(str(folder), "number > 200", columns=["id", "city", "number", "value", "text"])
+    assert not spy.failed
+
+
 @pytest.mark.parametrize("columns", [17, 32, 33])
 def test_wide_files(tmp_path: Path, spy: Spy, columns: int) -> None:
     for i in range(N):

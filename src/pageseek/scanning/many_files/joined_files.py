@@ -34,6 +34,7 @@ from pageseek.storage import Version
 from pageseek.storage.store import Buffer
 
 FEWEST_FILES = 2
+MOST_CHUNKS = 1 << 15  # of files that are scanned as one: about 1 kB of memory each
 STRIDE = 1 << 40  # bytes from the first one of a file to that of the next: no request takes in both
 
 
@@ -154,6 +155,12 @@ class JoinedScan(FileScan):
             replace(self._files[i], groups=tuple([group for _, group in some]))
             for i, some in groupby(own, key=lambda one: one[0])
         ]
+
+
+def most_row_groups(schema_group: SchemaGroup) -> int:
+    """How many row groups of a schema group are scanned as one, at most."""
+    leaves = {leaf.index for leaf, _ in schema_group.bound_request.leaves.read()}
+    return max(MOST_CHUNKS // max(len(leaves), 1), 1)
 
 
 def joined_scans(

@@ -120,22 +120,29 @@ class PlannedFiles:
         if first is None:
             return {}, at + 1
         like, folders = first.homogeneous.schema_group, plans[at].source.partitions
-        some = [first]
+        if not like.joins:
+            return {}, at + 1
+        from pageseek.scanning.many_files.joined_files import (
+            joined_scans,  # late: for many files
+            most_row_groups,
+        )
+        from pageseek.scanning.one_file.waves import suits
+
+        some, left = [first], most_row_groups(like) - len(first.counts)
         for i in range(at + 1, len(plans)):
             footer = footers[i]
             if (
                 footer is None
+                or len(footer.counts) > left
                 or footer.batch is not first.batch
                 or footer.homogeneous.schema_group is not like
                 or not _are_same(plans[i].source.partitions, folders)
             ):
                 break
             some.append(footer)
-        if not like.joins or len(some) == 1:
-            return {}, at + len(some)
-        from pageseek.scanning.many_files.joined_files import joined_scans  # late: for many files
-        from pageseek.scanning.one_file.waves import suits
-
+            left -= len(footer.counts)
+        if len(some) == 1:
+            return {}, at + 1
         scheduler = self._scheduler
         stop = at + len(some)
         found = joined_scans(plans[at:stop], some, scheduler.request, scheduler.threads)
