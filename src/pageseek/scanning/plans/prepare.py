@@ -148,8 +148,8 @@ def prepare(
     files: list[FilePlan] = []
     scans: list[FileScan | None] = []
     footers: list[BatchedFile | None] = []
-    # else no files are read as one (TableReader): a plan of a million files would hold all of their footers
-    executes = lazy and report.chunks is None and request.limit is None
+    # else they are not needed again (TableReader): a plan of a million files would hold all of their footers
+    executes = lazy and request.limit is None
     held = full = 0  # files that stay open, and those that keep bytes
     only: FileScan | None = None
     for plan, scan, footer in planner.files():
