@@ -300,7 +300,8 @@ def test_bytes_that_are_fetched_count_as_memory_though_a_footer_denies_them() ->
     sizes[:, 0, AT["total_uncompressed_size"]] = 0, -1
     ones = np.ones(2, np.int64)
     leaf: Any = SimpleNamespace(element=SimpleNamespace(type=0))
-    told = joined_files._Chunks([0, 1], [1, 1], ones, sizes, [leaf], ones)
+    like: Any = SimpleNamespace(tests_codes=False)
+    told = joined_files._Chunks(like, [0, 1], [1, 1], ones, sizes, [leaf], ones)
     assert min(told.memory(np.arange(2))) >= 1 << 18
 
 

@@ -51,7 +51,10 @@ WHOLE_CHUNK_BYTES = 1 << 16  # of a chunk: to leave out pages of less costs more
 
 
 def may_join(
-    num_rows: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], pages: npt.NDArray[np.int64]
+    schema_group: SchemaGroup,
+    num_rows: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    pages: npt.NDArray[np.int64],
 ) -> Flags:
     """Which row groups are so small that they are read with those of other files, their chunks whole.
 
@@ -231,7 +234,7 @@ class HomogeneousFiles:
             )
             asked = all_sound & ~self._unasked[left]
             if schema_group.joins:
-                small = asked & may_join(self.table.rows[left], sizes, pages)
+                small = asked & may_join(schema_group, self.table.rows[left], sizes, pages)
                 self.small = of_all(small).tolist()
             last &= asked
             self.final = of_all(last).tolist()

@@ -214,8 +214,8 @@ class _Chunks:
     __slots__ = ("_chunks", "_first", "_num", "_size", "_small", "_start", "counts")
 
     def __init__(
-        self, first: list[int], num: list[int], counts: npt.NDArray[np.int64], chunks: npt.NDArray[np.int64],
-        leaves: Sequence[Leaf], ends: npt.NDArray[np.int64],
+        self, schema_group: SchemaGroup, first: list[int], num: list[int], counts: npt.NDArray[np.int64],
+        chunks: npt.NDArray[np.int64], leaves: Sequence[Leaf], ends: npt.NDArray[np.int64],
     ) -> None:  # fmt: skip
         """`first`, `num`: the first row group of each file, and how many it has. `ends`: the bytes of the file of each row group."""
         self._first, self._num, self.counts, self._chunks = first, num, counts, chunks
@@ -225,7 +225,7 @@ class _Chunks:
         pages = chunks[..., AT["dictionary_data_pages"]] + chunks[..., AT["other_data_pages"]]
         pages = np.where(chunks[..., AT["encoding_stats"]] == 1, pages, -1)
         self._small: list[bool] = (
-            found.sound.all(axis=1) & may_join(counts, found.size, pages)
+            found.sound.all(axis=1) & may_join(schema_group, counts, found.size, pages)
         ).tolist()
 
     @classmethod
@@ -245,9 +245,8 @@ class _Chunks:
         counts = int64s(rows)
         table = int64s(chunks).reshape(len(counts), len(leaves), len(AT))
         first = np.cumsum(num) - num
-        return cls(
-            first.tolist(), num.tolist(), counts, table, leaves, np.repeat(batch.sizes[places], num)
-        )
+        ends = np.repeat(batch.sizes[places], num)
+        return cls(schema_group, first.tolist(), num.tolist(), counts, table, leaves, ends)
 
     def fit(self, plans: Sequence[FilePlan]) -> list[bool]:
         """Which of the files have small row groups only, of which every row is read."""

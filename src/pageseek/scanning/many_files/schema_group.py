@@ -9,6 +9,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate.bound import BoundConst, leaves_of, tests_of
 from pageseek.prune.footer_finality import may_be_final
+from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
 from pageseek.scanning.one_file.joined_groups import leaves_to_join
 from pageseek.scanning.requests.bound_request import BoundRequest
 
@@ -36,6 +37,8 @@ class SchemaGroup:
         For each leaf of `read` whether it belongs to the payload.
     joins : bool
         Whether row groups of several files can be read as one.
+    tests_codes : bool
+        Whether a leaf is tested that is tested faster by the codes of its dictionary, if it has many rows.
     """
 
     def __init__(self, file: FileMetadata, bound_request: BoundRequest, account: bool) -> None:
@@ -57,6 +60,10 @@ class SchemaGroup:
         if not groups and (account or bound is not None):
             self.read = bound_request.leaves.required(file)(0)
         self.joins = leaves_to_join(bound_request) is not None
+        self.tests_codes = any(
+            test.leaf_type.kind in CODED_KINDS
+            for test in ([] if bound is None else leaves_of(bound))
+        )
         if not account and len(self.read) > (WIDE_JOINED if self.joins else WIDE):
             self.read = []
         use = bound_request.request.prune
