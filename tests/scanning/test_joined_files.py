@@ -72,15 +72,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 class Spy:
-    """Counts files that are read as one, and how often that failed."""
+    """Counts files that are read as one, the most at a time, and how often that failed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.files = self.failed = 0
+        self.files = self.most = self.failed = 0
         scans, as_one = joined_files.joined_scans, joined_groups.read_joined
 
         def counted(*given: Any) -> Iterator[Any]:
             for at, scan in scans(*given):
                 self.files += scan.num_files
+                self.most = max(self.most, scan.num_files)
                 yield at, scan
 
         def watched(*given: Any) -> Any:
@@ -366,8 +367,9 @@ def test_files_are_joined_a_bounded_number_at_a_time(
     folder: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(joined_files, "MOST_CHUNKS", 50)
+    ps.read_table(str(folder), filter="number > 200")  # of five columns
+    assert (spy.files, spy.most) == (N, 10)
     check(str(folder), "number > 200")
-    assert spy.files
     monkeypatch.setattr(joined_files, "MOST_CHUNKS", 9)  # one file has five
     spy.files = 0
     check(str(folder), "number > 200", columns=["id", "city", "number", "value", "text"])
@@ -471,3 +473,15 @@ def test_small_columns_of_large_files(tmp_path: Path, spy: Spy, threads: int) ->
     )
     assert read.num_rows == N * 7_000
     assert spy.files == N
+
+
+def test_strings_of_longer_row_groups_are_tested_by_codes_and_not_joined(
+    tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(N):
+        pq.write_table(table(i), tmp_path / f"{i:03}.parquet")
+    monkeypatch.setattr(homogeneous_files, "CODED_ROWS", ROWS - 1)
+    check(str(tmp_path), "city = 'city 3'")
+    assert not spy.files
+    check(str(tmp_path), "value < 0.5")
+    assert spy.files

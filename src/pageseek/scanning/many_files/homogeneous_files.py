@@ -35,6 +35,7 @@ from pageseek.scanning.many_files.distinct_lists import DistinctLists
 from pageseek.scanning.many_files.file_filters import FileFilters
 from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
+from pageseek.scanning.one_file.joined_groups import CODED_ROWS
 
 _OF_ROWS = entries_of(OF_OPENED)
 LISTS: dict[str, type[ColumnLists]] = {
@@ -64,9 +65,10 @@ def may_join(
     sizes, pages : int64 arrays of shape (n, leaves)
         The bytes of each chunk that is read, and its data pages; -1 where the footer does not tell.
     """
-    small = (
-        (num_rows > 0) & (num_rows <= SMALL_GROUP_ROWS) & (sizes.sum(axis=1) <= SMALL_GROUP_BYTES)
-    )
+    most = SMALL_GROUP_ROWS
+    if schema_group.tests_codes:  # joined row groups have values
+        most = min(most, CODED_ROWS)
+    small = (num_rows > 0) & (num_rows <= most) & (sizes.sum(axis=1) <= SMALL_GROUP_BYTES)
     return np.asarray(small & ((pages == 1) | (sizes <= WHOLE_CHUNK_BYTES)).all(axis=1))
 
 

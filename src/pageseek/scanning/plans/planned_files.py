@@ -82,9 +82,8 @@ class PlannedFiles:
             # where one cannot be opened, the rows of those before are still read
             opened = pool.in_order(jobs, stops=False)
         joined: dict[int, JoinedScan] = {}  # by the number of their first file
-        looked_at = past = (
-            0  # the files before these were looked at, and are scanned with those before them
-        )
+        # the files before these were looked at, and are scanned with those before them
+        looked_at = past = 0
         for i, scan in enumerate(self._scans):
             if i < past:
                 continue

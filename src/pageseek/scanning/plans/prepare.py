@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 # Remote files stay open from planning to reading. A file that is opened again is asked for its version again.
 MOST_OPEN = 256
-MOST_FOOTERS = (
-    1 << 16
-)  # of files that may be read as one: about 2 kB each; further files are opened
+# of files that may be read as one, about 2 kB each; further files are opened
+MOST_FOOTERS = 1 << 16
 MOST_OPEN_WITH_BYTES = 16  # of these, files that also keep bytes that were read to prune
 
 
