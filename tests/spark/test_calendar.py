@@ -89,6 +89,23 @@ def test_files_of_several_calendars_in_one_folder(spark: Any, write: Write) -> N
     assert read(spark, path, ["id"], "t > '1950-01-01' and d >= '1582-10-15'").count() == 3
 
 
+def test_small_files_that_are_read_as_one(spark: Any, write: Write) -> None:
+    zones = "Europe/Amsterdam", "Asia/Kolkata", "UTC"
+    for i in range(12):
+        old = DATES[i % len(DATES)] if i % 3 else NEW
+        write(old, NEW, mode="CORRECTED" if i == 7 else "LEGACY", zone=zones[i % 3], out=write(NEW))
+    path = write(NEW)
+    flat = EXACT[:3]
+
+    def told(frame: Any, *more: str) -> list[str]:
+        return sorted(map(repr, frame.selectExpr(*flat, *more).collect()))
+
+    native = spark.read.parquet(path)
+    ours = load(spark, path, local=False, native=False)
+    assert told(ours) == told(native)
+    assert told(ours, "_metadata.file_name f") == told(native, "_metadata.file_name f")
+
+
 def test_load_converts_by_every_way(spark: Any, write: Write, conf: Any) -> None:
     path = write(*DATES, zone="America/Los_Angeles")
     native = spark.read.parquet(path)

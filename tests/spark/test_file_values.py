@@ -13,7 +13,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.spark import input_files, load, read, register, report
 
 pytestmark = pytest.mark.spark
-FILES, ROWS = 6, 3000
+FILES, ROWS = 20, 3000
 WAYS: tuple[dict[str, Any], ...] = ({}, {"local": False, "native": False})
 
 

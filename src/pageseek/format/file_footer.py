@@ -283,6 +283,10 @@ class FooterFile:
         """The number in the file of the first row of a row group."""
         return self._first_rows[row_group]
 
+    def key_of(self, row_group: int) -> tuple[str, int]:
+        """What names a row group in reports."""
+        return self.name, row_group
+
     @lazy
     def _first_rows(self) -> list[int]:
         return list(itertools.accumulate(self.group_rows, initial=0))

@@ -49,8 +49,8 @@ class FooterBatches:
         Those of some positions whose files are read at all.
     folders : callable
         The values of a file's folders, as far as its bound request depends on them.
-    pattern : callable
-        Opens a file, and binds the request to it.
+    pattern : callable, optional
+        Opens a file, and binds the request to it. Without it, no file is asked for what may be read with the tails.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class FooterBatches:
         report: Report,
         asked: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]],
         folders: Callable[[Source], Hashable],
-        pattern: Callable[[Source], tuple[FileMetadata, BoundRequest]],
+        pattern: Callable[[Source], tuple[FileMetadata, BoundRequest]] | None = None,
     ) -> None:
         self._sources, self._request, self._report = sources, request, report
         self._asked, self._folders, self._pattern = asked, folders, pattern
@@ -251,7 +251,9 @@ class FooterBatches:
         self._stop = stop if batch.looked_at == len(paths) else int(asked[-1]) + 1
         return batch, asked
 
-    def _expect_filters(self, source: Source) -> None:
+    def _expect_filters(
+        self, pattern: Callable[[Source], tuple[FileMetadata, BoundRequest]], source: Source
+    ) -> None:
         """Read longer tails if the first file has Bloom filters near its end that this request will need: files are then opened
         once.
         """
@@ -260,7 +262,7 @@ class FooterBatches:
         )
 
         try:
-            file, bound_request = self._pattern(source)
+            file, bound_request = pattern(source)
             wanted = filter_bytes(file, bound_request)
         except (PageseekError, OSError):  # opening it in its turn says so
             return
@@ -271,8 +273,13 @@ class FooterBatches:
         """The tails of files, from the cache if it has them. `first`: the position of the first."""
         batch = cache.batch(paths, self._limit, self._threads)
         if batch is None:
-            if not self._stop and self._request.filter is not None and len(paths) >= FEWEST_FILES:
-                self._expect_filters(self._sources[first])
+            if (
+                self._pattern is not None
+                and not self._stop
+                and self._request.filter is not None
+                and len(paths) >= FEWEST_FILES
+            ):
+                self._expect_filters(self._pattern, self._sources[first])
             reader, report = self._tail_reader, self._report
             requests, read = reader.requests, reader.bytes
             began = log.begun()

@@ -100,20 +100,25 @@ class JoinedFiles:
         group_rows: list[int],
         columns: dict[int, int],
         placed: list[tuple[Any, int, int]],
+        keys: list[tuple[str, int]],
     ) -> None:
         """`columns`: the position of each leaf that is read. `placed`: their chunks, row group by row group, with the first byte, and
-        that after the last.
+        that after the last. `keys`: the file of each row group, and its number there.
         """
         self.name, self.store, self.writer, self.group_rows = name, store, writer, group_rows
         self.num_row_groups = len(group_rows)
         self.offset_indexes: dict[tuple[int, int], OffsetIndex] = {}
         self.dropped: dict[int, frozenset[int]] = {}
         self._first_rows = list(accumulate(group_rows, initial=0))
-        self._columns, self._placed = columns, placed
+        self._columns, self._placed, self._keys = columns, placed, keys
 
     def first_row(self, row_group: int) -> int:
         """The rows of all row groups before one."""
         return self._first_rows[row_group]
+
+    def key_of(self, row_group: int) -> tuple[str, int]:
+        """The file of a row group, and its number there."""
+        return self._keys[row_group]
 
     def placed_chunk(self, row_group: int, leaf: Leaf) -> tuple[Any, int, int]:
         """A column chunk with its first byte and the byte after its last."""
@@ -201,6 +206,7 @@ def joined_scans(
                 told.counts[chosen].tolist(),
                 columns,
                 told.placed(chosen, of),
+                [(one.source.name, group.row_group) for one in some for group in one.groups],
             )
             scan = JoinedScan(some, told.memory(chosen), file, request)
             scan.bound_request = schema_group.bound_request.again()
@@ -259,7 +265,6 @@ class _Chunks:
                 fits = fits and (
                     group.row_group < num
                     and self._small[at]
-                    and group.pages_pruned
                     and group.ranges.num_rows == counts[at]
                     and not (group.divided or group.matching or group.ignored)
                 )

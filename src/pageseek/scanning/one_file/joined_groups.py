@@ -21,6 +21,7 @@ from pageseek._core.codecs import CodecSettings
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
+from pageseek.format.chunks import declared_pages
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -231,9 +232,11 @@ def read_joined(
         return None
     reader.count(report)
     for group in groups:
-        number = group.row_group
-        count_kept(file, bound_request, group, report)
-        report.done(file.name, number, group.ranges.num_rows, file.group_rows[number])
+        if scan.joined is None:
+            count_kept(file, bound_request, group, report)
+        report.done(
+            *file.key_of(group.row_group), group.ranges.num_rows, file.group_rows[group.row_group]
+        )
     return Rows(ranges, arrays)
 
 
@@ -249,6 +252,36 @@ class _Fetched(NamedTuple):
         """About the bytes of strings in the chosen ones of so many rows, of the chunks from `start` to `stop`."""
         size: int = sum([max(one.total_uncompressed_size, 0) for one in self.chunks[start:stop]])
         return min(size * chosen // max(num_rows, 1), MAX_RATIO * sum(self.sizes[start:stop]))
+
+
+class _Decoded(NamedTuple):
+    """What was decoded of a leaf, as reports count it.
+
+    `told`: the data pages of each chunk by the footer, where several chunks have one decoder and are counted by themselves.
+    """
+
+    leaf: Leaf
+    places: Sequence[Place]
+    chunks: _Fetched
+    ranges: rows.RowRanges
+    decoders: list[Any]
+    told: list[int] | None
+
+    @property
+    def is_as_told(self) -> bool:
+        """Whether the decoders have seen the pages that the footer tells."""
+        if self.told is None:
+            return True
+        pages, dictionaries = sum(self.told), sum(map(_has_codes, self.chunks.chunks))
+        return (pages, dictionaries) == (
+            sum([decoder.pages_read for decoder in self.decoders]),
+            sum([decoder.dictionary_pages for decoder in self.decoders]),
+        )
+
+
+def _has_codes(chunk: Any) -> bool:
+    """Whether data pages have codes of a dictionary, by a footer that counts pages."""
+    return bool(chunk.dictionary_data_pages)
 
 
 class JoinedReader(GroupReader):
@@ -267,6 +300,7 @@ class JoinedReader(GroupReader):
         "_bound_request",
         "_counts",
         "_places",
+        "_planned_rows",
         "_undecoded",
         "num_rows",
         "ranges",
@@ -283,16 +317,17 @@ class JoinedReader(GroupReader):
         self._bound_request = bound_request
         base = file.first_row(groups[0].row_group)
         self._places: list[Place] = []
+        self._planned_rows: list[int] = []  # of each row group
         pairs = []
         for group in groups:
             number = group.row_group
             place = Place(number, file.first_row(number) - base, file.group_rows[number])
             self._places.append(place)
+            self._planned_rows.append(group.ranges.num_rows)
             pairs.append(group.ranges.to_numpy() + place.first)
         self.ranges = rows.RowRanges(np.concatenate(pairs))
         self.num_rows = place.first + place.num_rows
-        # of each leaf the row groups that were read, their bytes and rows, and the decoders of their pages
-        self._counts: list[tuple[Leaf, list[Place], int, rows.RowRanges, list[Any]]] = []
+        self._counts: list[_Decoded] = []
         self._undecoded: _Fetched | None = None
         self._apart: ScanContext | None = None  # of what is read row group by row group
 
@@ -310,20 +345,39 @@ class JoinedReader(GroupReader):
                 return
         size, fetched = yield from self._fetch_chunks(parts, chosen)
         tasks: list[PageTask] = []
-        ends = []
+        ends, told = [], []
         for part, chunks in zip(parts, fetched, strict=True):
-            tasks += self._tasks(part, chunks, chosen, ranges)
+            told.append(self._told_pages(chunks, ranges))
+            tasks += self._tasks(part, chunks, chosen, ranges, told[-1])
             ends.append(len(tasks))
         made = yield DecodePages(tasks, size)
         at = 0
-        for part, chunks, end in zip(parts, fetched, ends, strict=True):
+        for part, chunks, pages, end in zip(parts, fetched, told, ends, strict=True):
             some, decoders = made[at:end], [task[0] for task in tasks[at:end]]
             at = end
             if not all(isinstance(one, tuple) for one in some):
                 raise _UnfitError
             arrays = [to_arrow(part.leaf_type, *one) for one in some]
             self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
-            self._counts.append((part.leaf, chosen, sum(chunks.sizes), ranges, decoders))
+            self._decoded(_Decoded(part.leaf, chosen, chunks, ranges, decoders, pages))
+
+    def _decoded(self, one: _Decoded) -> None:
+        """Keep what was decoded for `count`."""
+        if not one.is_as_told:
+            raise _UnfitError
+        self._counts.append(one)
+
+    def _told_pages(self, chunks: _Fetched, ranges: rows.RowRanges) -> list[int] | None:
+        """The data pages of each chunk that are read, where the report counts chunks by themselves and the footer tells."""
+        if self._context.report.chunks is None:
+            return None
+        told = []
+        for chunk in chunks.chunks:
+            pages = declared_pages(chunk)
+            if pages is None or (pages != 1 and ranges is not self.ranges):
+                return None
+            told.append(pages)
+        return told
 
     def _fetch_chunks(
         self, parts: Sequence[Part], chosen: Sequence[Place]
@@ -375,12 +429,14 @@ class JoinedReader(GroupReader):
         tests = entry_tests(part, chunks.buffers, ranges.num_rows, condition, settings)
         made: list[Any] = [None]
         if tests is not None:
-            tasks = self._tasks(part, chunks, chosen, ranges, tests.passes)
+            told = self._told_pages(chunks, ranges)
+            tasks = self._tasks(part, chunks, chosen, ranges, told, tests.passes)
             made = yield DecodePages(tasks, size)
         if tests is None or not all(isinstance(one, tuple) for one in made):
             self._undecoded = chunks  # which are decoded next
             return None
-        self._counts.append((part.leaf, chosen, size, ranges, [task[0] for task in tasks]))
+        decoders = [task[0] for task in tasks]
+        self._decoded(_Decoded(part.leaf, chosen, chunks, ranges, decoders, told))
         return joined_masks([tests.mask(one) for one in made])
 
     def _want_all_pages(
@@ -445,6 +501,7 @@ class JoinedReader(GroupReader):
         chunks: _Fetched,
         chosen: Sequence[Place],
         ranges: rows.RowRanges,
+        told: list[int] | None,
         passes: list[bytes] | None = None,
     ) -> list[PageTask]:
         """The work of the core for one leaf: one task, or several segments. `passes`: of each chunk the entries of its dictionary
@@ -457,7 +514,7 @@ class JoinedReader(GroupReader):
             form = passing_form(form)
         sizes, buffers = chunks.sizes, chunks.buffers
         stops = [len(chosen)]
-        if context.report.chunks is not None:  # it wants to know of each chunk by itself
+        if context.report.chunks is not None and told is None:  # decoders count for each chunk
             stops = list(range(1, len(chosen) + 1))
         else:
             worth = count_segments(likely_cost(chunks.chunks[0], sum(sizes)), context.threads)
@@ -507,7 +564,10 @@ class JoinedReader(GroupReader):
         file = self._file
         if self._apart is not None:
             report.take(self._apart.report)
-        for leaf, places, nbytes, ranges, decoders in self._counts:
+        if report.chunks is not None:
+            self._count_chunks(report)
+            return
+        for leaf, places, chunks, ranges, decoders, _ in self._counts:
             known, unknown = 0, False
             for one in places:
                 offsets = file.offset_indexes.get((one.number, leaf.index))
@@ -515,27 +575,40 @@ class JoinedReader(GroupReader):
                     known += offsets.num_pages
                 else:
                     unknown = True
-            if report.chunks is None:
-                counts = report.chunk(file.name, places[0].number, leaf.name, known)
-                counts.bytes += nbytes
-                counts.rows_decoded += ranges.num_rows
-                if unknown:
-                    seen = sum([decoder.pages_seen for decoder in decoders])
-                    counts.pages_total += max(seen - known, 0)
-                for decoder in decoders:
-                    counts.pages_read += decoder.pages_read
-                    counts.dictionary_pages += decoder.dictionary_pages
-                continue
-            for one, decoder in zip(places, decoders, strict=True):
-                _, start, stop = file.placed_chunk(one.number, leaf)
+            counts = report.chunk(file.name, places[0].number, leaf.name, known)
+            counts.bytes += sum(chunks.sizes)
+            counts.rows_decoded += ranges.num_rows
+            if unknown:
+                seen = sum([decoder.pages_seen for decoder in decoders])
+                counts.pages_total += max(seen - known, 0)
+            for decoder in decoders:
+                counts.pages_read += decoder.pages_read
+                counts.dictionary_pages += decoder.dictionary_pages
+
+    def _count_chunks(self, report: Report) -> None:
+        """Count each chunk by itself."""
+        file = self._file
+        of_places = -1, self._planned_rows  # the rows that were read of each row group
+        for leaf, places, chunks, ranges, decoders, told in self._counts:
+            if ranges is not self.ranges and of_places[0] != id(ranges):
+                of_places = id(ranges), [one.of(ranges).num_rows for one in places]
+            num_rows = self._planned_rows if ranges is self.ranges else of_places[1]
+            if told is None:
+                pages = [(one.pages_seen, one.pages_read, one.dictionary_pages) for one in decoders]
+            else:
+                coded = map(_has_codes, chunks.chunks)
+                pages = list(zip(told, told, map(int, coded), strict=True))
+            for one, size, (seen, read, dictionary), n in zip(
+                places, chunks.sizes, pages, num_rows, strict=True
+            ):
                 offsets = file.offset_indexes.get((one.number, leaf.index))
                 num_pages = None if offsets is None else offsets.num_pages
-                counts = report.chunk(file.name, one.number, leaf.name, num_pages)
-                counts.bytes += stop - start
-                counts.pages_total += decoder.pages_seen if num_pages is None else 0
-                counts.pages_read += decoder.pages_read
-                counts.rows_decoded += one.of(ranges).num_rows
-                counts.dictionary_pages += decoder.dictionary_pages
+                counts = report.chunk(*file.key_of(one.number), leaf.name, num_pages)
+                counts.bytes += size
+                counts.pages_total += seen if num_pages is None else 0
+                counts.pages_read += read
+                counts.rows_decoded += n
+                counts.dictionary_pages += dictionary
 
     def fetch_ahead(self, wanted: Sequence[Sequence[Part]], ranges: rows.RowRanges) -> Steps[None]:
         """Nothing is fetched ahead of a local file."""

@@ -125,16 +125,17 @@ def plan_by_footer(
     may: bool,
     fold: bool,
     defers: bool = False,
+    joins: bool = False,
 ) -> tuple[tuple[GroupPlan, ...], str] | None:
     """The row groups to read of a file, and the mechanism that ruled out the last if there are none.
 
     None if a plan needs more than the footer. `may`: whether rows may pass by the values of the folders. `defers`: row groups
-    that are undecided are pruned further when they are read.
+    that are undecided are pruned further when they are read. `joins`: small ones are read with those of other files, which costs
+    less than to ask for more.
     """
     counts, passes, must = batched_file.counts, batched_file.may, batched_file.must
     homogeneous, first = batched_file.homogeneous, batched_file.first
     account, stop = report.chunks is not None, first + len(counts)
-    reads = lazy and not account
     # the report tells whether row groups without rows had statistics; the table of footers does not
     if 0 in counts or (source.deletes and any(passes)):
         return None
@@ -148,7 +149,7 @@ def plan_by_footer(
     elif passes != must and not defers:
         undecided = [some and not every for some, every in zip(passes, must, strict=True)]
         if not all(compress(homogeneous.final[first:stop], undecided)) and not (
-            reads and all(compress(homogeneous.small[first:stop], undecided))
+            joins and all(compress(homogeneous.small[first:stop], undecided))
         ):
             return None
     if account and not all(compress(homogeneous.sound[first:stop], passes)):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pageseek.datasets.dataset_schema import SchemaAdapter
 
 
+Together: TypeAlias = Callable[[pa.Table], bool]
+
+
 class OpenedFile:
     """A file of a plan while its rows are read.
 
@@ -32,13 +35,29 @@ class OpenedFile:
         Whether its version is still to be confirmed.
     """
 
-    __slots__ = ("_adapter", "_left", "_lock", "_scheduler", "_schema", "scan", "unconfirmed")
+    __slots__ = (
+        "_adapter",
+        "_left",
+        "_lock",
+        "_scheduler",
+        "_schema",
+        "_together",
+        "scan",
+        "unconfirmed",
+    )
 
     def __init__(
-        self, scan: FileScan, schema: pa.Schema, scheduler: Scheduler, row_groups: int = 0
+        self,
+        scan: FileScan,
+        schema: pa.Schema,
+        scheduler: Scheduler,
+        row_groups: int = 0,
+        together: Together | None = None,
     ) -> None:
-        """`schema`: of the tables. `row_groups`: how many will be read, if the caller counts them (`done`)."""
-        self._scheduler = scheduler
+        """`schema`: of the tables. `row_groups`: how many will be read, if the caller counts them (`done`). `together`: whether a
+        table of several files may be handed out.
+        """
+        self._scheduler, self._together = scheduler, together
         self.scan, self.unconfirmed, self._schema = scan, True, schema
         bound_request = scan.bound_request
         self._adapter: SchemaAdapter | None = None
@@ -81,18 +100,27 @@ class OpenedFile:
         except Exception as error:
             self.scan.plan.name_in(error)
             raise
-        return (False, None) if read is None else self.try_table(groups[0], read, lane)
+        return (False, None) if read is None else self.try_table(groups, read, lane)
 
-    def try_table(self, group: GroupPlan, read: Rows, lane: Lane) -> tuple[bool, pa.Table | None]:
+    def try_table(
+        self, groups: Sequence[GroupPlan], read: Rows, lane: Lane
+    ) -> tuple[bool, pa.Table | None]:
         """Whether the rows fit the schema, and their table. Of several files an error would name the first, and the rows of those
         before the one at fault would be lost: they are read one by one.
         """
+        if self.scan.joined is None:
+            return True, self.table(groups[0], read, lane)
+        report, before = lane.context.report, lane.context.report.rows_out
         try:
-            return True, self.table(group, read, lane)
+            table = self.table(groups[0], read, lane)
+            if table is None or self._together is None or self._together(table):
+                return True, table
         except PageseekError:
-            if self.scan.joined is None:
-                raise
-            return False, None
+            pass
+        report.rows_out = before  # all of it is read and counted again
+        report.row_groups.read -= len(groups)
+        report.rows.read -= sum([group.ranges.num_rows for group in groups])
+        return False, None
 
     def table(self, group: GroupPlan, read: Rows, lane: Lane) -> pa.Table | None:
         """The rows that were read of a row group as a table; None if there are none."""

@@ -21,6 +21,8 @@ from pageseek.storage.store import wait_bytes
 if TYPE_CHECKING:
     from pageseek.scanning.many_files.batched_file import BatchedFile
     from pageseek.scanning.many_files.joined_files import JoinedScan
+    from pageseek.scanning.many_files.planned_footers import PlannedFooters
+    from pageseek.storage import Known
     from pageseek.storage.hive import Partitions
 
 
@@ -38,7 +40,7 @@ class PlannedFiles:
         The files that are open; empty if none is.
     """
 
-    __slots__ = ("_divides", "_footers", "_plans", "_scans", "_scheduler", "joins")
+    __slots__ = ("_divides", "_footers", "_plans", "_read_again", "_scans", "_scheduler", "joins")
 
     def __init__(
         self,
@@ -46,12 +48,13 @@ class PlannedFiles:
         scans: Sequence[FileScan | None],
         scheduler: Scheduler,
         divides: bool = False,
-        footers: Sequence[BatchedFile | None] = (),
+        footers: Sequence[BatchedFile | None] | None = (),
     ) -> None:
         """`divides`: whether large row groups of files that are not open yet are read in pieces. `footers`: of the files, those
-        that were read together; empty if none was.
+        that were read together as the plan was made; empty if none was, and None if it was made elsewhere.
         """
         self._footers, self.joins = footers, False
+        self._read_again: PlannedFooters | None = None
         self._plans, self._scheduler, self._divides = plans, scheduler, divides
         self._scans = scans or [None] * len(plans)
 
@@ -72,6 +75,12 @@ class PlannedFiles:
         """
         scheduler, report = self._scheduler, self._scheduler.report
         pool = scheduler.pool if ahead else None
+        if self.joins and self._footers is None:
+            from pageseek.scanning.many_files.planned_footers import (
+                PlannedFooters,  # late: for many files
+            )
+
+            self._read_again = PlannedFooters.of(self._plans, scheduler.request)
         opened: Iterator[tuple[FileScan | Exception, Report, int]] = iter(())
         apart: dict[int, None] = {}  # files that threads of the pool open
         if pool is not None:
@@ -109,13 +118,22 @@ class PlannedFiles:
                 return
             if found.plan.groups:
                 yield found
+        if self._read_again is not None:
+            self._read_again.close()
+            report.join(self._read_again.report, threading.get_ident())
+
+    def _footer(self, at: int) -> BatchedFile | None:
+        """The footer of a file, if it was read with others."""
+        if self._read_again is not None:
+            return self._read_again.of_file(at)
+        return self._footers[at] if self._footers else None
 
     def _joined(self, at: int) -> tuple[dict[int, JoinedScan], int]:
         """Scans of small files that are read as one, by the number of the first of each, and the first file that was not looked
         at. `at`: the first that may be one of them.
         """
-        footers, plans = self._footers, self._plans
-        first = footers[at] if footers else None
+        plans = self._plans
+        first = self._footer(at)
         if first is None:
             return {}, at + 1
         like, folders = first.homogeneous.schema_group, plans[at].source.partitions
@@ -129,7 +147,7 @@ class PlannedFiles:
 
         some, left = [first], most_row_groups(like) - len(first.counts)
         for i in range(at + 1, len(plans)):
-            footer = footers[i]
+            footer = self._footer(i)
             if (
                 footer is None
                 or len(footer.counts) > left
@@ -155,9 +173,9 @@ class PlannedFiles:
     def _open(self, at: int, report: Report) -> FileScan | Exception:
         """Open a file of the plan; the error if that fails."""
         try:
-            footer = self._footers[at] if self._footers else None
-            known = None if footer is None else footer.known
-            scan = self._scheduler.reopen(self._plans[at], report, known)
+            scan = self._scheduler.reopen(self._plans[at], report, self._known(at))
+            if self._read_again is not None:
+                self._read_again.learn(scan.file, at)
             if self._scheduler.request.limit is None:
                 self._prune(scan, report)
             if self._divides:
@@ -166,6 +184,13 @@ class PlannedFiles:
             self._plans[at].name_in(error)
             return error
         return scan
+
+    def _known(self, at: int) -> Known | None:
+        """The last bytes of a file, if they were read with those of others."""
+        if self._read_again is not None:
+            return self._read_again.end(at)
+        footer = self._footer(at)
+        return None if footer is None else footer.known
 
     def _prune(self, scan: FileScan, report: Report) -> None:
         """Put the row groups to all mechanisms that were pruned by the footer alone. A limit does so as they are reached."""

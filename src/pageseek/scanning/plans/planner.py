@@ -213,6 +213,7 @@ class Planner:
             found = plan_by_footer(
                 batched, source, self.request, self._left, report, self._lazy,
                 self._first_row, may_match, self._fold, self._defers,
+                self._may_defer or (self._lazy and report.chunks is None),
             )  # fmt: skip
         if batched is not None and found is not None:
             scan, (groups, proof) = None, found

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pageseek.base.batches import batches_of
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
+from pageseek.scanning.plans.opened_file import Together
 from pageseek.scanning.plans.scheduler import Scheduler
 from pageseek.scanning.plans.tables import TableReader
 from pageseek.scanning.requests.plan import FilePlan
@@ -102,21 +103,25 @@ class ScanPlan:
 
         A large row group is read in pieces of about 32 MB of decoded values where its pages are known.
         """
-        for _, batch in self.execute_by_file(report):
+        for _, batch in self.execute_by_file(report, lambda table: True):
             yield batch
             del batch  # before the next one is made
 
     def execute_by_file(
-        self, report: Report | None = None
+        self, report: Report | None = None, together: Together | None = None
     ) -> Iterator[tuple[FilePlan, pa.RecordBatch]]:
-        """`execute`, with the file of each batch."""
+        """`execute`, with the file of each batch.
+
+        Small files may be read as one. `together` says whether the batches of such a table may stay as they are, and come with the
+        first of its files; if not, or without it, each batch is of one file.
+        """
         if report is None:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
         scheduler = Scheduler(self.request, report)
-        reader = TableReader(self.schema, self.files, (), scheduler, divides=True)
-        for file, table in reader.by_file():
+        reader = TableReader(self.schema, self.files, (), scheduler, divides=True, footers=None)
+        for file, table in reader.by_file(together):
             for batch in batches_of(table, self.request.batch_size):
                 yield file, batch
                 del batch

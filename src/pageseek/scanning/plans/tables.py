@@ -30,7 +30,7 @@ from pageseek.scanning.one_file.request_sharing import (
     runs,
     weight,
 )
-from pageseek.scanning.plans.opened_file import OpenedFile
+from pageseek.scanning.plans.opened_file import OpenedFile, Together
 from pageseek.scanning.plans.planned_files import PlannedFiles
 from pageseek.scanning.plans.scheduler import Scheduler
 from pageseek.scanning.requests.accounting import last_proof
@@ -87,8 +87,8 @@ class TableReader:
         Whether large row groups of files that are not open yet are read in pieces, a table each.
     streams : bool
         The caller holds one table at a time: a row group is read in pieces where it has codes of long texts.
-    footers : sequence of BatchedFile or None
-        The footers of the files that were read together; empty if none was.
+    footers : sequence of BatchedFile or None, optional
+        The footers of the files that were read together; empty if none was, and None if the plan was made elsewhere.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class TableReader:
         narrow: Narrow | None = None,
         divides: bool = False,
         streams: bool = False,
-        footers: Sequence[BatchedFile | None] = (),
+        footers: Sequence[BatchedFile | None] | None = (),
     ) -> None:
         self._schema, self._plans = schema, files
         self._scheduler, self._report = scheduler, scheduler.report
@@ -111,15 +111,19 @@ class TableReader:
         # of a table, for each byte that its row group was thought to take: the most so far, at least 1; 0 before the first
         self._growth = 0.0
         self._failed: Exception | None = None  # of the first file that could not be opened
+        self._together: Together | None = None
 
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order."""
-        for _, table in self.by_file():
+        for _, table in self.by_file(lambda table: True):
             yield table
             del table  # before the next one is made
 
-    def by_file(self) -> Iterator[tuple[FilePlan, pa.Table]]:
-        """The tables, in order, each with its file."""
+    def by_file(self, together: Together | None = None) -> Iterator[tuple[FilePlan, pa.Table]]:
+        """The tables, in order, each with its file. `together`: whether a table of several files may stay one, which comes with
+        the first of them. Without it, each is of one file.
+        """
+        self._together = together
         scheduler, waits = self._scheduler, self._files.wait
         row_groups = num_rows = nbytes = 0
         for file in self._plans:
@@ -136,7 +140,7 @@ class TableReader:
             and not (in_turn or waits)
             # else each file is to be seen by itself
             and scheduler.request.row_number is None
-            and self._report.chunks is None
+            and together is not None
         )
         files = self._files.ready(ahead=self._left is None)
         if self._streams and not in_turn:
@@ -216,7 +220,8 @@ class TableReader:
         for scan in files:
             if isinstance(scan, Exception):
                 raise scan
-            opened, lane = OpenedFile(scan, self._schema, scheduler), scheduler.lane(scan, report)
+            opened = OpenedFile(scan, self._schema, scheduler, together=self._together)
+            lane = scheduler.lane(scan, report)
             before = dict(report.row_groups.pruned_by)
             groups, begun = scan.plan.groups, False
             while groups and self._left != 0:
@@ -336,7 +341,7 @@ class TableReader:
                         raise
                     done, table = False, None
                     if read is not None:
-                        done, table = opened.try_table(groups[0], read, lane)
+                        done, table = opened.try_table(groups, read, lane)
                     rest = () if read is None else read.rest
                     del read
                 except Exception as error:
@@ -378,7 +383,9 @@ class TableReader:
                 self._failed = scan  # after the rows of the files before
                 break
             report.files.read += scan.num_files
-            opened = OpenedFile(scan, self._schema, scheduler, len(scan.plan.groups))
+            opened = OpenedFile(
+                scan, self._schema, scheduler, len(scan.plan.groups), self._together
+            )
             lane = scheduler.lane(scan, report)
             for joint in self._joints(scan, scan.plan.groups, lane):
                 size += int(joint.likely * max(self._growth, 1.0))

@@ -9,12 +9,13 @@ import pickle
 import socket
 import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.spark.calendar.calendar_marks import Calendars, has_calendar, holds_old
@@ -147,7 +148,7 @@ def execute(
     """The batches of a plan, as Spark takes them."""
     outgoing = _Outgoing(plan, wire, calendars)
     try:
-        for file, batch in plan.execute_by_file(report):
+        for file, batch in plan.execute_by_file(report, outgoing.together):
             yield outgoing(batch, file)
     except FileNotFoundError as error:
         error.add_note(
@@ -173,6 +174,22 @@ class _Outgoing:
             for i, field in enumerate(wire)
             if calendars is not None and has_calendar(field.type)
         ]
+
+    @property
+    def together(self) -> Callable[[pa.Table], bool] | None:
+        """Whether a table of several files goes out as it is; None: none does, since each row tells its file."""
+        return None if self._with_file is not None else self._fits
+
+    def _fits(self, table: pa.Table) -> bool:
+        """Whether no value is converted by its file, and none is refused, which names the file."""
+        try:
+            for batch in table.to_batches():
+                made = self._to_wire(batch, "")
+                if any(holds_old(made.column(i)) for i, _ in self._dated):
+                    return False
+        except UnsupportedError:
+            return False
+        return True
 
     def __call__(self, batch: pa.RecordBatch, file: FilePlan) -> pa.RecordBatch:
         if self._with_file is not None:
