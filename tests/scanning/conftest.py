@@ -8,13 +8,6 @@ import pytest
 from pageseek._core import codecs as core
 
 from pageseek.format import codecs
-from pageseek.scanning.many_files import homogeneous_files
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small row groups are put to all mechanisms, as large ones are: those of other files are not read with them."""
-    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", 0)
 
 
 @pytest.fixture(params=[True, False], ids=["libzstd", "zstandard"])

@@ -38,8 +38,6 @@ from pageseek.scanning.many_files import batched_lists
 from pageseek.storage.resolve import resolve
 from support.batch_comparison import check_rows, kept_of, opened, rows
 
-pytestmark = pytest.mark.usefixtures("asked")
-
 N = 30
 NAN = float("nan")
 

@@ -24,8 +24,6 @@ from pageseek.scanning.many_files.footer_table import FooterTable, entries_of
 from pageseek.scanning.one_file import file_scan
 from support.batch_comparison import check_rows, opened, outcome, rows
 
-pytestmark = pytest.mark.usefixtures("asked")
-
 N, ROWS = 24, 900
 COLUMNS = ["number", "small", "text", "real"]
 

@@ -19,8 +19,6 @@ from pageseek.spark.tasks.metrics import joined
 from pageseek.spark.tasks.task import new_report
 from support.object_server.server import ObjectServer
 
-pytestmark = pytest.mark.usefixtures("asked")
-
 FILES, ROWS, EXAMINED = 24, 4_000, 5
 CONDITIONS: dict[str, ps.Expression] = {
     "a word that a third of the dictionaries has": ps.col("word") == "w1",

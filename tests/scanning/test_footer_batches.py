@@ -35,8 +35,6 @@ from support.bounds import NAN, exact, i32, stats
 from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, DOUBLE, I64, INT32, Column, Struct, write
 
-pytestmark = pytest.mark.usefixtures("asked")
-
 
 @pytest.fixture(autouse=True)
 def _no_cache() -> Iterator[None]:

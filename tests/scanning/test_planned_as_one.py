@@ -211,30 +211,21 @@ def test_a_value_that_spark_has_no_room_for_is_named_with_its_file(
     assert as_one
 
 
-def test_row_groups_that_a_plan_left_undecided(
-    folder: Path, as_one: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planner, "MOST_EXAMINED", 3)
-    most = homogeneous_files.SMALL_GROUP_ROWS
-    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", 0)
-    plan = ps.scan(str(folder), filter="city = 'city 3'").plan()
-    assert any(not group.pages_pruned for file in plan.files for group in file.groups)
-    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", most)
-    assert rows_of(shipped(plan)).equals(whole(str(folder), ps.col("city") == "city 3"))
-    assert sum(as_one) > N // 2
-
-
-def test_plans_do_not_ask_dictionaries_of_small_row_groups(
+def test_of_many_small_files_few_are_asked_for_pages(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scan = ps.scan(str(folder), filter="city = 'city 33'")
-    plan = scan.plan()
-    assert plan.report.bytes["index"] == 0
-    assert len(plan.files) > N // 2
-    monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", ROWS - 1)
-    plan = scan.plan()
-    assert plan.report.bytes["index"] > 0
-    assert not plan.files
+    wanted = whole(str(folder), ps.col("city") == "city 3")
+    assert not scan.plan().files  # their dictionaries lack it
+    monkeypatch.setattr(planner, "MOST_ASKED", 5)
+    asked = scan.plan()
+    assert N - 7 < len(asked.files) < N
+    assert rows_of(shipped(asked)).num_rows == 0
+    monkeypatch.setattr(planner, "MOST_ASKED", 0)
+    none = scan.plan()
+    assert 0 == none.report.bytes["index"] < asked.report.bytes["index"]
+    plan = ps.scan(str(folder), filter="city = 'city 3'").plan()
+    assert rows_of(shipped(plan)).equals(wanted)
 
 
 def test_footers_of_few_or_large_files_are_not_read_beforehand(

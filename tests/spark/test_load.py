@@ -108,6 +108,7 @@ def test_rows_without_columns_are_counted(spark: Any, folder: str, local: bool):
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's reader is taken for few rows, too."""
     monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    monkeypatch.setattr(native, "FILE_SECONDS", 0.0)
 
 
 AGGREGATES = [

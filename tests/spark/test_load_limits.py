@@ -41,6 +41,7 @@ def test_a_subquery_filters_what_sparks_reader_reads(
 ):
     """Its value is known when Spark was told already that batches of columns come."""
     monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    monkeypatch.setattr(native, "FILE_SECONDS", 0.0)
     spark.range(5).selectExpr("id k").createOrReplaceTempView("few")
     for condition in (f"id = {value}", f"id < {value}", f"id + f0 > {value}"):
         found, own = load(spark, path).where(condition), spark.read.parquet(path).where(condition)

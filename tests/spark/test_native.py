@@ -19,6 +19,7 @@ pytestmark = pytest.mark.spark
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's reader is taken for few rows, too."""
     monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    monkeypatch.setattr(native, "FILE_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +179,19 @@ def test_a_file_with_a_colon_in_its_name_is_read_by_tasks(spark: Any, tmp_path: 
     assert frame.count() == 10_000
     assert len(frame.collect()) == 10_000
     assert is_native(load(spark, str(tmp_path / "at-10.parquet"), local=False))
+
+
+def test_many_small_files_are_read_by_tasks(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(40):
+        pq.write_table(
+            pa.table({"k": range(500), "s": [f"{i} {n}" for n in range(500)]}),
+            tmp_path / f"{i:02}.parquet",
+        )
+    native_first = load(spark, str(tmp_path), local=False)
+    assert is_native(native_first)
+    monkeypatch.setattr(native, "FILE_SECONDS", 1e-3)
+    by_tasks = load(spark, str(tmp_path), local=False)
+    assert not is_native(by_tasks)
+    assert sorted(by_tasks.collect()) == sorted(native_first.collect())

@@ -27,6 +27,7 @@ Change = Callable[[Path], object]
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's reader is taken for few rows, too."""
     monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    monkeypatch.setattr(native, "FILE_SECONDS", 0.0)
 
 
 def write(path: Path, step: int = 1) -> None:

@@ -36,6 +36,7 @@ def test_a_few_files_of_a_schema_tell_who_reads_them(
     spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    monkeypatch.setattr(native, "FILE_SECONDS", 0.0)
     opened: list[str] = []
     really = Columns.open
 
@@ -55,6 +56,7 @@ def test_a_file_of_another_schema_among_many_is_seen(
 ) -> None:
     """Spark's reader would take its column for one of the type that the others have."""
     monkeypatch.setattr(native, "MANY_VALUES", 1000)
+    monkeypatch.setattr(native, "FILE_SECONDS", 0.0)
     for i in range(FILES):
         k = pa.array(range(ROWS), pa.int32() if i == 41 else pa.int64())
         pq.write_table(pa.table({"k": k}), tmp_path / f"{i:02d}.parquet")

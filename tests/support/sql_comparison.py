@@ -11,7 +11,7 @@ from pageseek.spark.table import native
 from support import sql_doors
 from support.random_sql import Leaf, in_other_case, leaves_of, predicate
 
-MANY_VALUES = native.MANY_VALUES
+MANY_VALUES, FILE_SECONDS = native.MANY_VALUES, native.FILE_SECONDS
 WAYS: tuple[dict[str, Any], ...] = (
     {},
     {"local": False, "native": False},
@@ -46,6 +46,7 @@ def compare(
     columns = rng.sample(own.columns, rng.randint(1, len(own.columns)))
     conditions = [predicate(rng, leaves) for _ in range(count)]
     native.MANY_VALUES = 0 if way.get("native") else MANY_VALUES
+    native.FILE_SECONDS = 0.0 if way.get("native") else FILE_SECONDS
     with sql_doors.settings(spark, wanted):
         if wanted[CASE] == "false":
             conditions = [in_other_case(rng, condition) for condition in conditions]
@@ -66,5 +67,5 @@ def compare(
                 elif said:
                     counts["refused" if said.startswith("refused") else "other rows"] += 1
                     wrong.append(f"{name} {way} {columns} where {condition}\n    {said}")
-    native.MANY_VALUES = MANY_VALUES
+    native.MANY_VALUES, native.FILE_SECONDS = MANY_VALUES, FILE_SECONDS
     return counts, wrong

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96, LeafType
 
@@ -36,9 +35,13 @@ def zone_of(pairs: Mapping[bytes, bytes | None]) -> str | None:
     return None if zone is None else zone.decode(errors="replace")
 
 
-def calendar_note(file: FileMetadata, leaves: Iterable[tuple[Leaf, LeafType]]) -> str | None:
-    """The note of `explain` on a file with values of these leaves in the old calendar; None: it has none."""
-    legacy = legacy_values(file.key_value_metadata)
+def calendar_note(
+    name: str, pairs: Mapping[bytes, bytes | None], leaves: Iterable[tuple[Leaf, LeafType]]
+) -> str | None:
+    """The note of `explain` on a file with values of these leaves in the old calendar; None: it has none. `pairs`: the key-value pairs
+    of its footer.
+    """
+    legacy = legacy_values(pairs)
     if legacy is None or not any(legacy):
         return None
     t, datetime, int96 = pa.types, *legacy
@@ -54,7 +57,7 @@ def calendar_note(file: FileMetadata, leaves: Iterable[tuple[Leaf, LeafType]]) -
             )
         if old:
             return (
-                f"{file.name}: column {leaf.name!r} is in the old calendar of Spark: dates before 1582-10-15 and timestamps before "
+                f"{name}: column {leaf.name!r} is in the old calendar of Spark: dates before 1582-10-15 and timestamps before "
                 "1900 come out as they are stored, other than Spark shows them"
             )
     return None

@@ -13,6 +13,7 @@ from pageseek._core import metadata as core
 from pageseek.base.errors import placed
 from pageseek.base.in_parts import in_parts
 from pageseek.base.late_modules import npt
+from pageseek.datasets.legacy_calendar import DATETIME, OF_INT96, TIME_ZONE, VERSION
 from pageseek.format.bounds import Bounds
 from pageseek.format.chunks import Sound, sound_chunks
 from pageseek.format.embedded import DATAFUSION_KEY, KEY
@@ -27,7 +28,8 @@ RECORDS = 1 << 14  # column chunks that are parsed at a time
 SHARED = 256  # footers that are worth a thread
 MOST_ROWS = 1 << 40  # rows of a row group beyond which it is left out of sums
 SCHEMA = b"ARROW:schema"
-KEYS = SCHEMA, KEY, DATAFUSION_KEY
+OF_SPARK = VERSION, DATETIME, OF_INT96, TIME_ZONE
+KEYS = SCHEMA, KEY, DATAFUSION_KEY, *OF_SPARK
 AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
@@ -196,6 +198,16 @@ class FooterTable:
         """The value of a key-value pair of a file; None without one."""
         at, size = self.pairs[k, KEYS.index(key)].tolist()
         return None if at == ABSENT else self.data[at : at + size]
+
+    def of_spark(self, files: Flags) -> list[tuple[int, dict[bytes, bytes | None]]]:
+        """The files among some that Spark wrote with different pairs of OF_SPARK, one of each, and these pairs."""
+        found: dict[bytes, tuple[int, dict[bytes, bytes | None]]] = {}
+        for k in np.flatnonzero(self.has(VERSION) & files).tolist():
+            pairs = {
+                key: bytes(value) for key in OF_SPARK if (value := self.value(k, key)) is not None
+            }
+            found.setdefault(repr(pairs).encode(), (k, dict(pairs)))
+        return list(found.values())
 
     def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The sum over the row groups of each file."""

@@ -265,6 +265,7 @@ class _Chunks:
                 fits = fits and (
                     group.row_group < num
                     and self._small[at]
+                    and group.pages_pruned
                     and group.ranges.num_rows == counts[at]
                     and not (group.divided or group.matching or group.ignored)
                 )

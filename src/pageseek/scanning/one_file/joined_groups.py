@@ -598,11 +598,11 @@ class JoinedReader(GroupReader):
             else:
                 coded = map(_has_codes, chunks.chunks)
                 pages = list(zip(told, told, map(int, coded), strict=True))
-            for one, size, (seen, read, dictionary), n in zip(
-                places, chunks.sizes, pages, num_rows, strict=True
+            for one, chunk, size, (seen, read, dictionary), n in zip(
+                places, chunks.chunks, chunks.sizes, pages, num_rows, strict=True
             ):
                 offsets = file.offset_indexes.get((one.number, leaf.index))
-                num_pages = None if offsets is None else offsets.num_pages
+                num_pages = declared_pages(chunk) if offsets is None else offsets.num_pages
                 counts = report.chunk(*file.key_of(one.number), leaf.name, num_pages)
                 counts.bytes += size
                 counts.pages_total += seen if num_pages is None else 0

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 FEWEST_FILES = 8  # files that are as quickly opened one by one
 MOST_EXAMINED = 4096  # files of a plan whose undecided row groups are put to all mechanisms
+# of these, files that are small: to read many as one costs less than to ask which pages are needed of each
+MOST_ASKED = 64
 
 
 class Planned(NamedTuple):
@@ -87,7 +89,7 @@ class Planner:
     ) -> None:
         self._sources, self._scheduler, self._report = sources, scheduler, scheduler.report
         self._lazy, self._fold = lazy, fold
-        self._left_to_examine = MOST_EXAMINED
+        self._left_to_examine, self._left_to_ask = MOST_EXAMINED, MOST_ASKED
         self._may_defer = defers and request.limit is None and not request.selects_rows
         self._counted = request.take is not None or request.row_number is not None
         self.request = request
@@ -213,13 +215,15 @@ class Planner:
             found = plan_by_footer(
                 batched, source, self.request, self._left, report, self._lazy,
                 self._first_row, may_match, self._fold, self._defers,
-                self._may_defer or (self._lazy and report.chunks is None),
+                self._joins,
             )  # fmt: skip
         if batched is not None and found is not None:
             scan, (groups, proof) = None, found
             version, num_rows = batched.version, batched.num_rows
             schema, row_groups = batched.homogeneous.schema_group.like, len(batched.counts)
         else:
+            if batched is not None and self._left_to_ask:
+                self._left_to_ask -= 1
             if scan is None:
                 scan = self._open(source, at, batched)
             version, num_rows = scan.file.store.version, scan.file.num_rows
@@ -271,6 +275,12 @@ class Planner:
     def _defers(self) -> bool:
         """Whether undecided row groups are left to who reads them."""
         return self._may_defer and not self._left_to_examine
+
+    @property
+    def _joins(self) -> bool:
+        """Whether small files are read as one where their footers do not decide."""
+        executes = self._lazy and self._report.chunks is None
+        return executes or not self._left_to_ask
 
     def _batched(self, at: int, opened: Version | None = None) -> BatchedFile | None:
         """The footer of a file if it was read with others, and is of the version that was `opened`."""

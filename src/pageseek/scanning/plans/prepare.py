@@ -159,10 +159,11 @@ def prepare(
         if report.chunks is not None and scan is not None:  # it is open anyway
             from pageseek.datasets.legacy_calendar import calendar_note, zone_of
 
-            note = calendar_note(scan.file, scan.bound_request.leaves.read())
+            pairs = scan.file.key_value_metadata
+            note = calendar_note(scan.file.name, pairs, scan.bound_request.leaves.read())
             if note is not None:
                 report.note(note)
-                report.old_zones.add(zone_of(scan.file.key_value_metadata))
+                report.old_zones.add(zone_of(pairs))
         remote = plan.source.far and held < MOST_OPEN
         if scan is None or not (
             alone or (remote and (full < MOST_OPEN_WITH_BYTES or not scan.bound_request.kept))

@@ -59,6 +59,10 @@ Order: TypeAlias = deque[tuple[OpenedFile, Lane, Joint]]
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
+def _any_files(_: pa.Table) -> bool:
+    return True
+
+
 class Piece(NamedTuple):
     """Row groups of a file that one job has read. The tables before the one that failed are handed out, then the error is raised.
     `more`: jobs that read further rows of the last row group.
@@ -114,8 +118,9 @@ class TableReader:
         self._together: Together | None = None
 
     def tables(self) -> Iterator[pa.Table]:
-        """The tables, in order."""
-        for _, table in self.by_file(lambda table: True):
+        """The tables, in order. Where the report has chunks, each file is read by itself, and shows which of its pages were needed."""
+        together: Together | None = _any_files if self._report.chunks is None else None
+        for _, table in self.by_file(together):
             yield table
             del table  # before the next one is made
 

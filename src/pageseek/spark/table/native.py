@@ -37,12 +37,15 @@ from pageseek.spark.columns.types import wire_type
 from pageseek.spark.session.names import Columns
 from pageseek.spark.table.native_files import folders_of
 from pageseek.spark.tasks.expected import expected_rows
+from pageseek.spark.tasks.row_size import decoded_row_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 MANY_VALUES = 200_000  # below it takes no time worth mentioning
 PART = 0.3  # of the rows that pages leave: of these one costs Spark's reader so much of what it costs a task
+BYTE_SECONDS = 4e-9  # of a core, that a decoded byte costs on its way from a task to the JVM
+FILE_SECONDS = 1e-3  # of a core, that a file costs Spark's reader more than a task that reads small ones as one
 _CODECS = frozenset(("uncompressed", "snappy", "gzip", "zstd", "lz4_raw"))
 _ENCODINGS = sum(1 << n for n in (0, 2, 3, 4, 5, 6, 7, 8))  # of parquet.thrift, that Spark decodes
 _LOGICAL = frozenset(
@@ -74,10 +77,14 @@ def may_be_native(scan: Scan, columns: Columns, width: int) -> bool:
 def is_native(scan: Scan, plan: ScanPlan, columns: Columns, width: int) -> bool:
     """Whether Spark's reader is to read a plan of `width` columns.
 
-    It decodes all rows of the pages that are left; a task sends the rows that are expected to pass.
+    It decodes all rows of the pages that are left; a task sends the rows that are expected to pass. It takes longer for each file:
+    a task reads small ones as one.
     """
     expected = expected_rows(plan, columns)
     if expected * max(width, 1) <= MANY_VALUES or expected <= PART * plan.num_rows:
+        return False
+    pipe = expected * decoded_row_bytes(plan) * BYTE_SECONDS
+    if 0 < pipe < len(plan.files) * FILE_SECONDS:
         return False
     return _can_read(scan, plan, columns)
 
