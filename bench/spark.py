@@ -50,7 +50,15 @@ def make(folder: Path, rows: int) -> dict[str, Any]:
     file = pq.ParquetFile(one)
     taken = file.read_row_group(file.num_row_groups // 2, columns=["uid"]).column("uid")
     ks = np.random.default_rng(5).integers(0, generate.EVENT_KEYS, 100).tolist()
-    return {"one": str(one), "many": str(many), "rows": rows, "uid": taken[777].as_py(), "ks": ks}
+    small = str(generate.small_files(folder))
+    return {
+        "one": str(one),
+        "many": str(many),
+        "small": small,
+        "rows": rows,
+        "uid": taken[777].as_py(),
+        "ks": ks,
+    }
 
 
 def _sink(frame: Any) -> None:
@@ -105,6 +113,8 @@ CASES: dict[str, tuple[str, Case, Callable[[Any], Any]]] = {
     "group-by of two columns": ("one", lambda f, v: f.groupBy("category", "dev").count(), _collect),
     "full scan to a sink": ("one", lambda f, v: f, _sink),
     "range of 10 %, all columns": ("one", lambda f, v: f.where(f"id < {v['rows'] // 10}"), _sink),
+    "10,000 small files to a sink": ("small", lambda f, v: f, _sink),
+    "10,000 small files, 2 %": ("small", lambda f, v: f.where("quantity = 7"), _sink),
     LOOKUP: ("many", lambda f, v: f.join(v["many keys"], "id"), _collect),
     "join with 100 keys": ("many", lambda f, v: f.join(v["keys"], "id"), _collect),
 }  # fmt: skip

@@ -15,6 +15,7 @@ from pageseek.datasets import legacy_calendar
 VERSION, DATETIME, INT96 = (
     b"org.apache.spark.version", b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96",
 )  # fmt: skip
+ZONE = b"org.apache.spark.timeZone"
 DAY = dt.date(1500, 1, 1)
 TABLE = pa.table(
     {
@@ -75,3 +76,14 @@ def test_no_file_is_opened_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ps.clear_cache()
     scan.explain()
     assert (ps.cache_info().files, ps.cache_info().misses) == (noting, before)
+
+
+def test_every_time_zone_of_many_files_is_known(tmp_path: Path) -> None:
+    for i in range(30):
+        pairs = {VERSION: b"3.5.0", ZONE: (b"Asia/Kolkata", b"UTC", b"Europe/Paris")[i % 3]}
+        if i % 3:
+            pairs[DATETIME] = b""
+        written(tmp_path / f"{i:02}.parquet", pairs)
+    assert noted(str(tmp_path)) == 2  # one for each way that files are written
+    assert ps.scan(str(tmp_path)).plan().report.old_zones == {"UTC", "Europe/Paris"}
+    assert noted(str(tmp_path), ["n"]) == 0
