@@ -13,7 +13,7 @@ from pageseek._core import rows
 from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.format.chunks import declared_pages, may_have_dictionary
+from pageseek.format.chunks import declared_pages, has_codes_only, may_have_dictionary
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import WINDOW, likely_pages, walk, walking_bytes
 from pageseek.format.schema import Leaf
@@ -307,7 +307,7 @@ def _pages(file: FileMetadata, group: int, leaf: Leaf) -> ChunkPages:
     findable = found is not None or walking_bytes(file, group, leaf, 1.0) is not None
     return ChunkPages(
         leaf, starts, offsets, sizes, start, stop, dictionary, coded,
-        chunk.encoding_stats == 1 and chunk.other_data_pages == 0,
+        has_codes_only(chunk),
         found is not None and not walked, findable, found is not None, found is not None,
         (columns[1] if columns else 0, declared[1] if declared else 0),
         pages * WINDOW if walked or (found is None and findable) else 0,

@@ -89,13 +89,18 @@ def declared_pages(chunk: Any) -> int | None:
     return int(chunk.dictionary_data_pages + chunk.other_data_pages)
 
 
-def single_pages(table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which chunks have one data page by the footer. `table`: a row a chunk, with the fields of Chunk."""
+def all_declared_pages(chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """`declared_pages` of chunks, -1 where the footer does not say. `chunks`: the fields of Chunk are the last axis."""
     declared, coded, others = (
-        table[:, Chunk._fields.index(name)]
+        chunks[..., Chunk._fields.index(name)]
         for name in ("encoding_stats", "dictionary_data_pages", "other_data_pages")
     )
-    return np.asarray((declared == 1) & (coded + others == 1))
+    return np.where(declared == 1, coded + others, -1)
+
+
+def has_codes_only(chunk: Any) -> bool:
+    """Whether all data pages have codes of the dictionary, by the footer."""
+    return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
 
 
 class Sound(NamedTuple):

@@ -21,11 +21,11 @@ from pageseek.format.chunks import (
     CHUNK,
     Chunk,
     RowGroup,
+    all_declared_pages,
     chunk_range,
     declared_pages,
     records,
     refusal,
-    single_pages,
     sound_chunks,
 )
 from pageseek.format.footer import read_footer
@@ -481,7 +481,8 @@ class FooterFile:
         """Whether the footer says so of all chunks of a leaf in these row groups."""
         if len(row_groups) >= MANY_GROUPS and leaf.index not in self._single:
             try:
-                self._single[leaf.index] = single_pages(self.figures(leaf)).tobytes()
+                pages = all_declared_pages(self.figures(leaf))
+                self._single[leaf.index] = (pages == 1).tobytes()
             except CorruptFileError:
                 return False
         for group in row_groups:  # noqa: SIM110 (of one, `all` of a generator would cost more)

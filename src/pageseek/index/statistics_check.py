@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pageseek.format.chunks import has_codes_only
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, BYTE_ARRAY, FIXED, L_INTEGER, logical_of
 from pageseek.index.page_bounds import Bounds, Order
@@ -91,7 +92,7 @@ def _wrong_bound(
 def wrong_encodings(chunk: Chunk, pages: Sequence[Page]) -> Iterator[str]:
     """Where encoding_stats say that all data pages are of codes, so that the dictionary has every value, and they are not."""
     m = chunk.metadata
-    if m.encoding_stats != 1 or m.other_data_pages != 0 or m.dictionary_data_pages <= 0:
+    if not has_codes_only(m) or m.dictionary_data_pages <= 0:
         return
     others = sum(page.header.encoding not in CODES for page in pages)
     if others:

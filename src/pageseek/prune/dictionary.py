@@ -16,7 +16,7 @@ from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
 from pageseek.base.errors import PageseekError
 from pageseek.base.log import not_trusted
-from pageseek.format.chunks import Chunk, page_header
+from pageseek.format.chunks import Chunk, has_codes_only, page_header
 from pageseek.format.codecs import decompressor
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
@@ -127,8 +127,7 @@ def _place(context: PruneContext, test: BoundLeaf) -> _Place | None:
         return None
     chunk, start, stop, offsets = placed
     if (
-        chunk.encoding_stats != 1
-        or chunk.other_data_pages != 0
+        not has_codes_only(chunk)
         or chunk.dictionary_data_pages <= 0
         or chunk.encodings & ~_OF_CODES
     ):

@@ -11,6 +11,7 @@ from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek._core.status import HeaderError, PageMismatch
 from pageseek.base.errors import CorruptFileError, from_core
+from pageseek.format.chunks import has_codes_only
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, Decoded
@@ -87,7 +88,7 @@ class LeafChunk:
         self.offsets = file.offset_indexes.get((row_group, leaf.index))
         self.chunk, self.start, self.stop = file.placed_chunk(row_group, leaf)
         chunk = self.chunk
-        self.all_coded = chunk.encoding_stats == 1 and chunk.other_data_pages == 0
+        self.all_coded = has_codes_only(chunk)
         self.num_rows = file.group_rows[row_group]
         # A run of a few bytes can stand for any number of levels. Only num_values bounds them if the leaf repeats.
         declared = leaf.max_rep and chunk.num_values >= 0

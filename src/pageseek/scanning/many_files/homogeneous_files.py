@@ -13,6 +13,7 @@ import numpy as np
 from pageseek._core import rows
 from pageseek.base.late_modules import npt
 from pageseek.base.report import ChunkReport, LeafReport, Report
+from pageseek.format.chunks import all_declared_pages
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
@@ -215,8 +216,7 @@ class HomogeneousFiles:
             return False if found is None else found[left]
 
         of_read = chunks[:, : len(schema_group.read)]
-        pages = of_read[:, :, AT["dictionary_data_pages"]] + of_read[:, :, AT["other_data_pages"]]
-        pages = np.where(of_read[:, :, AT["encoding_stats"]] == 1, pages, -1)
+        pages = all_declared_pages(of_read)
         all_sound = np.asarray(sound.all(axis=1))
         sizes = np.where(sound, size, 0)
         every = sizes.sum(axis=1)

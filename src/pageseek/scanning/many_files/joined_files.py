@@ -18,7 +18,7 @@ from pageseek._core import metadata as core
 from pageseek.base.errors import FileChangedError
 from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
-from pageseek.format.chunks import CHUNK, Chunk, sound_chunks
+from pageseek.format.chunks import CHUNK, Chunk, all_declared_pages, sound_chunks
 from pageseek.format.page_index import OffsetIndex, int64s
 from pageseek.format.schema import Leaf
 from pageseek.format.writers import Writer
@@ -138,14 +138,13 @@ class JoinedFiles:
 class JoinedScan(FileScan):
     """A scan of several files as one."""
 
-    __slots__ = ("_files", "_groups")
+    __slots__ = ("_groups",)
 
     def __init__(
         self, files: Sequence[FilePlan], memory: Sequence[int], file: Any, request: Request
     ) -> None:
         super().__init__(files[0].source, file, request, files[0].first_row)
-        self.joined = SeveralFiles(files, memory)
-        self._files = files
+        self.joined: SeveralFiles = SeveralFiles(files, memory)
         self._groups = [(i, group) for i, plan in enumerate(files) for group in plan.groups]
         made = [
             GroupPlan(k, group.ranges, group.fully_matched, group.cost)
@@ -157,7 +156,7 @@ class JoinedScan(FileScan):
         """The files of some of its row groups, each with those that it has of them."""
         own = [self._groups[group.row_group] for group in groups]
         return [
-            replace(self._files[i], groups=tuple([group for _, group in some]))
+            replace(self.joined.files[i], groups=tuple([group for _, group in some]))
             for i, some in groupby(own, key=lambda one: one[0])
         ]
 
@@ -228,8 +227,7 @@ class _Chunks:
         types = np.array([leaf.element.type for leaf in leaves], np.int64)
         found = sound_chunks(chunks, types, False, counts[:, None], ends[:, None])
         self._start, self._size = found.start, found.size
-        pages = chunks[..., AT["dictionary_data_pages"]] + chunks[..., AT["other_data_pages"]]
-        pages = np.where(chunks[..., AT["encoding_stats"]] == 1, pages, -1)
+        pages = all_declared_pages(chunks)
         self._small: list[bool] = (
             found.sound.all(axis=1) & may_join(schema_group, counts, found.size, pages)
         ).tolist()

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from pageseek._core import rows
+from pageseek.format.chunks import has_codes_only
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -213,12 +214,7 @@ class GroupReader:
         """
         leaf, leaf_type = part.leaf, part.leaf_type
         chunk = self._file.chunk(self._row_group, leaf)
-        if (
-            ranges.num_rows < CODED_ROWS
-            or chunk.encoding_stats != 1
-            or chunk.other_data_pages
-            or leaf_type.is_null
-        ):
+        if ranges.num_rows < CODED_ROWS or not has_codes_only(chunk) or leaf_type.is_null:
             return None
         again = leaf.index in self._read_before
         self._read_before.add(leaf.index)

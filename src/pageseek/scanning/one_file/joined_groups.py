@@ -21,7 +21,7 @@ from pageseek._core.codecs import CodecSettings
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
-from pageseek.format.chunks import declared_pages
+from pageseek.format.chunks import declared_pages, has_codes_only
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -191,7 +191,7 @@ def _is_small(scan: FileScan, group: GroupPlan, leaves: _Leaves, context: ScanCo
         if num_rows > CODED_ROWS and not group.fully_matched:
             for leaf in leaves.by_code:
                 chunk = file.chunk(number, leaf)
-                if chunk.encoding_stats == 1 and chunk.other_data_pages == 0:
+                if has_codes_only(chunk):
                     return False
     except (CoreError, PageseekError):  # raised again when it is read by itself
         return False
@@ -422,7 +422,7 @@ class JoinedReader(GroupReader):
             return None
         for one in chosen:
             chunk = self._file.chunk(one.number, part.leaf)
-            if chunk.encoding_stats != 1 or chunk.other_data_pages or one.num_rows < CODE_TEST_ROWS:
+            if not has_codes_only(chunk) or one.num_rows < CODE_TEST_ROWS:
                 return None
         size, (chunks,) = yield from self._fetch_chunks([part], chosen)
         settings = self._settings(chunks)

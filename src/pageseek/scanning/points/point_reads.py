@@ -20,7 +20,7 @@ from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.format.chunks import CODECS
+from pageseek.format.chunks import CODECS, has_codes_only
 from pageseek.format.codecs import OWN
 from pageseek.format.columns import Column
 from pageseek.format.file_metadata import FileMetadata
@@ -140,7 +140,7 @@ class PointLeaves:
             settings = known.get(codec) or self._context.settings_of(codec, file)
             if offsets is None or not settings.own:
                 return None
-            coded = chunk.encoding_stats == 1 and chunk.other_data_pages == 0
+            coded = has_codes_only(chunk)
             in_front = offsets.start - start
             leaves.append(
                 (
