@@ -17,7 +17,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.datasets.legacy_calendar import calendar_note, zone_of
+from pageseek.datasets.legacy_calendar import VERSION, calendar_note, zone_of
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.tails import TailBatch, TailReader
 from pageseek.scanning.many_files.batched_file import BatchedFile, PrunedFiles
@@ -318,6 +318,8 @@ class FooterBatches:
         """Note which of these files have values of Spark's old calendar: one for each way that they were written."""
         assert self._batch is not None
         leaves = schema_group.bound_request.leaves.read()
+        if calendar_note("", {VERSION: b"1"}, leaves) is None:  # no column has such values
+            return
         for k, pairs in table.of_spark(own):
             name = self._batch.paths[table.members.item(k)]
             note = calendar_note(name, pairs, leaves)

@@ -201,12 +201,13 @@ class FooterTable:
 
     def of_spark(self, files: Flags) -> list[tuple[int, dict[bytes, bytes | None]]]:
         """The files among some that Spark wrote with different pairs of OF_SPARK, one of each, and these pairs."""
-        found: dict[bytes, tuple[int, dict[bytes, bytes | None]]] = {}
+        found: dict[Any, tuple[int, dict[bytes, bytes | None]]] = {}
         for k in np.flatnonzero(self.has(VERSION) & files).tolist():
-            pairs = {
-                key: bytes(value) for key in OF_SPARK if (value := self.value(k, key)) is not None
-            }
-            found.setdefault(repr(pairs).encode(), (k, dict(pairs)))
+            values = [self.value(k, key) for key in OF_SPARK]
+            told = tuple([None if value is None else bytes(value) for value in values])
+            if told not in found:
+                pairs = zip(OF_SPARK, told, strict=True)
+                found[told] = k, {key: value for key, value in pairs if value is not None}
         return list(found.values())
 
     def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

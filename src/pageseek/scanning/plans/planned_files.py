@@ -73,14 +73,22 @@ class PlannedFiles:
         """The files, ready to be read. With `ahead`, remote files that are not open yet are opened several at a time. An error
         takes the place of the first file that cannot be opened.
         """
-        scheduler, report = self._scheduler, self._scheduler.report
-        pool = scheduler.pool if ahead else None
         if self.joins and self._footers is None:
             from pageseek.scanning.many_files.planned_footers import (
                 PlannedFooters,  # late: for many files
             )
 
-            self._read_again = PlannedFooters.of(self._plans, scheduler.request)
+            self._read_again = PlannedFooters.of(self._plans, self._scheduler.request)
+        try:
+            yield from self._opened(ahead)
+        finally:
+            if self._read_again is not None:
+                self._read_again.close()
+                self._scheduler.report.join(self._read_again.report, threading.get_ident())
+
+    def _opened(self, ahead: bool) -> Iterator[FileScan | Exception]:
+        scheduler, report = self._scheduler, self._scheduler.report
+        pool = scheduler.pool if ahead else None
         opened: Iterator[tuple[FileScan | Exception, Report, int]] = iter(())
         apart: dict[int, None] = {}  # files that threads of the pool open
         if pool is not None:
@@ -118,9 +126,6 @@ class PlannedFiles:
                 return
             if found.plan.groups:
                 yield found
-        if self._read_again is not None:
-            self._read_again.close()
-            report.join(self._read_again.report, threading.get_ident())
 
     def _footer(self, at: int) -> BatchedFile | None:
         """The footer of a file, if it was read with others."""
