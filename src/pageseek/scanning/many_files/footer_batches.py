@@ -317,7 +317,7 @@ class FooterBatches:
     def _note_calendars(self, schema_group: SchemaGroup, table: FooterTable, own: Flags) -> None:
         """Note which of these files have values of Spark's old calendar: one for each way that they were written."""
         assert self._batch is not None
-        leaves = schema_group.bound_request.leaves.read()
+        leaves = list(schema_group.bound_request.leaves.read())
         if calendar_note("", {VERSION: b"1"}, leaves) is None:  # no column has such values
             return
         for k, pairs in table.of_spark(own):
