@@ -15,9 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning.many_files import homogeneous_files, joined_files, planned_footers
+from pageseek.scanning.many_files import (
+    footer_batches,
+    homogeneous_files,
+    joined_files,
+    planned_footers,
+)
 from pageseek.scanning.plans import planner
 from pageseek.scanning.plans.scan_plan import ScanPlan
+from pageseek.spark.calendar.calendar_marks import Calendars, Modes
 from pageseek.spark.tasks.metrics import joined
 from pageseek.spark.tasks.task import execute, new_report
 
@@ -84,6 +90,13 @@ def whole(source: Any, condition: Any = None) -> pa.Table:
     return scan.to_table().drop_columns("row")
 
 
+def pages_of(report: Any) -> dict[str, tuple[int, ...]]:
+    return {
+        name: (leaf.bytes, leaf.pages_total, leaf.pages_read, leaf.rows_decoded)
+        for name, leaf in report.tally()[1].items()
+    }
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("condition", CONDITIONS, ids=str)
 def test_rows_are_those_of_files_that_are_read_one_by_one(
@@ -115,7 +128,7 @@ def test_the_file_of_each_batch_is_told_unless_several_may_come_together(
     assert not as_one
     asked: list[pa.Table] = []
 
-    def refused(some: pa.Table) -> bool:
+    def refused(some: pa.Table, scan: Any) -> bool:
         asked.append(some)
         return False
 
@@ -127,6 +140,11 @@ def test_the_file_of_each_batch_is_told_unless_several_may_come_together(
     )
     assert report.rows_out == wanted.num_rows
     assert (report.files.read, report.row_groups.read) == (N, N)
+    assert report.rows.read == N * ROWS
+    alone = new_report()
+    for _ in shipped(plan).execute_by_file(alone):
+        pass
+    assert pages_of(report) == pages_of(alone)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS[:-1], ids=str)
@@ -220,6 +238,7 @@ def test_of_many_small_files_few_are_asked_for_pages(
     monkeypatch.setattr(planner, "MOST_ASKED", 5)
     asked = scan.plan()
     assert N - 7 < len(asked.files) < N
+    assert f"of {len(asked.files)} small files were not asked" in "".join(asked.report.notes)
     assert rows_of(shipped(asked)).num_rows == 0
     monkeypatch.setattr(planner, "MOST_ASKED", 0)
     none = scan.plan()
@@ -237,3 +256,46 @@ def test_footers_of_few_or_large_files_are_not_read_beforehand(
     assert planned_footers.PlannedFooters.of(few, plan.request) is None
     monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", ROWS - 1)
     assert planned_footers.PlannedFooters.of(plan.files, plan.request) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_after_a_table_was_refused_files_are_read_by_themselves(
+    folder: Path, as_one: list[int], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footer_batches, "MAX_FILES", 16)
+    plan = ps.scan(str(folder), threads=threads).plan()
+    asked: list[int] = []
+
+    def refused(some: pa.Table, scan: Any) -> bool:
+        asked.append(some.num_rows)
+        return False
+
+    found = [batch for _, batch in shipped(plan).execute_by_file(None, refused)]
+    assert pa.Table.from_batches(found).equals(whole(str(folder)))
+    assert len(as_one) == len(asked) == 1
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_old_dates_are_read_as_one_where_no_file_has_another_calendar(
+    tmp_path: Path, as_one: list[int], legacy: bool
+) -> None:
+    """Spark before 3.0 counted them by the Julian calendar."""
+    days = pa.array([-171_499] * ROWS, pa.int32()).cast(pa.date32())  # 1500-06-12
+    for i in range(N):
+        pairs = {"org.apache.spark.version": "2.4.8"} if legacy and i == N - 1 else {}
+        pq.write_table(
+            pa.table({"day": days, "id": range(ROWS)}).replace_schema_metadata(pairs),
+            tmp_path / f"{i:03}.parquet",
+        )
+    plan, report = shipped(ps.scan(str(tmp_path), threads=1).plan()), new_report()
+    calendars = Calendars(Modes("CORRECTED", "CORRECTED"), {})
+    found = pa.Table.from_batches(execute(plan, plan.schema, calendars, report))
+    numbers = found["day"].cast(pa.int32()).to_pylist()
+    assert numbers[: (N - 1) * ROWS] == [-171_499] * (N - 1) * ROWS
+    assert numbers[(N - 1) * ROWS :] == [-171_499 - 10 * legacy] * ROWS
+    assert as_one
+    once = sum(
+        pq.read_metadata(path).row_group(0).column(0).total_compressed_size
+        for path in tmp_path.iterdir()
+    )
+    assert (report.tally()[1]["day"].bytes > once) == legacy

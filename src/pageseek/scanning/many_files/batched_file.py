@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import Any
+
 from pageseek.base.records import NamedTuple
 from pageseek.io.tails import TailBatch
+from pageseek.scanning.many_files.footer_table import OF_SPARK
 from pageseek.scanning.many_files.homogeneous_files import HomogeneousFiles
 from pageseek.storage import Known, Version
 from pageseek.storage.local import version_of
@@ -49,6 +54,33 @@ class BatchedFile:
     def known(self) -> Known:
         """That version with the last bytes, from which the file is opened."""
         return self.batch.end(self.place).known
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its undecided row groups cost less to be read with those of other files than to ask for more."""
+        return all(self._of_undecided(self.homogeneous.small))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no mechanism could add to what its footer proves."""
+        return all(self._of_undecided(self.homogeneous.final))
+
+    def _of_undecided(self, flags: Sequence[bool]) -> Iterator[bool]:
+        own = flags[self.first : self.first + len(self.counts)]
+        undecided = [some and not every for some, every in zip(self.may, self.must, strict=True)]
+        return compress(own, undecided)
+
+
+def pairs_of_spark(files: Sequence[BatchedFile]) -> list[tuple[str, dict[bytes, bytes | None]]]:
+    """The key-value pairs by which Spark tells the calendar of files, each different set once, with a file that has it."""
+    found: dict[Any, tuple[str, dict[bytes, bytes | None]]] = {}
+    for file in files:
+        told = file.homogeneous.table.of_spark(file.place)
+        if told not in found:
+            pairs = zip(OF_SPARK, told, strict=True)
+            there = {key: value for key, value in pairs if value is not None}
+            found[told] = file.batch.paths[file.place], dict(there)
+    return list(found.values())
 
 
 class PrunedFiles(NamedTuple):

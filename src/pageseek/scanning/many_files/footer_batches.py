@@ -17,11 +17,10 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.datasets.legacy_calendar import VERSION, calendar_note, zone_of
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.tails import TailBatch, TailReader
 from pageseek.scanning.many_files.batched_file import BatchedFile, PrunedFiles
-from pageseek.scanning.many_files.footer_table import Flags, FooterTable
+from pageseek.scanning.many_files.footer_table import FooterTable
 from pageseek.scanning.many_files.homogeneous_files import (
     MECHANISMS,
     PRUNED_COLUMNS,
@@ -314,19 +313,6 @@ class FooterBatches:
         unlike: npt.NDArray[np.bool_] = self._found[members - self._begin, 0] < 0
         return members[unlike]
 
-    def _note_calendars(self, schema_group: SchemaGroup, table: FooterTable, own: Flags) -> None:
-        """Note which of these files have values of Spark's old calendar: one for each way that they were written."""
-        assert self._batch is not None
-        leaves = list(schema_group.bound_request.leaves.read())
-        if calendar_note("", {VERSION: b"1"}, leaves) is None:  # no column has such values
-            return
-        for k, pairs in table.of_spark(own):
-            name = self._batch.paths[table.members.item(k)]
-            note = calendar_note(name, pairs, leaves)
-            if note is not None:
-                self._report.note(note)
-                self._report.old_zones.add(zone_of(pairs))
-
     def _keep(self, schema_group: SchemaGroup, table: FooterTable, batch: TailBatch) -> None:
         """Prune the row groups of files of one schema group."""
         try:
@@ -341,8 +327,6 @@ class FooterBatches:
         own = ~homogeneous.alone & np.array(same, np.bool_)[table.schema_of]
         at = self._positions[table.members] - self._begin
         mine = at[own]
-        if self._account:
-            self._note_calendars(schema_group, table, own)
         self._found[mine, 0] = len(self._homogeneous)
         self._found[mine, 1], self._found[mine, 2] = table.first[own], table.n[own]
         self._homogeneous.append(homogeneous)

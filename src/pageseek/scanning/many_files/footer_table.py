@@ -32,6 +32,7 @@ OF_SPARK = VERSION, DATETIME, OF_INT96, TIME_ZONE
 KEYS = SCHEMA, KEY, DATAFUSION_KEY, *OF_SPARK
 AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
 Flags: TypeAlias = npt.NDArray[np.bool_]
+_NO_SPARK: tuple[bytes | None, ...] = (None,) * len(OF_SPARK)
 
 
 def entries_of(kinds: Iterable[str]) -> re.Pattern[bytes]:
@@ -87,6 +88,8 @@ class FooterTable:
         self.chunks = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
         self.data = memoryview(data)
         self.schemas, self.schema_of = self._stored(data)
+        by_spark = self.has(VERSION)
+        self._written_by_spark: list[bool] = by_spark.tolist() if by_spark.any() else []
         self.lists: dict[Any, Any] = {}
         self._list_bytes = 0
         self._naming: dict[re.Pattern[bytes], Flags] = {}
@@ -199,16 +202,15 @@ class FooterTable:
         at, size = self.pairs[k, KEYS.index(key)].tolist()
         return None if at == ABSENT else self.data[at : at + size]
 
-    def of_spark(self, files: Flags) -> list[tuple[int, dict[bytes, bytes | None]]]:
-        """The files among some that Spark wrote with different pairs of OF_SPARK, one of each, and these pairs."""
-        found: dict[Any, tuple[int, dict[bytes, bytes | None]]] = {}
-        for k in np.flatnonzero(self.has(VERSION) & files).tolist():
-            values = [self.value(k, key) for key in OF_SPARK]
-            told = tuple([None if value is None else bytes(value) for value in values])
-            if told not in found:
-                pairs = zip(OF_SPARK, told, strict=True)
-                found[told] = k, {key: value for key, value in pairs if value is not None}
-        return list(found.values())
+    def of_spark(self, place: int) -> tuple[bytes | None, ...]:
+        """The values of OF_SPARK in the footer of a file of the batch."""
+        if not len(self._written_by_spark):
+            return _NO_SPARK
+        k = int(np.searchsorted(self.members, place))
+        if not self._written_by_spark[k]:
+            return _NO_SPARK
+        values = [self.value(k, key) for key in OF_SPARK]
+        return tuple([None if value is None else bytes(value) for value in values])
 
     def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The sum over the row groups of each file."""

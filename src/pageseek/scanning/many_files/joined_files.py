@@ -23,7 +23,7 @@ from pageseek.format.page_index import OffsetIndex, int64s
 from pageseek.format.schema import Leaf
 from pageseek.format.writers import Writer
 from pageseek.io.tails import TailBatch
-from pageseek.scanning.many_files.batched_file import BatchedFile
+from pageseek.scanning.many_files.batched_file import BatchedFile, pairs_of_spark
 from pageseek.scanning.many_files.footer_table import AT
 from pageseek.scanning.many_files.homogeneous_files import may_join
 from pageseek.scanning.many_files.schema_group import SchemaGroup
@@ -138,19 +138,29 @@ class JoinedFiles:
 class JoinedScan(FileScan):
     """A scan of several files as one."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_footers", "_groups")
 
     def __init__(
-        self, files: Sequence[FilePlan], memory: Sequence[int], file: Any, request: Request
+        self,
+        files: Sequence[FilePlan],
+        footers: Sequence[BatchedFile],
+        memory: Sequence[int],
+        file: Any,
+        request: Request,
     ) -> None:
         super().__init__(files[0].source, file, request, files[0].first_row)
         self.joined: SeveralFiles = SeveralFiles(files, memory)
+        self._footers = footers
         self._groups = [(i, group) for i, plan in enumerate(files) for group in plan.groups]
         made = [
             GroupPlan(k, group.ranges, group.fully_matched, group.cost)
             for k, (_, group) in enumerate(self._groups)
         ]
         self.plan = FilePlan(files[0].source, file.store.version, tuple(made), files[0].first_row)
+
+    def pairs_of_spark(self) -> list[dict[bytes, bytes | None]]:
+        """The key-value pairs by which Spark tells the calendar of a file, each different set of these files once."""
+        return [pairs for _, pairs in pairs_of_spark(self._footers)]
 
     def plans_of(self, groups: Iterable[GroupPlan]) -> list[FilePlan]:
         """The files of some of its row groups, each with those that it has of them."""
@@ -207,7 +217,8 @@ def joined_scans(
                 told.placed(chosen, of),
                 [(one.source.name, group.row_group) for one in some for group in one.groups],
             )
-            scan = JoinedScan(some, told.memory(chosen), file, request)
+            memory = told.memory(chosen)
+            scan = JoinedScan(some, footers[start:stop], memory, file, request)
             scan.bound_request = schema_group.bound_request.again()
             yield start, scan
         start = stop + 1

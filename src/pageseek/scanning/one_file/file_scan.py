@@ -47,11 +47,14 @@ class Passed(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of a row group that pass, and the arrays of each column. `rest`: further ones that pass, in pieces."""
+    """The rows of a row group that pass, and the arrays of each column. `rest`: further ones that pass, in pieces. `count_read`: counts
+    what was read, where that is done only once the rows are taken.
+    """
 
     found: rows.RowRanges
     arrays: list[list[pa.Array]]
     rest: Sequence[Passed] = ()
+    count_read: Callable[[], None] | None = None
 
 
 class SeveralFiles(NamedTuple):
@@ -122,6 +125,11 @@ class FileScan:
     def num_files(self) -> int:
         """How many files this is."""
         return 1 if self.joined is None else len(self.joined.files)
+
+    @property
+    def first_plan(self) -> FilePlan:
+        """The plan of the file, or of the first of several."""
+        return self.plan if self.joined is None else self.joined.files[0]
 
     # -- prune ----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ fails here is read again row group by row group, which names the place; so is wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -230,14 +231,20 @@ def read_joined(
         return None
     if any(group.row_group in file.dropped for group in groups):  # by another scan, meanwhile
         return None
+    return Rows(ranges, arrays, count_read=partial(_count, scan, groups, reader, report))
+
+
+def _count(
+    scan: FileScan, groups: Sequence[GroupPlan], reader: JoinedReader, report: Report
+) -> None:
+    """Count joined row groups that were read."""
+    file = scan.file
     reader.count(report)
     for group in groups:
         if scan.joined is None:
-            count_kept(file, bound_request, group, report)
-        report.done(
-            *file.key_of(group.row_group), group.ranges.num_rows, file.group_rows[group.row_group]
-        )
-    return Rows(ranges, arrays)
+            count_kept(file, scan.bound_request, group, report)
+        num_rows = file.group_rows[group.row_group]
+        report.done(*file.key_of(group.row_group), group.ranges.num_rows, num_rows)
 
 
 class _Fetched(NamedTuple):

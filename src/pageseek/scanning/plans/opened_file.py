@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pageseek.datasets.dataset_schema import SchemaAdapter
 
 
-Together: TypeAlias = Callable[[pa.Table], bool]
+# whether a table of several files, which are scanned as one, may be handed out
+Together: TypeAlias = Callable[[pa.Table, FileScan], bool]
 
 
 class OpenedFile:
@@ -33,6 +34,8 @@ class OpenedFile:
         The file.
     unconfirmed : bool
         Whether its version is still to be confirmed.
+    refused : bool
+        Whether a table of several files was not to be handed out as one.
     """
 
     __slots__ = (
@@ -42,6 +45,7 @@ class OpenedFile:
         "_scheduler",
         "_schema",
         "_together",
+        "refused",
         "scan",
         "unconfirmed",
     )
@@ -57,7 +61,7 @@ class OpenedFile:
         """`schema`: of the tables. `row_groups`: how many will be read, if the caller counts them (`done`). `together`: whether a
         table of several files may be handed out.
         """
-        self._scheduler, self._together = scheduler, together
+        self._scheduler, self._together, self.refused = scheduler, together, False
         self.scan, self.unconfirmed, self._schema = scan, True, schema
         bound_request = scan.bound_request
         self._adapter: SchemaAdapter | None = None
@@ -108,19 +112,26 @@ class OpenedFile:
         """Whether the rows fit the schema, and their table. Of several files an error would name the first, and the rows of those
         before the one at fault would be lost: they are read one by one.
         """
-        if self.scan.joined is None:
-            return True, self.table(groups[0], read, lane)
         report, before = lane.context.report, lane.context.report.rows_out
+        several = self.scan.joined is not None
         try:
             table = self.table(groups[0], read, lane)
-            if table is None or self._together is None or self._together(table):
-                return True, table
         except PageseekError:
-            pass
-        report.rows_out = before  # all of it is read and counted again
-        report.row_groups.read -= len(groups)
-        report.rows.read -= sum([group.ranges.num_rows for group in groups])
-        return False, None
+            if not several:
+                raise
+            return False, None
+        if (
+            several
+            and table is not None
+            and self._together
+            and not self._together(table, self.scan)
+        ):
+            report.rows_out = before  # its rows are read again
+            self.refused = True
+            return False, None
+        if read.count_read is not None:
+            read.count_read()
+        return True, table
 
     def table(self, group: GroupPlan, read: Rows, lane: Lane) -> pa.Table | None:
         """The rows that were read of a row group as a table; None if there are none."""

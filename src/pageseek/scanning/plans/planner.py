@@ -90,6 +90,7 @@ class Planner:
         self._sources, self._scheduler, self._report = sources, scheduler, scheduler.report
         self._lazy, self._fold = lazy, fold
         self._left_to_examine, self._left_to_ask = MOST_EXAMINED, MOST_ASKED
+        self._num_unasked = 0  # small files
         self._may_defer = defers and request.limit is None and not request.selects_rows
         self._counted = request.take is not None or request.row_number is not None
         self.request = request
@@ -191,6 +192,11 @@ class Planner:
                 check_taken(self.request.take, self._first_row)
         if self._batches is not None:
             self._batches.close()
+        if self._num_unasked:
+            report.note(
+                f"page indexes, dictionaries and filters of {self._num_unasked:,} small files were not asked: to read these files together "
+                "costs less"
+            )
 
     def _skip_to(self, stop: int, at: int) -> int:
         """Count the files that the log rules out, by their folders where these do, too."""
@@ -219,10 +225,12 @@ class Planner:
             )  # fmt: skip
         if batched is not None and found is not None:
             scan, (groups, proof) = None, found
+            if groups and report.chunks is not None and not (self._left_to_ask or batched.is_final):
+                self._num_unasked += 1
             version, num_rows = batched.version, batched.num_rows
             schema, row_groups = batched.homogeneous.schema_group.like, len(batched.counts)
         else:
-            if batched is not None and self._left_to_ask:
+            if batched is not None and self._left_to_ask and batched.is_small:
                 self._left_to_ask -= 1
             if scan is None:
                 scan = self._open(source, at, batched)
@@ -280,7 +288,7 @@ class Planner:
     def _joins(self) -> bool:
         """Whether small files are read as one where their footers do not decide."""
         executes = self._lazy and self._report.chunks is None
-        return executes or not self._left_to_ask
+        return self.request.row_number is None and (executes or not self._left_to_ask)
 
     def _batched(self, at: int, opened: Version | None = None) -> BatchedFile | None:
         """The footer of a file if it was read with others, and is of the version that was `opened`."""

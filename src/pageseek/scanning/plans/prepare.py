@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_OPEN = 256
 # of files that may be read as one, about 2 kB each; further files are opened
 MOST_FOOTERS = 1 << 16
+MOST_UNNOTED = 1024  # footers whose calendars are looked at together
 MOST_OPEN_WITH_BYTES = 16  # of these, files that also keep bytes that were read to prune
 
 
@@ -151,6 +152,7 @@ def prepare(
     executes = lazy and request.limit is None
     held = full = 0  # files that stay open, and those that keep bytes
     only: FileScan | None = None
+    unnoted: list[BatchedFile] = []
     for plan, scan, footer in planner.files():
         only = None if files else scan
         files.append(plan)
@@ -164,6 +166,10 @@ def prepare(
             if note is not None:
                 report.note(note)
                 report.old_zones.add(zone_of(pairs))
+        if report.chunks is not None and footer is not None:
+            unnoted.append(footer)
+            if len(unnoted) == MOST_UNNOTED:
+                _note_calendars(unnoted, report)
         remote = plan.source.far and held < MOST_OPEN
         if scan is None or not (
             alone or (remote and (full < MOST_OPEN_WITH_BYTES or not scan.bound_request.kept))
@@ -176,6 +182,7 @@ def prepare(
         held, full = held + 1, full + bool(scan.bound_request.kept)
     if only is not None and not held:
         scans, held = [only], 1
+    _note_calendars(unnoted, report)
     schema = planner.columns.schema()
     scheduler.files.close()
     report.columns = list(schema.names)
@@ -184,3 +191,20 @@ def prepare(
     some = any(footer is not None for footer in footers)
     made = ScanPlan(request, schema, tuple(files), report)
     return Prepared(made, scans if held else [], footers if some else [])
+
+
+def _note_calendars(files: list[BatchedFile], report: Report) -> None:
+    """Note which files that are read have values of Spark's old calendar, one for each way that they were written. Empties the list."""
+    if not files:
+        return
+    from pageseek.datasets.legacy_calendar import VERSION, calendar_note, zone_of
+    from pageseek.scanning.many_files.batched_file import pairs_of_spark
+
+    leaves = list(files[0].homogeneous.schema_group.bound_request.leaves.read())
+    if calendar_note("", {VERSION: b"1"}, leaves) is not None:  # a column may have such values
+        for name, pairs in pairs_of_spark(files):
+            note = calendar_note(name, pairs, leaves)
+            if note is not None:
+                report.note(note)
+                report.old_zones.add(zone_of(pairs))
+    files.clear()

@@ -15,7 +15,7 @@ from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.scanning.plans.opened_file import Together
 from pageseek.scanning.plans.scheduler import Scheduler
-from pageseek.scanning.plans.tables import TableReader
+from pageseek.scanning.plans.tables import TableReader, any_files
 from pageseek.scanning.requests.plan import FilePlan
 from pageseek.scanning.requests.request import Request
 
@@ -103,7 +103,7 @@ class ScanPlan:
 
         A large row group is read in pieces of about 32 MB of decoded values where its pages are known.
         """
-        for _, batch in self.execute_by_file(report, lambda table: True):
+        for _, batch in self.execute_by_file(report, any_files):
             yield batch
             del batch  # before the next one is made
 
@@ -112,8 +112,8 @@ class ScanPlan:
     ) -> Iterator[tuple[FilePlan, pa.RecordBatch]]:
         """`execute`, with the file of each batch.
 
-        Small files may be read as one. `together` says whether the batches of such a table may stay as they are, and come with the
-        first of its files; if not, or without it, each batch is of one file.
+        Small files may be read as one. `together` says whether the batches of such a table, and of such a scan, may stay as they are,
+        and come with the first of its files; if not, or without it, each batch is of one file.
         """
         if report is None:
             report = Report(analyzed=True, chunks=None)

@@ -59,7 +59,8 @@ Order: TypeAlias = deque[tuple[OpenedFile, Lane, Joint]]
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
-def _any_files(_: pa.Table) -> bool:
+def any_files(_: pa.Table, __: FileScan) -> bool:
+    """A table may be of any files."""
     return True
 
 
@@ -119,7 +120,7 @@ class TableReader:
 
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order. Where the report has chunks, each file is read by itself, and shows which of its pages were needed."""
-        together: Together | None = _any_files if self._report.chunks is None else None
+        together: Together | None = any_files if self._report.chunks is None else None
         for _, table in self.by_file(together):
             yield table
             del table  # before the next one is made
@@ -251,7 +252,9 @@ class TableReader:
                         begun = True
                     rest: Sequence[Passed] = ()
                     with scheduler.working():
-                        if joint.as_one:
+                        if opened.refused:  # further tables of these files would be, too
+                            done, table = False, None
+                        elif joint.as_one:
                             done, table = opened.read_joined(joint.groups, lane)
                         else:
                             done = True
@@ -265,10 +268,11 @@ class TableReader:
                     if table is not None:
                         if self._left is not None:
                             self._left -= table.num_rows
-                        yield scan.plan, table
+                        yield scan.first_plan, table
                     del table  # before the next one is made
                     yield from self._rest(opened, rest, lane)
                 groups = groups[n:]
+            self._files.joins = self._files.joins and not opened.refused
             if opened.unconfirmed:
                 lane.confirm()
             if not begun:  # no row group was left when its pages were pruned
@@ -352,6 +356,7 @@ class TableReader:
                 except Exception as error:
                     opened.scan.plan.name_in(error)
                     raise
+                self._files.joins = self._files.joins and not opened.refused
                 if not done:
                     yield from self._one_by_one(opened, groups, lane)
                 if rest:
@@ -366,7 +371,7 @@ class TableReader:
                 self._report.step(len(groups))
                 self._grew(table, joint.likely)
                 if table is not None:
-                    yield opened.scan.plan, table
+                    yield opened.scan.first_plan, table
                 del table  # before the next one is made
         if self._failed is not None:
             raise self._failed

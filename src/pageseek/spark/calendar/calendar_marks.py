@@ -100,6 +100,10 @@ class Calendars(NamedTuple):
                 shifts[zone] = _shift(zone, settings)
         return cls(modes, shifts)
 
+    def are_of_today(self, pairs: Mapping[bytes, bytes | None]) -> bool:
+        """Whether the values of a file are in the calendar of today, by the key-value pairs of its footer."""
+        return self.modes.in_file(pairs) == Modes(CORRECTED, CORRECTED)
+
     def rebased(self, column: str, array: pa.Array, file: FileMetadata) -> pa.Array:
         """A column that `holds_old` values, in wire types, in the calendar of today.
 
@@ -108,9 +112,9 @@ class Calendars(NamedTuple):
         UnsupportedError
             Nothing says by which calendar the values of this file are, or what its time zone was.
         """
-        modes = self.modes.in_file(file.key_value_metadata)
-        if modes == Modes(CORRECTED, CORRECTED):
+        if self.are_of_today(file.key_value_metadata):
             return array
+        modes = self.modes.in_file(file.key_value_metadata)
         mode, int96 = _mode_of_times(column, file, modes)
         dates = _has_dates(array.type)
         for one, is_int96, there in (

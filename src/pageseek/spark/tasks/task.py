@@ -9,7 +9,7 @@ import pickle
 import socket
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ from pageseek.spark.tasks.metrics import key_of
 from pageseek.spark.tasks.shipping import Task, check_version, shipped
 
 if TYPE_CHECKING:
+    from pageseek.scanning.one_file.file_scan import FileScan
+    from pageseek.scanning.plans.opened_file import Together
     from pageseek.scanning.plans.scan_plan import ScanPlan
     from pageseek.scanning.requests.plan import FilePlan
 
@@ -176,20 +178,28 @@ class _Outgoing:
         ]
 
     @property
-    def together(self) -> Callable[[pa.Table], bool] | None:
+    def together(self) -> Together | None:
         """Whether a table of several files goes out as it is; None: none does, since each row tells its file."""
         return None if self._with_file is not None else self._fits
 
-    def _fits(self, table: pa.Table) -> bool:
+    def _fits(self, table: pa.Table, scan: FileScan) -> bool:
         """Whether no value is converted by its file, and none is refused, which names the file."""
+        old = False
         try:
             for batch in table.to_batches():
                 made = self._to_wire(batch, "")
-                if any(holds_old(made.column(i)) for i, _ in self._dated):
-                    return False
+                old = old or any(holds_old(made.column(i)) for i, _ in self._dated)
         except UnsupportedError:
             return False
-        return True
+        return not old or self._are_of_today(scan)
+
+    def _are_of_today(self, scan: FileScan) -> bool:
+        """Whether the values of several files are in the calendar of today."""
+        from pageseek.scanning.many_files.joined_files import JoinedScan  # late: for many files
+
+        assert isinstance(scan, JoinedScan)
+        assert self._calendars is not None
+        return all(map(self._calendars.are_of_today, scan.pairs_of_spark()))
 
     def __call__(self, batch: pa.RecordBatch, file: FilePlan) -> pa.RecordBatch:
         if self._with_file is not None:
