@@ -7,7 +7,6 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,11 +26,10 @@ from pageseek.scanning.many_files.footer_table import AT
 from pageseek.scanning.one_file import joined_groups
 from pageseek.scanning.plans.prepare import prepare
 from pageseek.scanning.plans.scheduler import Scheduler
+from support.small_files import CITIES, ROWS, N, learn_joined, table, write_alike, write_different
 
 pytestmark = pytest.mark.usefixtures("scans")
 
-N, ROWS = 40, 50
-CITIES = [f"city {i}" for i in range(9)]
 CONDITIONS = [
     None,
     ps.col("id") >= 0,
@@ -49,25 +47,9 @@ CONDITIONS = [
 ]
 
 
-def table(i: int, rows: int = ROWS) -> pa.Table:
-    rng = np.random.default_rng(i)
-    return pa.table(
-        {
-            "id": np.arange(i * ROWS, i * ROWS + rows),
-            "city": pa.array(rng.choice(CITIES, rows)),
-            "number": pa.array(rng.integers(0, 300, rows), mask=rng.random(rows) < 0.2),
-            "value": rng.random(rows),
-            "text": pa.array(
-                [None if k % 11 == 0 else f"text {i * ROWS + k}" for k in range(rows)]
-            ),
-        }
-    )
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for i in range(N):
-        pq.write_table(table(i), tmp_path / f"{i:03}.parquet", write_page_index=True)
+    write_alike(tmp_path)
     return tmp_path
 
 
@@ -75,22 +57,25 @@ class Spy:
     """Counts files that are read as one, the most at a time, and how often that failed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.files = self.most = self.failed = 0
-        scans, as_one = joined_files.joined_scans, joined_groups.read_joined
-
-        def counted(*given: Any) -> Iterator[Any]:
-            for at, scan in scans(*given):
-                self.files += scan.num_files
-                self.most = max(self.most, scan.num_files)
-                yield at, scan
+        self.joined, self.failed = learn_joined(monkeypatch), 0
+        as_one = joined_groups.read_joined
 
         def watched(*given: Any) -> Any:
             found = yield from as_one(*given)
             self.failed += found is None
             return found
 
-        monkeypatch.setattr(joined_files, "joined_scans", counted)
         monkeypatch.setattr(joined_groups, "read_joined", watched)
+
+    @property
+    def files(self) -> int:
+        """The files that were scanned as one."""
+        return sum(self.joined)
+
+    @property
+    def most(self) -> int:
+        """The most at a time."""
+        return max(self.joined, default=0)
 
 
 @pytest.fixture
@@ -134,7 +119,7 @@ def test_small_files_are_not_opened_but_for_the_first(
 ) -> None:
     ps.read_table(str(folder), filter="city = 'city 3'")
     assert spy.files == N
-    spy.files = 0
+    spy.joined.clear()
     monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", ROWS - 1)
     ps.read_table(str(folder), filter="city = 'city 3'")
     assert spy.files == 0
@@ -162,19 +147,7 @@ def test_files_of_several_row_groups_some_of_them_large(
 
 def test_files_that_differ(tmp_path: Path, spy: Spy) -> None:
     """In columns, types, codecs, folders, encodings, and writers' schemas."""
-    rng = random.Random(5)
-    for i in range(3 * N):
-        place = tmp_path / f"day={i // 30}"
-        place.mkdir(exist_ok=True)
-        made = table(i, rng.choice([1, 5, ROWS]))
-        if i % 30 > 24:
-            made = made.drop_columns("value")
-        if 5 < i % 30 < 14:
-            made = made.set_column(2, "number", made["number"].cast(pa.int32()))
-        if i % 17 == 3:
-            made = made.slice(0, 0)
-        codec = ("zstd", "snappy", "none", "gzip")[i // 10 % 4]
-        pq.write_table(made, place / f"{i:03}.parquet", compression=codec, use_dictionary=i % 9 > 3)
+    write_different(tmp_path, 5)
     for condition in [
         *CONDITIONS,
         ps.col("day") == 2,
@@ -371,7 +344,7 @@ def test_files_are_joined_a_bounded_number_at_a_time(
     assert (spy.files, spy.most) == (N, 10)
     check(str(folder), "number > 200")
     monkeypatch.setattr(joined_files, "MOST_CHUNKS", 9)  # one file has five
-    spy.files = 0
+    spy.joined.clear()
     check(str(folder), "number > 200", columns=["id", "city", "number", "value", "text"])
     assert not spy.failed
 
@@ -382,7 +355,7 @@ def test_wide_files(tmp_path: Path, spy: Spy, columns: int) -> None:
         made = {f"c{k}": np.arange(i, i + 10) * (k + 1) for k in range(columns)}
         pq.write_table(pa.table(made), tmp_path / f"{i:03}.parquet")
     check(str(tmp_path), "c1 = 40")
-    spy.files = 0
+    spy.joined.clear()
     ps.read_table(str(tmp_path), filter="c1 = 40")
     assert (spy.files > 0) == (columns <= 32)
 

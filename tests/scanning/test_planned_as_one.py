@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +24,10 @@ from pageseek.scanning.plans.scan_plan import ScanPlan
 from pageseek.spark.calendar.calendar_marks import Calendars, Modes
 from pageseek.spark.tasks.metrics import joined
 from pageseek.spark.tasks.task import execute, new_report
+from support.small_files import ROWS, N, learn_joined, table, write_alike, write_different
 
 pytestmark = pytest.mark.usefixtures("scans")
 
-N, ROWS = 40, 50
-CITIES = [f"city {i}" for i in range(9)]
 CONDITIONS = [
     None,
     ps.col("id").between(333, 1_444),
@@ -41,36 +38,16 @@ CONDITIONS = [
 ]
 
 
-def table(i: int, rows: int = ROWS) -> pa.Table:
-    rng = np.random.default_rng(i)
-    made = {
-        "id": np.arange(i * ROWS, i * ROWS + rows),
-        "city": rng.choice(CITIES, rows),
-        "value": rng.random(rows),
-    }
-    return pa.table({name: pa.array(values) for name, values in made.items()})
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for i in range(N):
-        pq.write_table(table(i), tmp_path / f"{i:03}.parquet", write_page_index=True)
+    write_alike(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def as_one(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Learns how many files are scanned as one, each time."""
-    found: list[int] = []
-    scans = joined_files.joined_scans
-
-    def counted(*given: Any) -> Iterator[Any]:
-        for at, scan in scans(*given):
-            found.append(scan.num_files)
-            yield at, scan
-
-    monkeypatch.setattr(joined_files, "joined_scans", counted)
-    return found
+    """How many files are scanned as one, each time."""
+    return learn_joined(monkeypatch)
 
 
 def shipped(plan: ScanPlan) -> ScanPlan:
@@ -172,20 +149,7 @@ def test_files_that_are_large_or_differ_are_read_by_themselves(
     tmp_path: Path, as_one: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(homogeneous_files, "SMALL_GROUP_ROWS", 60)
-    rng = random.Random(7)
-    for i in range(3 * N):
-        place = tmp_path / f"day={i // 30}"
-        place.mkdir(exist_ok=True)
-        made = table(i, rng.choice([1, 5, ROWS, ROWS, ROWS, 3 * ROWS]))
-        if i % 30 > 24:
-            made = made.drop_columns("value")
-        if 5 < i % 30 < 14:
-            made = made.set_column(2, "value", made["value"].cast(pa.float32()))
-        if i % 17 == 3:
-            made = made.slice(0, 0)
-        codec = ("zstd", "snappy", "none", "gzip")[i // 10 % 4]
-        size = rng.choice([20, 1000])
-        pq.write_table(made, place / f"{i:03}.parquet", compression=codec, row_group_size=size)
+    write_different(tmp_path, 7, (1, 5, ROWS, ROWS, ROWS, 3 * ROWS), (20, 1000))
     for condition in (*CONDITIONS, ps.col("day") == 2, (ps.col("day") != 1) & (ps.col("id") > 250)):
         wanted = whole(str(tmp_path), condition)
         for threads in (1, 2):
