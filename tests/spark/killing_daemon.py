@@ -47,8 +47,8 @@ def main() -> None:
 
     by_file, fsync = TableReader.by_file, os.fsync
 
-    def traps(self: TableReader) -> Iterator[Any]:
-        for one in by_file(self):
+    def traps(self: TableReader, *given: Any) -> Iterator[Any]:
+        for one in by_file(self, *given):
             yield one
             strike()
 
