@@ -15,7 +15,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base import progress
-from pageseek.scanning.one_file import joined_groups
+from pageseek.scanning.one_file import group_joints
 from pageseek.scanning.plans import tables
 
 FILES, GROUPS, ROWS = 3, 4, 500
@@ -44,7 +44,7 @@ def test_every_step_is_told(
     run: Callable[[ps.Scan], int], threads: int, joined: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not joined:
-        monkeypatch.setattr(joined_groups, "SMALL_ROWS", -1)
+        monkeypatch.setattr(group_joints, "SMALL_ROWS", -1)
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
     told: list[ps.Progress] = []

@@ -18,7 +18,7 @@ import pageseek as ps
 from pageseek.format.columns import Part
 from pageseek.predicate.bound import Bound
 from pageseek.scanning.leaves import entry_tests, segments
-from pageseek.scanning.one_file import group_reader, joined_groups
+from pageseek.scanning.one_file import group_joints, group_reader, joined_groups
 from support import writer
 from support.writer import I32, I64, INT64, Column, _finish_page, plain, write
 
@@ -48,8 +48,8 @@ class Asked:
             monkeypatch.setattr(room, "entry_tests", counted)
         monkeypatch.setattr(group_reader, "CODED_ROWS", 0)
         monkeypatch.setattr(joined_groups, "CODE_TEST_ROWS", 0)
-        monkeypatch.setattr(joined_groups, "ENOUGH_ROWS", 3 * GROUP)
-        monkeypatch.setattr(joined_groups, "ENOUGH_GROUPS", 3)
+        monkeypatch.setattr(group_joints, "ENOUGH_ROWS", 3 * GROUP)
+        monkeypatch.setattr(group_joints, "ENOUGH_GROUPS", 3)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from pageseek.base.report import Report
 from pageseek.io.tails import TailBatch
 from pageseek.scanning.many_files import homogeneous_files, joined_files
 from pageseek.scanning.many_files.footer_table import AT
-from pageseek.scanning.one_file import joined_groups
+from pageseek.scanning.one_file import group_joints, joined_groups
 from pageseek.scanning.plans.prepare import prepare
 from pageseek.scanning.plans.scheduler import Scheduler
 from support.small_files import CITIES, ROWS, N, learn_joined, table, write_alike, write_different
@@ -363,7 +363,7 @@ def test_wide_files(tmp_path: Path, spy: Spy, columns: int) -> None:
 def test_a_query_that_is_cancelled_reads_no_further_files(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joined_groups, "ENOUGH_ROWS", 1)
+    monkeypatch.setattr(group_joints, "ENOUGH_ROWS", 1)
     reads, plain = 0, joined_files.JoinedStore.read
 
     def slow(self: joined_files.JoinedStore, ranges: Any) -> Any:

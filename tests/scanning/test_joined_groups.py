@@ -17,7 +17,7 @@ from pageseek._core.page_tasks import PARALLEL
 
 import pageseek as ps
 from pageseek.base.report import Report
-from pageseek.scanning.one_file import joined_groups
+from pageseek.scanning.one_file import group_joints, joined_groups
 from pageseek.scanning.plans import tables
 
 pytestmark = pytest.mark.usefixtures("scans")
@@ -43,9 +43,9 @@ class Spy:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.joined = self.single = self.failed = 0
-        real = joined_groups.joined
+        real = group_joints.joined
 
-        def counted(*given: Any) -> Iterator[joined_groups.Joint]:
+        def counted(*given: Any) -> Iterator[group_joints.Joint]:
             for joint in real(*given):
                 if len(joint.groups) > 1:
                     self.joined += len(joint.groups)
@@ -60,7 +60,7 @@ class Spy:
             self.failed += found is None
             return found
 
-        monkeypatch.setattr(joined_groups, "joined", counted)
+        monkeypatch.setattr(group_joints, "joined", counted)
         monkeypatch.setattr(joined_groups, "read_joined", watched)
 
 
@@ -76,7 +76,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def call(function: Any, *given: Any, **named: Any) -> Any:
         with monkeypatch.context() as patched:
-            patched.setattr(joined_groups, "SMALL_ROWS", -1)
+            patched.setattr(group_joints, "SMALL_ROWS", -1)
             try:
                 return function(*given, **named)
             except ps.PageseekError as error:
@@ -190,7 +190,7 @@ def test_texts_of_a_dictionary_are_tested_by_code_in_larger_row_groups(
     tmp_path: Path, spy: Spy, one_by_one: Any
 ) -> None:
     path = tmp_path / "codes.parquet"
-    rows = 6 * (joined_groups.CODED_ROWS + 1)
+    rows = 6 * (group_joints.CODED_ROWS + 1)
     city = pa.array([f"city {i % 90}" for i in range(rows)])
     pq.write_table(pa.table({"city": city, "n": np.arange(rows)}), path, row_group_size=rows // 6)
     ps.read_table(path, filter=ps.col("city") == "city 3", threads=1)
@@ -270,7 +270,7 @@ def test_codes_that_stand_for_long_strings_are_not_joined(tmp_path: Path, spy: S
     pq.write_table(pa.table({"text": texts}), path, row_group_size=100)
     rows = 0
     for batch in ps.scan(path, threads=1).to_batches():
-        assert batch.nbytes <= 8 * joined_groups.MOST_BYTES
+        assert batch.nbytes <= 8 * group_joints.MOST_BYTES
         rows += len(batch)
     assert rows == 6_000
     assert not spy.joined

@@ -18,7 +18,7 @@ from pageseek._core.page_tasks import PARALLEL, PageWork
 
 import pageseek as ps
 from pageseek.format import codecs
-from pageseek.scanning.one_file import joined_groups, lane
+from pageseek.scanning.one_file import group_joints, lane
 from pageseek.scanning.one_file import waves as waves_module
 from pageseek.scanning.plans import tables
 from pageseek.storage.local import LocalStore
@@ -43,7 +43,7 @@ CONDITIONS = [
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waves are worth it for the fewest rows, and a helper for each page. Row groups are not joined, so that there are many."""
-    monkeypatch.setattr(joined_groups, "SMALL_ROWS", -1)
+    monkeypatch.setattr(group_joints, "SMALL_ROWS", -1)
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(waves_module, "WORTH_A_CORE", 1)
 

@@ -36,7 +36,7 @@ from pageseek.scanning.many_files.distinct_lists import DistinctLists
 from pageseek.scanning.many_files.file_filters import FileFilters
 from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
-from pageseek.scanning.one_file.joined_groups import CODED_ROWS
+from pageseek.scanning.one_file.group_joints import CODED_ROWS
 
 _OF_ROWS = entries_of(OF_OPENED)
 LISTS: dict[str, type[ColumnLists]] = {

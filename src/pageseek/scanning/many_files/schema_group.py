@@ -10,7 +10,7 @@ from pageseek.format.types import LeafType
 from pageseek.predicate.bound import BoundConst, leaves_of, tests_of
 from pageseek.prune.footer_finality import may_be_final
 from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
-from pageseek.scanning.one_file.joined_groups import leaves_to_join
+from pageseek.scanning.one_file.group_joints import leaves_to_join
 from pageseek.scanning.requests.bound_request import BoundRequest
 
 WIDE = 16  # leaves to read beyond which their chunks are looked at only to count them

@@ -7,6 +7,6 @@
 | `row_group` | one row group: filter columns first, then the payload of the rows that passed |
 | `group_filter`, `group_reader` | the conditions of the filter, one after the other; leaves, fetched in waves and decoded |
 | `division` | large row groups in pieces: for little memory, and for several tasks |
-| `joined_groups`, `waves` | small row groups that are read as one; those that advance together in one thread while the core decodes their pages |
+| `group_joints`, `joined_groups`, `waves` | which small row groups are read as one, and how; those that advance together in one thread while the core decodes their pages |
 | `request_sharing`, `limit_steps` | row groups that share a request; how many are pruned at a time where there is a limit |
 """

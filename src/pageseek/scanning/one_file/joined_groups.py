@@ -1,6 +1,6 @@
-"""Small row groups of a file that are read as one: the steps of a row group cost more than its pages do.
+"""Reads small row groups as one (group_joints.py says which).
 
-Row groups are joined if all their rows are read, or if no page can be left out because each column has one. Their rows are counted
+Their rows are counted
 from the first row of the first of them. The core decodes the chunks of a column one after the other into one array. A filter is
 evaluated for all of them at once. If it leaves few rows, further columns are read row group by row group, a few pages of each. What
 fails here is read again row group by row group, which names the place; so is what becomes much larger than the footer lets expect.
@@ -8,7 +8,7 @@ fails here is read again row group by row group, which names the place; so is wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -28,7 +28,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, passing_form, to_arrow
 from pageseek.io.range_requests import DecodePages, PageTask
-from pageseek.predicate.bound import Bound, BoundLeaf, all_null, null_tests
+from pageseek.predicate.bound import Bound
 from pageseek.predicate.masks import Bitmap
 from pageseek.predicate.masks import joined as joined_masks
 from pageseek.scanning.leaves.entry_tests import entry_tests
@@ -38,26 +38,17 @@ from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_cost, likely_
 from pageseek.scanning.leaves.segments import count_segments, stops_of
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
 from pageseek.scanning.one_file.group_filter import GroupFilter
+from pageseek.scanning.one_file.group_joints import MOST_BYTES
 from pageseek.scanning.one_file.group_reader import LEAST_RESERVED, GroupReader
-from pageseek.scanning.one_file.request_sharing import weight
 from pageseek.scanning.requests.accounting import count_kept
 from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.scanning.requests.condition_order import few_blocks
-from pageseek.scanning.requests.plan import GroupPlan, Joint
+from pageseek.scanning.requests.plan import GroupPlan
 from pageseek.scanning.requests.steps import IndexMismatch, Read, Reserve, ScanContext, Steps
 
-ENOUGH_GROUPS = 8  # row groups that are joined, once they have so many rows or bytes:
-ENOUGH_ROWS = 1 << 16
-ENOUGH_BYTES = 4 << 20
-MOST_BYTES = 16 << 20  # of memory that joined row groups take, about
 MOST_OUTPUT = MOST_BYTES  # of each buffer: later codes may stand for far more than those before
-SMALL_ROWS = 1 << 18  # of a row group that is worth it
-# with more rows, strings are tested faster by the codes of a dictionary than by joined values
-CODED_ROWS = 1 << 14
 # with more rows, numbers are tested by the codes of a dictionary, whose entries are evaluated in Python
 CODE_TEST_ROWS = 1 << 13
-FIRST_GROWTH = 4.0  # of tables of several files, until it is known
-LEAST_STRING = 4  # bytes of its offset
 _ANY = 1 << 62  # values of a page: those of a flat leaf are as many as its rows
 
 
@@ -75,128 +66,6 @@ class Place(NamedTuple):
     def of(self, ranges: rows.RowRanges) -> rows.RowRanges:
         """Those of some rows that lie in the row group, counted from its own first row."""
         return ranges.slice(self.first, self.first + self.num_rows).shift(-self.first)
-
-
-def joined(
-    scan: FileScan,
-    groups: Iterable[GroupPlan],
-    context: ScanContext,
-    growth: Callable[[], float],
-) -> Iterator[Joint]:
-    """The row groups in order, those that are read as one together.
-
-    `growth`: of the tables so far, the most bytes for each one that the footer let expect, since codes may stand for long
-    strings; 0 before the first.
-    """
-    leaves, several = _fitting(scan, context), scan.joined
-    first_growth = 0.0 if several is None else FIRST_GROWTH
-    together: list[GroupPlan] = []
-    num_rows = nbytes = 0
-    for group in groups:
-        if several is not None:
-            likely, fits = max(several.memory[group.row_group], 1), leaves is not None
-        else:
-            likely = max(weight(scan, group), 1)
-            fits = leaves is not None and _is_small(scan, group, leaves, context)
-        if fits and leaves is not None:
-            likely = max(likely, group.ranges.num_rows * leaves.row_bytes)
-        if together and (
-            not fits
-            or together[0].fully_matched != group.fully_matched
-            or _is_full(
-                len(together),
-                num_rows + group.ranges.num_rows,
-                (nbytes + likely) * (growth() or first_growth),
-            )
-        ):
-            yield Joint(together, nbytes, several is not None or len(together) > 1)
-            together, num_rows, nbytes = [], 0, 0
-        if fits:
-            together.append(group)
-            num_rows += group.ranges.num_rows
-            nbytes += likely
-        else:
-            yield Joint([group], likely, several is not None)
-    if together:
-        yield Joint(together, nbytes, several is not None or len(together) > 1)
-
-
-def _is_full(num_groups: int, num_rows: int, nbytes: float) -> bool:
-    """Whether so many row groups are enough, if another one makes them so many rows and bytes; 0 bytes: nobody knows."""
-    if not 0 < nbytes <= MOST_BYTES:
-        return True
-    return num_groups >= ENOUGH_GROUPS and (num_rows > ENOUGH_ROWS or nbytes > ENOUGH_BYTES)
-
-
-class _Leaves(NamedTuple):
-    """The leaves that are read of row groups that can be joined.
-
-    `by_code`: those of them that are tested faster by the codes of a dictionary. `row_bytes`: the least that a row takes once it is
-    decoded, in all columns that are decoded for every row.
-    """
-
-    leaves: list[Leaf]
-    by_code: list[Leaf]
-    row_bytes: int
-
-
-def _fitting(scan: FileScan, context: ScanContext) -> _Leaves | None:
-    """The leaves that are read of the row groups of a file, if these can be joined."""
-    if context.wait_bytes or scan.begun or (scan.file.num_row_groups < 2 and scan.joined is None):
-        return None
-    leaves = leaves_to_join(scan.bound_request)
-    if leaves is None:
-        return None
-    use = scan.bound_request.leaves
-    every = {test.leaf.key: test for _, tests in use.conditions for test in tests.values()}
-    by_code = [test.leaf for test in every.values() if test.leaf_type.kind in CODED_KINDS]
-    decoded: Iterable[Part | BoundLeaf] = every.values() if every else use.parts.values()
-    row_bytes = sum(
-        [
-            LEAST_STRING if one.leaf_type.kind in BYTES_KINDS else one.leaf_type.width
-            for one in decoded
-        ]
-    )
-    return _Leaves(list(leaves.values()), by_code, row_bytes)
-
-
-def leaves_to_join(bound_request: BoundRequest) -> dict[int, Leaf] | None:
-    """The leaves that a request reads, by their index, if row groups can be joined for it."""
-    use, bound = bound_request.leaves, bound_request.bound
-    asked = {} if bound is None else null_tests(bound)
-    # such leaves are read by levels alone, but for payload that may have values
-    if bound is not None and (asked.keys() - use.parts.keys() or asked.keys() & all_null(bound)):
-        return None
-    leaves: dict[int, Leaf] = {}
-    for leaf, leaf_type in use.read():
-        if not leaf.flat or leaf.group or pa.types.is_dictionary(leaf_type.type):
-            return None
-        leaves[leaf.index] = leaf
-    if any(part.nesting_levels for part in use.parts.values()):
-        return None
-    return leaves
-
-
-def _is_small(scan: FileScan, group: GroupPlan, leaves: _Leaves, context: ScanContext) -> bool:
-    file, number = scan.file, group.row_group
-    num_rows = file.group_rows[number]
-    if group.divided or group.matching or number in file.dropped or num_rows > SMALL_ROWS:
-        return False
-    whole = group.ranges.num_rows == num_rows
-    try:
-        for leaf in leaves.leaves:
-            codec = file.chunk(number, leaf).codec
-            settings = context.codec_settings.get(codec) or context.settings_of(codec, file)
-            if not settings.own or not (whole or file.has_one_page(number, leaf)):
-                return False
-        if num_rows > CODED_ROWS and not group.fully_matched:
-            for leaf in leaves.by_code:
-                chunk = file.chunk(number, leaf)
-                if has_codes_only(chunk):
-                    return False
-    except (CoreError, PageseekError):  # raised again when it is read by itself
-        return False
-    return True
 
 
 def read_joined(

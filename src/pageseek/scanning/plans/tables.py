@@ -284,7 +284,7 @@ class TableReader:
         """The row groups in order, small ones together. With a limit each is by itself, as it may be the last."""
         if len(groups) < 2 or self._left is not None or self._narrow is not None:
             return [Joint([group], UNKNOWN_BYTES, False) for group in groups]
-        from pageseek.scanning.one_file.joined_groups import joined  # late: for several row groups
+        from pageseek.scanning.one_file.group_joints import joined  # late: for several row groups
 
         return joined(scan, groups, lane.context, lambda: self._growth)
 
