@@ -87,3 +87,13 @@ def test_every_time_zone_of_many_files_is_known(tmp_path: Path) -> None:
     assert noted(str(tmp_path)) == 2  # one for each way that files are written
     assert ps.scan(str(tmp_path)).plan().report.old_zones == {"UTC", "Europe/Paris"}
     assert noted(str(tmp_path), ["n"]) == 0
+
+
+def test_files_behind_others_without_dates_tell_their_zones(tmp_path: Path) -> None:
+    for i in range(40):
+        if i < 20:
+            pq.write_table(pa.table({"n": [i]}), tmp_path / f"{i:02}.parquet")
+        else:
+            zone = (b"Asia/Kolkata", b"UTC")[i % 2]
+            written(tmp_path / f"{i:02}.parquet", {VERSION: b"3.5.0", DATETIME: b"", ZONE: zone})
+    assert ps.scan(str(tmp_path)).plan().report.old_zones == {"UTC", "Asia/Kolkata"}

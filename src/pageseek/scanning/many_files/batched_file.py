@@ -78,8 +78,10 @@ def pairs_of_spark(files: Sequence[BatchedFile]) -> list[tuple[str, dict[bytes, 
         told = file.homogeneous.table.of_spark(file.place)
         if told not in found:
             pairs = zip(OF_SPARK, told, strict=True)
-            there = {key: value for key, value in pairs if value is not None}
-            found[told] = file.batch.paths[file.place], dict(there)
+            there: dict[bytes, bytes | None] = {
+                key: value for key, value in pairs if value is not None
+            }
+            found[told] = file.batch.paths[file.place], there
     return list(found.values())
 
 

@@ -225,7 +225,12 @@ class Planner:
             )  # fmt: skip
         if batched is not None and found is not None:
             scan, (groups, proof) = None, found
-            if groups and report.chunks is not None and not (self._left_to_ask or batched.is_final):
+            if (
+                report.chunks is not None
+                and not (self._left_to_ask or batched.is_final)
+                and groups
+                and all(group.pages_pruned for group in groups)  # else who reads them asks
+            ):
                 self._num_unasked += 1
             version, num_rows = batched.version, batched.num_rows
             schema, row_groups = batched.homogeneous.schema_group.like, len(batched.counts)

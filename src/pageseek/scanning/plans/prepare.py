@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -200,9 +201,11 @@ def _note_calendars(files: list[BatchedFile], report: Report) -> None:
     from pageseek.datasets.legacy_calendar import VERSION, calendar_note, zone_of
     from pageseek.scanning.many_files.batched_file import pairs_of_spark
 
-    leaves = list(files[0].homogeneous.schema_group.bound_request.leaves.read())
-    if calendar_note("", {VERSION: b"1"}, leaves) is not None:  # a column may have such values
-        for name, pairs in pairs_of_spark(files):
+    for schema_group, some in groupby(files, lambda file: file.homogeneous.schema_group):
+        leaves = list(schema_group.bound_request.leaves.read())
+        if calendar_note("", {VERSION: b"1"}, leaves) is None:  # no column has such values
+            continue
+        for name, pairs in pairs_of_spark(list(some)):
             note = calendar_note(name, pairs, leaves)
             if note is not None:
                 report.note(note)
