@@ -291,4 +291,26 @@ void ps_list_exact(const ps_list *list, uint8_t *exact);
 void ps_list_evaluate(const ps_list *list, const uint8_t *passes, bool null_passes, bool floats,
                       bool nan_passes, uint8_t *bits, uint8_t *may, uint8_t *must);
 
+/* ---- blocks of a lookup index (docs/format.md) ------------------------------------------- */
+
+enum { PS_HASH_SLOTS = 2048 }; /* of a block */
+/* A block, and the hashes that are looked up in it. */
+typedef struct ps_hash_block {
+    const uint8_t *data;
+    size_t size;
+    uint32_t n_entries, checksum; /* of the bytes: the low half of their XXH64 */
+    const uint64_t *hashes;
+    size_t n_hashes;
+} ps_hash_block;
+/* The bytes of a block. */
+size_t ps_hash_block_size(uint32_t n_entries, int row_bits);
+/* Sets bit i of `found` where entry i may be of a value with one of the hashes, and adds the number of these bits to
+ * *n_found. `found` has n_entries bits, at first all zero. A row has 1 to 56 bits. PS_CORRUPT: it is no such block. */
+ps_status ps_hash_block_find(const ps_hash_block *block, int row_bits, uint8_t *found,
+                             size_t *n_found, ps_error *err);
+/* Puts the rows of the entries that were found at rows[*n_rows], in the order of the entries, and adds their number. PS_CORRUPT: one is not below num_rows. */
+ps_status ps_hash_block_rows(const ps_hash_block *block, int row_bits, int64_t num_rows,
+                             const uint8_t *found, int64_t *rows, size_t *n_rows,
+                             ps_error *err);
+
 #endif

@@ -90,6 +90,11 @@ def small_files(folder: Path, files: int = 10_000, rows: int = 500) -> Path:
     return _once(folder / f"small-{files}-{rows}", lambda at: _write_small(at, files, rows))
 
 
+def random_key_files(folder: Path, files: int = 500, rows: int = 500_000) -> Path:
+    """A folder of files with so many rows each: a random `key` of 36 characters in no order, `t`, and `v`, in pages of 1,000 rows."""
+    return _once(folder / f"keys-{files}-{rows}", lambda at: _write_keys(at, files, rows))
+
+
 def wide_file(
     folder: Path, columns: int = 5_000, row_groups: int = 20, group_rows: int = 10
 ) -> Path:
@@ -304,6 +309,18 @@ def _write_small(folder: Path, files: int, rows: int) -> None:
             path = folder / f"part-{start + i:05}.parquet"
             one = table.slice(i * rows, rows)
             pq.write_table(one, path, compression="zstd", write_page_index=True)
+
+
+def _write_keys(folder: Path, files: int, rows: int) -> None:
+    folder.mkdir()
+    for i in range(files):
+        random = np.random.default_rng(SEED + i)
+        t = np.arange(i * rows, (i + 1) * rows)
+        table = pa.table({"key": _uuids(random.bytes(16 * rows)), "t": t, "v": random.random(rows)})
+        path, pages = folder / f"part-{i:05}.parquet", {"max_rows_per_page": 1_000}
+        pq.write_table(
+            table, path, compression="zstd", use_dictionary=False, write_page_index=True, **pages
+        )
 
 
 def _write_wide(path: Path, columns: int, row_groups: int, group_rows: int) -> None:

@@ -15,8 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import hash_blocks
+from pageseek._core.bloom import xxh64
 
 import pageseek as ps
+from pageseek.base.errors import CoreError
 from pageseek.format import lookup_form
 from pageseek.format.embedded import InvalidIndexError, directory, framed
 from pageseek.index import bitmap_builder, lookup_builder, payloads, spilled, stored_indexes
@@ -401,27 +404,46 @@ def test_types_that_the_writer_gave_the_columns(tmp_path: Path) -> None:
                 assert found.explain().rows.pruned_by.get("lookup", 0) > 1_000, (name, version)
 
 
-def test_numbers_of_every_width() -> None:
-    rng = np.random.default_rng(5)
-    for bits in range(1, 41):
-        numbers = rng.integers(0, 1 << bits, 300)
-        data = lookup_form.packed(numbers, bits)
-        assert len(data) == -(-300 * bits // 8)
-        at = rng.permutation(300)
-        assert (lookup_form.unpacked(data, bits, at) == numbers[at]).all()
+def found_in(data: bytes, n: int, hashes: np.ndarray[Any, Any], bits: int) -> list[int]:
+    block = data, n, xxh64(data) & 0xFFFFFFFF, len(hashes)
+    rows = hash_blocks.find([block], np.ascontiguousarray(hashes), bits, 1 << bits)
+    return np.frombuffer(rows, np.int64).tolist()
 
 
 def test_every_entry_of_a_block_is_found() -> None:
     rng = np.random.default_rng(6)
-    for n in (0, 1, 5, 2_048, 9_000):
+    for n, bits in ((0, 1), (1, 7), (5, 8), (2_048, 20), (9_000, 33), (2_048, 40)):
         hashes = rng.integers(0, 1 << 63, n, dtype=np.uint64)
         hashes[: n // 3] = hashes[n // 3 : 2 * (n // 3)]  # two rows each
-        rows = rng.permutation(1 << 20)[:n]
-        data = lookup_form.block_bytes(hashes, rows, 20)
-        assert len(data) == lookup_form.block_size(n, 20)
-        entries = lookup_form.entries_of(memoryview(data), n, 20)
+        rows = rng.integers(0, 1 << bits, n)
+        data = lookup_form.block_bytes(hashes, rows, bits)
+        assert len(data) == lookup_form.block_size(n, bits)
         for i in range(0, n, 7):
-            found = entries.find(hashes[i : i + 1]).tolist()
-            assert set(rows[hashes == hashes[i]].tolist()) <= set(found)
-        every = entries.find(np.unique(hashes))
-        assert sorted(set(every.tolist())) == sorted(rows.tolist())
+            found = found_in(data, n, hashes[i : i + 1], bits)
+            like = hashes % (1 << 19) == hashes[i] % (1 << 19)  # the bits that an entry has
+            assert sorted(found) == sorted(rows[like].tolist())
+        assert sorted(found_in(data, n, np.unique(hashes), bits)) == sorted(rows.tolist())
+
+
+def test_several_blocks_are_asked_at_once() -> None:
+    rng = np.random.default_rng(7)
+    blocks, hashes, wanted = [], [], []
+    for n in (3, 0, 500, 1):
+        mine = np.sort(rng.integers(0, 1 << 63, n, dtype=np.uint64))
+        rows = rng.permutation(1 << 9)[:n]
+        data = lookup_form.block_bytes(mine, rows, 9)
+        asked = mine[::2]
+        blocks.append((data, n, xxh64(data) & 0xFFFFFFFF, len(asked)))
+        hashes.append(asked)
+        wanted.append(found_in(data, n, asked, 9))
+        assert len(wanted[-1]) >= len(asked)
+    every = np.concatenate(hashes)
+    found = np.frombuffer(hash_blocks.find(blocks, every, 9, 512), np.int64).tolist()
+    assert found == [row for one in wanted for row in one]
+    for wrong in (every[:-1], np.append(every, every[:1])):
+        with pytest.raises(CoreError, match="hashes for 4 blocks"):
+            hash_blocks.find(blocks, wrong, 9, 512)
+    with pytest.raises(CoreError, match="checksum"):
+        hash_blocks.find([*blocks[:-1], (*blocks[-1][:2], 1, 1)], every, 9, 512)
+    with pytest.raises(CoreError, match="it names row"):
+        hash_blocks.find(blocks, every, 9, 100)

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import hash_blocks
+from pageseek._core.bloom import xxh64
 
 import pageseek as ps
 from pageseek.format import lookup_form
@@ -53,6 +55,7 @@ def test_false_candidates_are_fewer_than_one_in_200_probes() -> None:
     rng, n, probes = np.random.default_rng(2), lookup_form.ENTRIES, 200_000
     hashes = rng.integers(0, 1 << 63, n, dtype=np.uint64)
     data = lookup_form.block_bytes(hashes, rng.permutation(1 << 20)[:n], 20)
-    entries = lookup_form.entries_of(memoryview(data), n, 20)
     others = np.setdiff1d(rng.integers(0, 1 << 63, probes, dtype=np.uint64), hashes)
-    assert 0 < len(entries.find(others)) < probes / 200
+    block = data, n, xxh64(data) & 0xFFFFFFFF, len(others)
+    found = np.frombuffer(hash_blocks.find([block], others, 20, 1 << 20), np.int64)
+    assert 0 < len(found) < probes / 200

@@ -15,7 +15,7 @@ import pytest
 import pageseek as ps
 from pageseek.format.bitmap_form import BitmapDirectory
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.lookup_form import LookupDirectory, num_blocks
+from pageseek.format.lookup_form import LookupDirectory
 from pageseek.scanning.one_file import file_scan
 
 FILES, ROWS = 12, 4_000
@@ -121,7 +121,7 @@ def test_row_groups_share_what_is_decoded(
     made: list[str] = []
     for form, name in (
         (LookupDirectory, "__init__"),
-        (LookupDirectory, "entries"),
+        (LookupDirectory, "rows"),
         (BitmapDirectory, "__init__"),
     ):
         plain = getattr(form, name)
@@ -137,14 +137,14 @@ def test_row_groups_share_what_is_decoded(
     found = scan.filter(ps.col("key").isin(wanted) & (ps.col("state") == 3)).to_table()
     assert found.num_rows == sum(key % 7 == 3 for key in wanted)
     assert made.count("LookupDirectory.__init__") == made.count("BitmapDirectory.__init__") == 1
-    assert made.count("LookupDirectory.entries") <= num_blocks(n)
+    assert made.count("LookupDirectory.rows") == 1
 
 
 def test_many_values_with_rows_in_most_pages_are_not_looked_up(tmp_path: Path) -> None:
     n, path = 60_000, tmp_path / "a.parquet"
     keys = np.random.default_rng(9).integers(0, 6_000, n) * 2
     wide = [f"{i:0300}" for i in range(n)]
-    pq.write_table(pa.table({"key": keys, "wide": wide}), path, data_page_size=20_000, compression="none")  # fmt: skip
+    pq.write_table(pa.table({"key": keys, "wide": wide}), path, data_page_size=20_000, compression="none", use_dictionary=False)  # fmt: skip
     ps.index.attach(path, lookup=["key"], in_place=True)
     for values, used in (
         ([0, 2], True),
@@ -157,3 +157,36 @@ def test_many_values_with_rows_in_most_pages_are_not_looked_up(tmp_path: Path) -
             wide[i] for i in np.flatnonzero(np.isin(keys, values))
         ]
         assert ("lookup" in scan.explain().rows.pruned_by) == used
+
+
+def test_a_row_in_a_small_sample_does_not_speak_for_all_values(tmp_path: Path) -> None:
+    """An absent value has a row in 256; among the first 16 of 10,000 values there often is one."""
+    n, path, rng = 60_000, tmp_path / "a.parquet", np.random.default_rng(4)
+    keys = [f"{number:032x}" for number in rng.integers(0, 1 << 62, n).tolist()]
+    pq.write_table(pa.table({"key": keys}), path, max_rows_per_page=1_000, use_dictionary=False, write_page_index=True)  # fmt: skip
+    ps.index.attach(path, lookup=["key"], in_place=True)
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        absent = [f"{number:032x}" for number in rng.integers(1 << 62, 1 << 63, 10_000).tolist()]
+        present = [keys[i] for i in rng.integers(0, n, 10)]
+        ps.clear_cache()
+        scan = ps.scan(path, filter=ps.col("key").isin(absent + present))
+        report = scan.explain(analyze=True)
+        assert report.rows.pruned_by.get("lookup", 0) > n // 4, seed
+        assert set(scan.to_table()["key"].to_pylist()) == set(present)
+
+
+def test_values_are_not_looked_up_whose_blocks_are_larger_than_the_pages_that_they_spare(
+    tmp_path: Path,
+) -> None:
+    n, path = 200_000, tmp_path / "a.parquet"
+    keys = np.random.default_rng(4).permutation(n).astype(np.int32)
+    table = pa.table({"key": keys, "wide": [f"{i:0300}" for i in range(n)]})
+    pq.write_table(table, path, use_dictionary=False, data_page_size=2_000, compression="none")
+    ps.index.attach(path, lookup=["key"], in_place=True)
+    for count, used in ((70, True), (140, False)):
+        ps.clear_cache()
+        values = [*range(count)]
+        scan = ps.scan(path, filter=ps.col("key").isin(values), prune=["column_index", "lookup"])
+        assert sorted(scan.to_table()["key"].to_pylist()) == values
+        assert ("lookup" in scan.explain(analyze=True).rows.pruned_by) == used

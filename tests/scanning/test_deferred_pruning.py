@@ -108,6 +108,19 @@ def test_a_plan_that_defers_gives_the_rows_and_pages_of_one_that_does_not(
         assert said["row_groups"]["read"] == read["row_groups"]["read"]
 
 
+def test_fewer_files_are_examined_for_long_lists(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setattr(planner, "MOST_EXAMINED", 4)
+    monkeypatch.setattr(planner, "VALUES_LIKE_A_FILE", 100)
+    for values, examined in ((1, 4), (100, 2), (250, 2), (900, 1)):
+        plan = ps.scan(folder, threads=1).filter(ps.col("n").isin([*range(values)])).plan()
+        done = [all(group.pages_pruned for group in file.groups) for file in plan.files]
+        assert done == [True] * examined + [False] * (FILES - examined)
+        found = pa.Table.from_batches(list(plan.execute()))
+        assert found["n"].to_pylist() == [*range(values)] * FILES
+
+
 def test_files_that_the_reader_rules_out_are_counted_as_such(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:

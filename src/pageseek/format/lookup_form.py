@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from pageseek._core import hash_blocks
 from pageseek._core.bloom import xxh64
+from pageseek.base.arrays import distinct_numbers
 from pageseek.base.late_modules import npt
-from pageseek.base.records import dataclass
 from pageseek.format.embedded import InvalidIndexError
 
 KIND, VERSION = "lookup", 1
-SLOTS = 2_048  # of a block, a power of two
+SLOTS = hash_blocks.SLOTS  # of a block, a power of two
 ENTRIES = SLOTS  # of a block, if its column has no nulls and hashes spread evenly
 MAX_ENTRIES = (
     1 << 19
@@ -50,43 +51,11 @@ def slot_and_mark(hashes: U64) -> tuple[I64, npt.NDArray[np.uint8]]:
     return slots, hashes.astype(np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """The entries of a block. `keys`: slot and mark of each, in order. `rows`: packed, `row_bits` each."""
-
-    keys: I64
-    rows: npt.NDArray[np.uint8]
-    row_bits: int
-
-    def find(self, hashes: U64) -> I64:
-        """The rows that may have a value with one of these hashes."""
-        wanted = _keys(*slot_and_mark(hashes))
-        first = np.searchsorted(self.keys, wanted)
-        counts = np.searchsorted(self.keys, wanted, "right") - first
-        ends = np.cumsum(counts)
-        at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
-        return unpacked(self.rows, self.row_bits, at)
-
-
-def _keys(slots: I64, marks: npt.NDArray[np.uint8]) -> I64:
-    return slots << 8 | marks
-
-
 def packed(rows: I64, bits: int) -> npt.NDArray[np.uint8]:
     """Numbers of so many bits each, least significant first."""
     wide = rows.astype("<u8").view(np.uint8).reshape(-1, 8)[:, : -(-bits // 8)]
     of_each = np.unpackbits(np.ascontiguousarray(wide), axis=1, bitorder="little")[:, :bits]
     return np.packbits(of_each.ravel(), bitorder="little")
-
-
-def unpacked(data: npt.NDArray[np.uint8], bits: int, at: I64) -> I64:
-    """Some of the packed numbers, by their places."""
-    first = at * bits
-    byte, shift = first >> 3, (first & 7).astype(np.uint64)
-    padded = np.concatenate([data, np.zeros(8, np.uint8)])
-    words = padded[byte[:, None] + np.arange(8)].copy().view("<u8").ravel()  # bits <= 56
-    made: I64 = ((words >> shift) & np.uint64((1 << bits) - 1)).astype(np.int64)
-    return made
 
 
 def block_bytes(hashes: U64, rows: I64, row_bits: int) -> bytes:
@@ -104,22 +73,6 @@ def block_bytes(hashes: U64, rows: I64, row_bits: int) -> bytes:
 def block_size(n: Any, row_bits: int) -> Any:
     """The bytes of a block of n entries, or of several."""
     return (n + SLOTS + 7) // 8 + n + (n * row_bits + 7) // 8
-
-
-def entries_of(data: memoryview, n: int, row_bits: int) -> Entries:
-    """The entries of a block. InvalidIndexError: it is none."""
-    ends = -(-(n + SLOTS) // 8)
-    if data.nbytes != block_size(n, row_bits):
-        raise InvalidIndexError(f"{data.nbytes} bytes of a block of {n} entries")
-    raw = np.frombuffer(data, np.uint8)
-    bits = np.unpackbits(raw[:ends], count=n + SLOTS, bitorder="little")
-    ones = np.flatnonzero(bits)
-    if len(ones) != n:
-        raise InvalidIndexError(f"{len(ones)} entries in a block of {n}")
-    keys = _keys(ones - np.arange(n), raw[ends : ends + n])
-    if (keys[1:] < keys[:-1]).any():
-        raise InvalidIndexError("a block whose marks are out of order")
-    return Entries(keys, raw[ends + n :], row_bits)
 
 
 class LookupDirectory:
@@ -176,11 +129,16 @@ class LookupDirectory:
         """(offset in the body, length) of a block."""
         return int(self._starts[block]), int(self._ends[block] + self._size - self._starts[block])
 
-    def entries(self, block: int, data: memoryview) -> Entries:
-        """The entries of a block, whose bytes are checked."""
-        if xxh64(data) & 0xFFFFFFFF != int(self._checksums[block]):
-            raise InvalidIndexError(f"the checksum of its block {block} differs")
-        return entries_of(data, int(self._entries[block]), self._row_bits)
+    def rows(
+        self, blocks: list[int], parts: list[memoryview], hashes: U64, counts: list[int]
+    ) -> I64:
+        """The rows that may have a value with one of some hashes, in order. `parts`: the bytes of each block. `counts`: how many of
+        the hashes lie in each. CoreError: a block is wrong, or names a row that the file has not.
+        """
+        entries, checksums = self._entries[blocks].tolist(), self._checksums[blocks].tolist()
+        asked = list(zip(parts, entries, checksums, counts, strict=True))
+        found = hash_blocks.find(asked, hashes, self._row_bits, self.num_rows)
+        return distinct_numbers(np.frombuffer(found, np.int64))
 
 
 def row_bits_of(num_rows: int) -> int:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.base.arrays import distinct_numbers
 from pageseek.base.errors import UnsupportedError
 from pageseek.format import lookup_form as form
-from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.value_hashes import can_hash
 from pageseek.io.range_requests import Asking
@@ -24,8 +22,9 @@ from pageseek.prune.protocol import Proof, PruneContext
 if TYPE_CHECKING:
     from pageseek.index.lookup_builder import LookupBuilder
 
-# Of MANY values about SAMPLE are looked up first. The others are worth it if at least this share of pages would have no row.
-MANY, SAMPLE, LEFT_OUT = 64, 16, 0.25
+# Of MANY values about SAMPLE are looked up first. The others are worth it if at least the share LEFT_OUT of pages would have no row,
+# and the bytes of these pages are more than those of the blocks. Fewer than SURE rows of a sample do not tell: it becomes larger.
+MANY, SAMPLE, LEFT_OUT, SURE, LARGER = 64, 16, 0.25, 8, 8
 
 
 class FileLookup:
@@ -86,13 +85,12 @@ class LookupKind(PartialIndexKind):
         return form.directory_bytes(file.num_rows)
 
     def cost(self, context: PruneContext, test: BoundLeaf, index: FileLookup | None) -> int:
-        """The blocks of the values, unless their rows are known."""
+        """The blocks of the values that are looked up first, unless their rows are known."""
         hashes, num_rows = self.hashes(context, test), context.file.num_rows
         assert hashes is not None
         if index is not None and hashes.tobytes() in index.known:
             return 0
-        blocks = len(np.unique(form.block_of(hashes, form.num_blocks(num_rows))))
-        return blocks * int(form.block_size(form.ENTRIES, form.row_bits_of(num_rows)))
+        return _bytes_of(_sample(hashes, _step(hashes)), num_rows)
 
     def begin(
         self, file: FileMetadata, test: BoundLeaf, body: Body
@@ -110,7 +108,7 @@ class LookupKind(PartialIndexKind):
         assert hashes is not None
         key = hashes.tobytes()
         if key not in index.known:
-            yield from _look_up(index, hashes, _num_pages(context, test))
+            yield from _look_up(index, hashes, context, test)
         found = index.known.get(key)
         if found is None:
             return None
@@ -127,17 +125,44 @@ def _num_pages(context: PruneContext, test: BoundLeaf) -> float:
     return max(share * (1 if offsets is None else offsets.num_pages), 1)
 
 
-def _look_up(index: FileLookup, hashes: form.U64, num_pages: float) -> Asking[None]:
+def _step(hashes: form.U64) -> int:
+    """Every how many-th value is looked up first."""
+    return len(hashes) // SAMPLE if len(hashes) >= MANY else 1
+
+
+def _sample(hashes: form.U64, step: int) -> form.U64:
+    return hashes if step == 1 else hashes[::step].copy()
+
+
+def _bytes_of(hashes: form.U64, num_rows: int) -> int:
+    """About the bytes of the blocks of some hashes."""
+    of_each = form.block_of(hashes, form.num_blocks(num_rows))  # in order, as the hashes are
+    blocks = np.count_nonzero(np.diff(of_each, prepend=-1))
+    return int(blocks * form.block_size(form.ENTRIES, form.row_bits_of(num_rows)))
+
+
+def _look_up(
+    index: FileLookup, hashes: form.U64, context: PruneContext, test: BoundLeaf
+) -> Asking[None]:
     """Keep the rows that may have values of these hashes with the index. Of many values a few are looked up first: others would
     be for nothing if rows of them lie in most pages.
     """
-    some = hashes[:: len(hashes) // SAMPLE] if len(hashes) >= MANY else None
-    if some is not None:
-        found = yield from _rows(index, some)
-        rows_in_all = len(found) * len(hashes) / len(some)
-        if math.exp(-rows_in_all / num_pages) < LEFT_OUT:
-            index.known.keep(hashes.tobytes(), None)
-            return
+    step = _step(hashes)
+    if step > 1:
+        file, num_pages = context.file, _num_pages(context, test)
+        groups = range(len(file.group_rows))
+        saved = sum([file.chunk(group, test.leaf).total_compressed_size for group in groups])
+        size = _bytes_of(hashes, file.num_rows)
+        while step > 1:
+            some = _sample(hashes, step)
+            found = yield from _rows(index, some)
+            left_out = math.exp(-len(found) * len(hashes) / len(some) / num_pages)
+            if left_out >= LEFT_OUT and left_out * saved > size:
+                break
+            if len(found) >= SURE or saved <= size:
+                index.known.keep(hashes.tobytes(), None)
+                return
+            step //= LARGER
     yield from _rows(index, hashes)
 
 
@@ -145,19 +170,14 @@ def _rows(index: FileLookup, hashes: form.U64) -> Asking[form.I64]:
     """The rows that may have values of these hashes, in order."""
     directory = index.directory
     of_each = form.block_of(hashes, directory.num_blocks)  # in order, as the hashes are
-    numbers, firsts = np.unique(of_each, return_index=True)
-    blocks = numbers.tolist()
+    firsts = np.flatnonzero(np.diff(of_each, prepend=-1))
+    blocks = of_each[firsts].tolist()
     parts = yield from read_whole(index.body, [directory.place(block) for block in blocks])
     known: form.I64 | None = index.known.get(hashes.tobytes())
     if known is not None:  # row groups ask together, and the first decodes
         return known
-    found = [
-        directory.entries(block, data).find(wanted)
-        for block, data, wanted in zip(blocks, parts, np.split(hashes, firsts[1:]), strict=True)
-    ]
-    made = distinct_numbers(np.concatenate(found)) if found else np.zeros(0, np.int64)
-    if len(made) and made[-1] >= directory.num_rows:
-        raise InvalidIndexError(f"it names row {made[-1]} of {directory.num_rows}")
+    counts = np.diff(firsts, append=len(hashes)).tolist()
+    made = directory.rows(blocks, parts, hashes, counts)
     index.known.keep(hashes.tobytes(), made)
     return made
 

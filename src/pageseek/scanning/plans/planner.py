@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
+from pageseek.predicate.bound import tests_of
 from pageseek.prune.registry import LOG
 from pageseek.scanning.one_file.file_scan import FileScan
 from pageseek.scanning.one_file.limit_steps import LimitSteps
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 FEWEST_FILES = 8  # files that are as quickly opened one by one
 MOST_EXAMINED = 4096  # files of a plan whose undecided row groups are put to all mechanisms
+VALUES_LIKE_A_FILE = (
+    256  # values of IN that take about as long to look up in a file as the rest of it takes
+)
 # of these, files that are small: to read many as one costs less than to ask which pages are needed of each
 MOST_ASKED = 64
 
@@ -75,6 +79,7 @@ class Planner:
     defers : bool
         The plan is executed later, in parts. Of a great many files the undecided row groups are then put to the mechanisms that
         need more than the footer by who reads them: MOST_EXAMINED files take seconds here, and the others would take minutes.
+        Fewer are examined for long lists of IN, as each value is looked up in each file.
     """
 
     def __init__(
@@ -89,7 +94,7 @@ class Planner:
     ) -> None:
         self._sources, self._scheduler, self._report = sources, scheduler, scheduler.report
         self._lazy, self._fold = lazy, fold
-        self._left_to_examine, self._left_to_ask = MOST_EXAMINED, MOST_ASKED
+        self._left_to_examine, self._left_to_ask = float(MOST_EXAMINED), MOST_ASKED
         self._num_unasked = 0  # small files
         self._may_defer = defers and request.limit is None and not request.selects_rows
         self._counted = request.take is not None or request.row_number is not None
@@ -287,7 +292,7 @@ class Planner:
     @property
     def _defers(self) -> bool:
         """Whether undecided row groups are left to who reads them."""
-        return self._may_defer and not self._left_to_examine
+        return self._may_defer and self._left_to_examine <= 0
 
     @property
     def _joins(self) -> bool:
@@ -361,9 +366,10 @@ class Planner:
         ]
         lane = self._scheduler.lane(scan, report)
         alone = len(self._sources) == 1
-        if self._left_to_examine and not all(group.pages_pruned for group in groups):
-            self._left_to_examine -= 1
-        elif self._defers:
+        undecided = not all(group.pages_pruned for group in groups)
+        if not self._defers:
+            self._left_to_examine -= undecided * _effort(scan.bound_request)
+        elif undecided:
             pruned = [group for group in groups if group.pages_pruned]
             later = [self._deferred(scan, group) for group in groups if not group.pages_pruned]
             found = [*lane.run(scan.prune_pages(pruned, report)), *later]
@@ -390,3 +396,10 @@ class Planner:
             self._report.row_groups.read += 1
             self._report.rows.read += group.ranges.num_rows
         return tuple(groups)
+
+
+def _effort(bound_request: BoundRequest) -> float:
+    """How many files with one value each take as long to examine."""
+    bound = bound_request.bound
+    values = 0 if bound is None else sum([test.literals[0] for test in tests_of(bound)])
+    return 1 + values / VALUES_LIKE_A_FILE

@@ -1,0 +1,102 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Blocks of a lookup index: the rows of hashes (docs/format.md, kind lookup)."""
+from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
+from pageseek._core.held cimport Held
+from pageseek._core.status cimport check
+from pageseek.base.errors import CoreError
+
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+cdef extern from "pageseek.h" nogil:
+    enum: PS_HASH_SLOTS
+    ctypedef struct ps_hash_block:
+        const uint8_t *data
+        size_t size
+        uint32_t n_entries, checksum
+        const uint64_t *hashes
+        size_t n_hashes
+    ps_status ps_hash_block_find(const ps_hash_block *, int, uint8_t *, size_t *, ps_error *)
+    ps_status ps_hash_block_rows(const ps_hash_block *, int, int64_t, const uint8_t *, int64_t *, size_t *,
+                                 ps_error *)
+
+SLOTS = PS_HASH_SLOTS
+
+
+def find(blocks, hashes, int row_bits, int64_t num_rows):
+    """The rows that may have a value with one of some hashes.
+
+    Parameters
+    ----------
+    blocks : sequence of (buffer, int, int, int)
+        The bytes of each block, its entries, the low half of the XXH64 of its bytes, and how many of the hashes are looked up in
+        it: the next ones.
+    hashes : buffer of uint64[n]
+    row_bits : int
+        Bits of a row, 1 to 56.
+    num_rows : int
+        Of the file.
+
+    Returns
+    -------
+    bytes
+        int64 each: for each block the rows in the order of its entries.
+
+    Raises
+    ------
+    CoreError
+        A block whose size, checksum or slots are wrong, or that names a row that the file has not: CORRUPT. Other counts of
+        hashes: INVALID.
+    """
+    cdef Held keys = Held(hashes), data
+    cdef size_t n = <size_t>len(blocks), i = 0, first = 0, bits = 0, n_found = 0, n_hashes = keys.size // 8
+    cdef const uint64_t *wanted = <const uint64_t *>keys.numbers(n_hashes)
+    cdef ps_hash_block *block
+    cdef uint8_t *found = NULL
+    cdef int64_t *out
+    cdef ps_error err
+    cdef ps_status status = PS_OK
+    held = []
+    block = <ps_hash_block *>calloc(n + 1, sizeof(ps_hash_block))
+    if block == NULL:
+        raise MemoryError
+    try:
+        for part, entries, checksum, count in blocks:
+            data = Held(part)
+            held.append(data)
+            block[i].data, block[i].size = data.data, data.size
+            block[i].n_entries, block[i].checksum, block[i].n_hashes = entries, checksum, count
+            if block[i].n_hashes > n_hashes - first:
+                raise CoreError(<int>PS_INVALID, None, f"{n_hashes} hashes for {n} blocks")
+            block[i].hashes = wanted + first
+            first += block[i].n_hashes
+            bits += (block[i].n_entries + 7) // 8
+            i += 1
+        if first != n_hashes:
+            raise CoreError(<int>PS_INVALID, None, f"{n_hashes} hashes for {n} blocks")
+        found = <uint8_t *>calloc(bits + 1, 1)
+        if found == NULL:
+            raise MemoryError
+        with nogil:
+            bits = 0
+            for i in range(n):
+                status = ps_hash_block_find(block + i, row_bits, found + bits, &n_found, &err)
+                if status != PS_OK:
+                    break
+                bits += (block[i].n_entries + 7) // 8
+        check(status, &err)
+        made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(8 * n_found))
+        out = <int64_t *>PyBytes_AsString(made)
+        with nogil:
+            bits, n_found = 0, 0
+            for i in range(n):
+                status = ps_hash_block_rows(block + i, row_bits, num_rows, found + bits, out, &n_found, &err)
+                if status != PS_OK:
+                    break
+                bits += (block[i].n_entries + 7) // 8
+        check(status, &err)
+        return made
+    finally:
+        free(found)
+        free(block)
