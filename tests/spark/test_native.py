@@ -195,3 +195,22 @@ def test_many_small_files_are_read_by_tasks(
     by_tasks = load(spark, str(tmp_path), local=False)
     assert not is_native(by_tasks)
     assert sorted(by_tasks.collect()) == sorted(native_first.collect())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view()],
+    ids=str,
+)
+def test_stored_arrow_types_that_are_one_type_of_spark(
+    spark: Any, tmp_path: Path, kind: pa.DataType
+):
+    """Many writers store string_view or large_string beside the same Parquet type."""
+    values = [None if i % 7 == 0 else f"value {i % 100}" for i in range(3000)]
+    table = pa.table({"t": pa.array(values).cast(kind), "i": range(3000)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert pq.read_schema(tmp_path / "a.parquet").field("t").type == kind
+    ours, own = load(spark, str(tmp_path)), spark.read.parquet(str(tmp_path))
+    assert ours.schema == own.schema
+    assert is_native(ours)
+    assert ours.collect() == own.collect()

@@ -52,6 +52,8 @@ _LOGICAL = frozenset(
     (0, L_STRING, L_ENUM, L_DECIMAL, L_DATE, L_TIMESTAMP, L_INTEGER, L_JSON, L_BSON)
 )
 _UNITS = (1, 2)  # milliseconds and microseconds
+# of one type of Spark
+_OFFSETS = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 _FOLDER_TYPES = frozenset(
     (
         pa.int32(),
@@ -165,7 +167,8 @@ def _is_same(leaf: Leaf, made: pa.DataType, stored: pa.DataType) -> bool:
     kind, _, unit = logical_of(leaf.element)
     if kind not in _LOGICAL or (kind == L_TIMESTAMP and unit not in _UNITS):
         return False
-    return wire_type(made) == wire_type(stored)
+    wire = wire_type(made)
+    return _OFFSETS.get(wire, wire) == wire_type(stored)
 
 
 def has_plain_types(kind: DataType) -> bool:
