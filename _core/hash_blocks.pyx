@@ -17,6 +17,7 @@ cdef extern from "pageseek.h" nogil:
         uint32_t n_entries, checksum
         const uint64_t *hashes
         size_t n_hashes
+    size_t ps_hash_block_size(uint32_t, int)
     ps_status ps_hash_block_find(const ps_hash_block *, int, uint8_t *, size_t *, ps_error *)
     ps_status ps_hash_block_rows(const ps_hash_block *, int, int64_t, const uint8_t *, int64_t *, size_t *,
                                  ps_error *)
@@ -97,6 +98,88 @@ def find(blocks, hashes, int row_bits, int64_t num_rows):
                 bits += (block[i].n_entries + 7) // 8
         check(status, &err)
         return made
+    finally:
+        free(found)
+        free(block)
+
+
+cdef size_t FIELDS = 6  # of a place
+
+
+def find_in_each(data, places, uint64_t hash):
+    """The rows of several files that may have a value with a hash, by one block of each file.
+
+    Parameters
+    ----------
+    places : buffer of int64[n, 6]
+        Of each block where in `data` it begins, and its bytes; its entries, the low half of the XXH64 of its bytes, the bits
+        of a row, and the rows of its file.
+
+    Returns
+    -------
+    tuple of (bytes, bytes)
+        int64 each: how many rows each file has, -1 where the block is wrong; and these rows.
+
+    Raises
+    ------
+    CoreError
+        Places outside of `data`: INVALID.
+    """
+    cdef Held held = Held(data), at = Held(places)
+    cdef size_t n = at.size // (8 * FIELDS), i, bits = 0, n_found = 0, n_rows = 0, before
+    cdef const int64_t *place = at.numbers(FIELDS * n)
+    cdef const int64_t *one
+    cdef ps_hash_block *block = NULL
+    cdef uint8_t *found = NULL
+    cdef int64_t *counts
+    cdef int64_t *rows
+    cdef ps_error err
+    told = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(8 * n))
+    counts = <int64_t *>PyBytes_AsString(told)
+    block = <ps_hash_block *>calloc(n + 1, sizeof(ps_hash_block))
+    if block == NULL:
+        raise MemoryError
+    try:
+        for i in range(n):
+            one = place + FIELDS * i
+            if one[0] < 0 or one[1] < 0 or <size_t>one[0] > held.size \
+                    or <size_t>one[1] > held.size - <size_t>one[0]:
+                raise CoreError(<int>PS_INVALID, None, f"block {i} lies outside")
+            counts[i] = -1
+            if not 1 <= one[4] <= 56 or not 0 <= one[2] <= min(one[1], <int64_t>0xffffffff) \
+                    or ps_hash_block_size(<uint32_t>one[2], <int>one[4]) != <size_t>one[1]:
+                continue
+            block[i].data, block[i].size = held.data + one[0], <size_t>one[1]
+            block[i].n_entries, block[i].checksum = <uint32_t>one[2], <uint32_t>one[3]
+            block[i].hashes, block[i].n_hashes = &hash, 1
+            bits += (block[i].n_entries + 7) // 8
+            counts[i] = 0
+        found = <uint8_t *>calloc(bits + 1, 1)
+        if found == NULL:
+            raise MemoryError
+        with nogil:
+            bits = 0
+            for i in range(n):
+                if counts[i] == 0:
+                    before = n_found
+                    if ps_hash_block_find(block + i, <int>place[FIELDS * i + 4], found + bits, &n_found,
+                                          &err) != PS_OK:
+                        counts[i], n_found = -1, before
+                    else:
+                        counts[i] = <int64_t>(n_found - before)
+                    bits += (block[i].n_entries + 7) // 8
+        made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(8 * n_found))
+        rows = <int64_t *>PyBytes_AsString(made)
+        with nogil:
+            bits = 0
+            for i in range(n):
+                if counts[i] > 0:
+                    one, before = place + FIELDS * i, n_rows
+                    if ps_hash_block_rows(block + i, <int>one[4], one[5], found + bits, rows, &n_rows,
+                                          &err) != PS_OK:
+                        counts[i], n_rows = -1, before
+                bits += (block[i].n_entries + 7) // 8
+        return told, made[:8 * n_rows]
     finally:
         free(found)
         free(block)

@@ -7,12 +7,13 @@ beside it, and a row. A value is looked up by one block.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pageseek._core import hash_blocks
-from pageseek._core.bloom import xxh64
+from pageseek._core.bloom import pieces, xxh64
 from pageseek.base.arrays import distinct_numbers
 from pageseek.base.late_modules import npt
 from pageseek.format.embedded import InvalidIndexError
@@ -25,6 +26,11 @@ MAX_ENTRIES = (
 )  # of a block: a value with very many rows makes it large, and a lookup reads all of it
 # entries, rows, blocks, bits of a row, checksums of the directory and of this
 HEAD = struct.Struct("<QQIIQQ")
+_HEAD = np.dtype(
+    [
+        ("entries", "<u8"), ("rows", "<u8"), ("blocks", "<u4"), ("row_bits", "<u4"), ("of_listed", "<u8"), ("of_head", "<u8"),
+    ]
+)  # fmt: skip
 BLOCK = np.dtype([("end", "<u8"), ("entries", "<u4"), ("checksum", "<u4")])
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -35,12 +41,22 @@ def num_blocks(num_rows: int) -> int:
     return max(-(-num_rows // ENTRIES), 1)
 
 
+def nums_of_blocks(num_rows: I64) -> I64:
+    """The blocks of each of several files."""
+    return np.maximum(-(-num_rows // ENTRIES), 1)
+
+
+def bytes_of_directory(blocks: int) -> int:
+    """The bytes before the first of so many blocks."""
+    return HEAD.size + BLOCK.itemsize * blocks
+
+
 def directory_bytes(num_rows: int) -> int:
-    """The bytes before the first block."""
-    return HEAD.size + BLOCK.itemsize * num_blocks(num_rows)
+    """The bytes before the first block of a file with so many rows."""
+    return bytes_of_directory(num_blocks(num_rows))
 
 
-def block_of(hashes: U64, blocks: int) -> I64:
+def block_of(hashes: U64, blocks: int | U64) -> I64:
     """The block of each hash: its upper half, scaled."""
     return ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
 
@@ -70,9 +86,80 @@ def block_bytes(hashes: U64, rows: I64, row_bits: int) -> bytes:
     return ends.tobytes() + marks.tobytes() + packed(rows, row_bits).tobytes()
 
 
-def block_size(n: Any, row_bits: int) -> Any:
+def block_size(n: Any, row_bits: Any) -> Any:
     """The bytes of a block of n entries, or of several."""
     return (n + SLOTS + 7) // 8 + n + (n * row_bits + 7) // 8
+
+
+class Directories:
+    """The directories of several indexes with the same number of blocks, checked together.
+
+    Attributes
+    ----------
+    starts, sizes, entries, checksums : int64 arrays of shape (n, blocks)
+        Of each block: where in the body it begins, its bytes, its entries, and the low half of its XXH64.
+    row_bits : int64 array of shape (n,)
+    faults : list of (bool array of shape (n,), callable)
+        Which directories are wrong, and what is wrong with the one of a number.
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8], num_rows: I64, lengths: I64) -> None:
+        """`data`: the bytes before the first block, of shape (n, bytes). `lengths`: of the whole bodies."""
+        n, size = data.shape
+        head = np.ascontiguousarray(data[:, : HEAD.size])
+        listed = np.ascontiguousarray(data[:, HEAD.size :])
+        told = head.view(_HEAD)[:, 0]
+        table = listed.view(BLOCK)
+        entries, rows, blocks, of_listed, of_head = (
+            told[name] for name in ("entries", "rows", "blocks", "of_listed", "of_head")
+        )
+        ends, self.entries = table["end"].astype(np.int64), table["entries"].astype(np.int64)
+        self.checksums, self.row_bits = (
+            table["checksum"].astype(np.int64),
+            told["row_bits"].astype(np.int64),
+        )
+        before = np.concatenate([np.zeros((n, 1), np.int64), ends[:, :-1]], axis=1)
+        self.starts, self.sizes = before + size, ends - before
+        wanted = block_size(self.entries, self.row_bits[:, None])
+        most = self.entries.max(axis=1)
+        heads = np.ascontiguousarray(head[:, :-8])
+        differs = (_checksums(heads) != of_head) | (_checksums(listed) != of_listed)
+        bits = np.array([row_bits_of(one) for one in num_rows.tolist()])
+        self.faults: list[tuple[npt.NDArray[np.bool_], Callable[[int], str]]] = [
+            (differs, lambda i: "the checksum of its directory differs"),
+            (
+                (rows != num_rows) | (blocks != table.shape[1]),
+                lambda i: f"it is of {rows[i]} rows, the file has {num_rows[i]}",
+            ),
+            (
+                self.row_bits != bits,
+                lambda i: f"{self.row_bits[i]} bits for a row of {num_rows[i]}",
+            ),
+            (
+                (self.sizes != wanted).any(axis=1)
+                | (ends[:, -1] + size != lengths)
+                | (self.entries.sum(axis=1) != entries),
+                lambda i: "its blocks do not lie one behind the other",
+            ),
+            (
+                (entries > num_rows) | (most > MAX_ENTRIES),
+                lambda i: (
+                    f"{entries[i]:,} entries, {most[i]:,} in one block, of {num_rows[i]:,} rows"
+                ),
+            ),
+        ]
+
+    @property
+    def sound(self) -> npt.NDArray[np.bool_]:
+        """Which are right."""
+        wrong: npt.NDArray[np.bool_] = np.any([wrong for wrong, _ in self.faults], axis=0)
+        return ~wrong
+
+
+def _checksums(data: npt.NDArray[np.uint8]) -> U64:
+    """XXH64 of each row."""
+    n, size = data.shape
+    return np.frombuffer(pieces(data, size, 0), np.uint64) if n else np.zeros(0, np.uint64)
 
 
 class LookupDirectory:
@@ -89,36 +176,19 @@ class LookupDirectory:
         size = directory_bytes(num_rows)
         if data.nbytes < size or length < size:
             raise InvalidIndexError("its directory is cut short")
-        head, listed = data[: HEAD.size], data[HEAD.size : size]
-        n, self.num_rows, blocks, self._row_bits, of_listed, of_head = HEAD.unpack(head)
-        if xxh64(head[:-8]) != of_head or xxh64(listed) != of_listed:
-            raise InvalidIndexError("the checksum of its directory differs")
-        if self.num_rows != num_rows or blocks != num_blocks(num_rows):
-            raise InvalidIndexError(f"it is of {self.num_rows} rows, the file has {num_rows}")
-        if self._row_bits != row_bits_of(num_rows):
-            raise InvalidIndexError(f"{self._row_bits} bits for a row of {num_rows}")
-        table = np.frombuffer(listed, BLOCK)
-        self._ends = table["end"].astype(np.int64)
-        self._entries, self._checksums = table["entries"], table["checksum"]
-        starts = np.concatenate([[0], self._ends[:-1]])
-        counts = self._entries.astype(np.int64)
-        sizes = block_size(counts, self._row_bits)
-        if (
-            (self._ends - starts != sizes).any()
-            or self._ends[-1] + size != length
-            or counts.sum() != n
-        ):
-            raise InvalidIndexError("its blocks do not lie one behind the other")
-        if n > num_rows or counts.max() > MAX_ENTRIES:
-            raise InvalidIndexError(
-                f"{n:,} entries, {counts.max():,} in one block, of {num_rows:,} rows"
-            )
-        self._starts, self._size = starts + size, size
+        given = np.frombuffer(data[:size], np.uint8).reshape(1, size)
+        found = Directories(given, np.array([num_rows]), np.array([length]))
+        for wrong, why in found.faults:
+            if wrong[0]:
+                raise InvalidIndexError(why(0))
+        self.num_rows, self._row_bits = num_rows, int(found.row_bits[0])
+        self._starts, self._sizes = found.starts[0], found.sizes[0]
+        self._entries, self._checksums = found.entries[0], found.checksums[0]
 
     @property
     def num_blocks(self) -> int:
         """How many blocks there are."""
-        return len(self._ends)
+        return len(self._starts)
 
     @property
     def nbytes(self) -> int:
@@ -127,7 +197,7 @@ class LookupDirectory:
 
     def place(self, block: int) -> tuple[int, int]:
         """(offset in the body, length) of a block."""
-        return int(self._starts[block]), int(self._ends[block] + self._size - self._starts[block])
+        return int(self._starts[block]), int(self._sizes[block])
 
     def rows(
         self, blocks: list[int], parts: list[memoryview], hashes: U64, counts: list[int]

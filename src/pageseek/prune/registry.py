@@ -31,6 +31,7 @@ OF_OPENED = frozenset({"lookup", "key_lookup", "bitmap", "trigram"})
 LOG = "log"  # of a table: it rules out files before they are opened
 # scans of many files use them by name
 DISTINCT, DATAFUSION_INDEX, FILE_BLOOM = "distinct", "distinct_index", "file_bloom"
+LOOKUP = "lookup"
 BLOOM_FILTER = BloomPruner.name
 OF_MANY_FILES = frozenset({DISTINCT, DATAFUSION_INDEX, FILE_BLOOM})
 _PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())

@@ -6,6 +6,8 @@ alone, is opened by itself, and its pruner says what is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -127,6 +129,7 @@ class ColumnLists:
 
     footer_key: ClassVar[bytes]
     only_denies: ClassVar[bool] = False  # a proof is always that no row of a row group passes
+    on_demand: ClassVar[bool] = False  # of the files that are not needed nothing is read
     unusable: Flags
 
     def __init__(self, reader: ListReader) -> None:
@@ -150,6 +153,12 @@ class ColumnLists:
     def evaluate(self, test: BoundLeaf) -> ListAnswer | None:
         """The proof of a test; None if the lists prove nothing."""
         raise NotImplementedError
+
+    def ask(
+        self, test: BoundLeaf, needed: Flags, reader: Callable[[], ListReader]
+    ) -> ListAnswer | None:
+        """The proof of a test for the files that are `needed`, and maybe others. `reader`: makes what reads more of them."""
+        return self.evaluate(test)
 
 
 def ask_lists(
@@ -175,16 +184,18 @@ def ask_lists(
         return Asked(unusable, {}, none, none)
     named = schema_group.bound_request.request.distinct_index
     keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
-    if LIST_SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
+    few = not form.on_demand and LIST_SHARE * needed.sum() < have.sum()
+    if few and not all(key in table.lists for key in keys):
         return Asked(none, {}, none, needed)
     answers, left_out = {}, [test for test in schema_group.tests if not form.takes(test)]
     idle = have & (form.only_denies and not any(map(form.leaves_out, left_out)))
     for test, key in zip(tests, keys, strict=True):
+        reader = partial(ListReader, table, schema_group, test, batch, report)
         if key not in table.lists:
-            table.lists[key] = form(ListReader(table, schema_group, test, batch, report))
+            table.lists[key] = form(reader())
         lists: ColumnLists = table.lists[key]
+        answer = lists.ask(test, needed, reader)
         unusable |= lists.unusable
-        answer = lists.evaluate(test)
         if answer is not None:
             answers[id(test)] = answer
             idle &= table.of_files(np.frombuffer(answer.may, np.uint8) == 0) == 0

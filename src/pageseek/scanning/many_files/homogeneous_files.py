@@ -25,6 +25,7 @@ from pageseek.prune.registry import (
     DICTIONARY,
     DISTINCT,
     FILE_BLOOM,
+    LOOKUP,
     OF_OPENED,
     STATISTICS,
 )
@@ -34,6 +35,7 @@ from pageseek.scanning.many_files.chunk_filters import ChunkFilters
 from pageseek.scanning.many_files.datafusion_lists import DatafusionLists
 from pageseek.scanning.many_files.distinct_lists import DistinctLists
 from pageseek.scanning.many_files.file_filters import FileFilters
+from pageseek.scanning.many_files.file_lookups import FileLookups
 from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 from pageseek.scanning.one_file.group_joints import CODED_ROWS
@@ -41,6 +43,7 @@ from pageseek.scanning.one_file.group_joints import CODED_ROWS
 _OF_ROWS = entries_of(OF_OPENED)
 LISTS: dict[str, type[ColumnLists]] = {
     FILE_BLOOM: FileFilters, BLOOM_FILTER: ChunkFilters, DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists,
+    LOOKUP: FileLookups,
 }  # fmt: skip
 MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # columns of `HomogeneousFiles.pruned`: the bytes of a file; for each mechanism whether it ruled out the last of the file, the
