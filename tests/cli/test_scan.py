@@ -41,7 +41,8 @@ def test_scan_prints_a_table_and_json_lines(path: str, capsys: pytest.CaptureFix
 
 
 def test_scan_says_when_there_are_more_rows(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "the first 20 rows" in run(capsys, "scan", path)[1]
+    _, out, said = run(capsys, "scan", path)
+    assert "the first 20 rows" in said and len(out.splitlines()) == 22  # a pipe has rows alone
     out = run(capsys, "scan", path, "--limit", "3")[1]
     assert len(out.splitlines()) == 5
 

@@ -263,6 +263,11 @@ def test_files_that_are_not_there(path: Path, capsys: pytest.CaptureFixture[str]
         assert "did you mean" in capsys.readouterr().err
     with pytest.raises(FileNotFoundError, match=r"no such file$"):
         ps.read_table(path.with_name("nothing-like-it.csv"))
+    short = path.with_name("u.parquet")
+    short.touch()
+    with pytest.raises(FileNotFoundError, match=r"no such file$"):  # the ending alone is alike
+        ps.read_table(path.with_name("nothing.parquet"))
+    short.unlink()
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere$"):
         ps.read_table(path.parent / "nowhere" / "x.parquet")
     lower = path.parent.parent / path.parent.name.upper() / "x.parquet"

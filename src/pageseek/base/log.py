@@ -58,7 +58,9 @@ def looked_up(name: str, row_group: int, rows: int, began: float) -> None:
     IO.debug(
         "%s: lookup: pages of %d rows of row group %d, read by the core in %.1f ms",
         name, rows, row_group, ms,
-        extra={"file": name, "what": "lookup", "row_group": row_group, "ms": ms},
+        extra={
+            "file": name, "what": "lookup", "row_group": row_group, "ranges": [], "requests": 0, "nbytes": 0, "ms": ms,
+        },
     )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ def show(reader: pa.RecordBatchReader, limit: int) -> None:
     for block, _ in _tables(reader.schema, itertools.islice(rows, limit), look, cells):
         print("\n".join(block))
     if next(rows, None) is not None:
-        print(look.dim(f"... the first {limit} rows; --limit N shows more"))
+        said = f"... the first {limit} rows; --limit N shows more"
+        print(terminal.stderr().dim(said), file=sys.stderr)
     cells.tell()
 
 

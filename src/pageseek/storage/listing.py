@@ -190,7 +190,8 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
         folder = os.path.dirname(os.path.abspath(path))
         meant = "" if os.path.isdir(folder) else f"; there is no folder {folder}"
         meant = _braces(path) or (f"; did you mean {close}?" if close else meant)
-        raise FileNotFoundError(f"{path}: no such file{meant}")
+        where = "" if meant or os.path.isabs(path) else f" in {folder}"
+        raise FileNotFoundError(f"{path}: no such file{where}{meant}")
     wanted = Glob([name for name in names[at:-1] if name not in ("", ".")] + names[-1:])
     top = os.path.abspath("/".join(names[:at]) + "/" if at else ".")
     found = _with_folders(_walk(top, wanted, seen)) if os.path.isdir(top) else []

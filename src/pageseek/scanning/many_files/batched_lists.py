@@ -25,6 +25,7 @@ from pageseek.storage.local import read_part
 
 LISTS = 8 << 20  # bytes of the lists of one column that lie outside of the tails
 LIST_SHARE = 4  # all lists are read if one in this many is needed
+FEWEST = 8  # files that are as quickly opened
 
 
 class ListAnswer(NamedTuple):
@@ -108,7 +109,8 @@ class ListReader:
         began = log.begun()
         tails, spans = self.batch.longer(self.table.members[files], lengths, threads, behind)
         if began:
-            some = f"{len(files):,} files from {self.batch.paths[0]} on"
+            first = self.batch.paths[self.table.members.item(int(files[0]))]
+            some = f"{len(files):,} files from {first} on"
             log.requested(some, "index", (), len(files), began, int(spans[:, 1].sum()))
         self._report.requests += len(files)
         self._report.waves += 1
@@ -184,8 +186,10 @@ def ask_lists(
         return Asked(unusable, {}, none, none)
     named = schema_group.bound_request.request.distinct_index
     keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
-    few = not form.on_demand and LIST_SHARE * needed.sum() < have.sum()
-    if few and not all(key in table.lists for key in keys):
+    if form.on_demand:
+        if needed.sum() < FEWEST:  # they are opened, and then asked
+            return Asked(none, {}, none, none)
+    elif LIST_SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
         return Asked(none, {}, none, needed)
     answers, left_out = {}, [test for test in schema_group.tests if not form.takes(test)]
     idle = have & (form.only_denies and not any(map(form.leaves_out, left_out)))
