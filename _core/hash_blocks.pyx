@@ -51,6 +51,7 @@ def find(blocks, hashes, int row_bits, int64_t num_rows):
         hashes: INVALID.
     """
     cdef Held keys = Held(hashes), data
+    blocks = tuple(blocks)  # nobody else changes it
     cdef size_t n = <size_t>len(blocks), i = 0, first = 0, bits = 0, n_found = 0, n_hashes = keys.size // 8
     cdef const uint64_t *wanted = <const uint64_t *>keys.numbers(n_hashes)
     cdef ps_hash_block *block
@@ -58,6 +59,8 @@ def find(blocks, hashes, int row_bits, int64_t num_rows):
     cdef int64_t *out
     cdef ps_error err
     cdef ps_status status = PS_OK
+    if num_rows < 0:
+        raise CoreError(<int>PS_INVALID, None, f"{num_rows} rows")
     held = []
     block = <ps_hash_block *>calloc(n + 1, sizeof(ps_hash_block))
     if block == NULL:
@@ -146,7 +149,7 @@ def find_in_each(data, places, uint64_t hash):
                     or <size_t>one[1] > held.size - <size_t>one[0]:
                 raise CoreError(<int>PS_INVALID, None, f"block {i} lies outside")
             counts[i] = -1
-            if not 1 <= one[4] <= 56 or not 0 <= one[2] <= min(one[1], <int64_t>0xffffffff) \
+            if one[5] < 0 or not 1 <= one[4] <= 56 or not 0 <= one[2] <= min(one[1], <int64_t>0xffffffff) \
                     or ps_hash_block_size(<uint32_t>one[2], <int>one[4]) != <size_t>one[1]:
                 continue
             block[i].data, block[i].size = held.data + one[0], <size_t>one[1]

@@ -308,7 +308,8 @@ size_t ps_hash_block_size(uint32_t n_entries, int row_bits);
  * *n_found. `found` has n_entries bits, at first all zero. A row has 1 to 56 bits. PS_CORRUPT: it is no such block. */
 ps_status ps_hash_block_find(const ps_hash_block *block, int row_bits, uint8_t *found,
                              size_t *n_found, ps_error *err);
-/* Puts the rows of the entries that were found at rows[*n_rows], in the order of the entries, and adds their number. PS_CORRUPT: one is not below num_rows. */
+/* Puts the rows of the entries that ps_hash_block_find has found at rows[*n_rows], in the order of the entries, and adds
+ * their number. PS_CORRUPT: one is not below num_rows. */
 ps_status ps_hash_block_rows(const ps_hash_block *block, int row_bits, int64_t num_rows,
                              const uint8_t *found, int64_t *rows, size_t *n_rows,
                              ps_error *err);

@@ -50,15 +50,18 @@ static void slot_starts(const ps_hash_block *block, uint32_t *starts) {
 
 /* The entries before the end of a slot. */
 static uint32_t stop_of(const ps_hash_block *block, size_t slot) {
-    size_t at = 0, before = 0;
-    uint64_t word = ends_at(block, 0);
-    for (int n = ps_popcount64(word); before + (size_t)n <= slot; n = ps_popcount64(word)) {
-        before += (size_t)n;
-        at += 64;
-        word = ends_at(block, at);
+    const size_t bits = block->n_entries + (size_t)SLOTS;
+    size_t before = 0;
+    for (size_t at = 0; at < bits; at += 64) {
+        uint64_t word = ends_at(block, at);
+        const size_t n = (size_t)ps_popcount64(word);
+        if (before + n > slot) {
+            for (; before < slot; before++) word &= word - 1;
+            return (uint32_t)(at + (size_t)ps_ctz64(word) - slot);
+        }
+        before += n;
     }
-    for (; before < slot; before++) word &= word - 1;
-    return (uint32_t)(at + (size_t)ps_ctz64(word) - slot);
+    return block->n_entries;
 }
 
 ps_status ps_hash_block_find(const ps_hash_block *block, int row_bits, uint8_t *found,

@@ -443,7 +443,7 @@ def test_errors(path: Path, ask: Any, kind: type[Exception], says: str) -> None:
 
 def test_what_no_engine_could_filter_is_refused(path: Path) -> None:
     with pytest.raises(ps.UnsupportedError, match="limit"):
-        ps.dataset(path, limit=3)
+        ps.dataset(path, limit=3)  # type: ignore[call-arg]
     with pytest.raises(ps.UnsupportedError, match="with_row_number"):
         ps.dataset(ps.scan(path).with_row_number())
     with pytest.raises(TypeError, match="threads: give options to the scan"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,16 +13,27 @@ import pyarrow.dataset as pads
 from pageseek.api import Scan, scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
-from pageseek.engines.asked import condition_of, scan_of, scanner, with_columns
+from pageseek.engines.asked import condition_of, scan_of, scanner, with_columns, with_given
 from pageseek.engines.fragments import DatasetFragment
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.storage import Sources
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.scan_options import ScanOptions
 
 # pyarrow's C++ sees this schema in place of ours, so that whoever goes past the methods below gets an error, not rows
 _FENCE = pa.schema([pa.field("a dataset of pageseek is read by its own scanner()", pa.null())])
 
 
-def dataset(source: Any, **options: Any) -> ArrowDataset:
+def dataset(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    **options: Unpack[ScanOptions],
+) -> ArrowDataset:
     """Files as a dataset of pyarrow, for engines that push their filters into one: duckdb, polars, datafusion.
 
     `duckdb.sql("select * from d where id = 42")` with `d = pageseek.dataset("sales/")` reads the pages that can have the key,
@@ -32,17 +43,18 @@ def dataset(source: Any, **options: Any) -> ArrowDataset:
     ----------
     source : any source of `scan`, a Scan, or a dataset of this function
         A scan may have a filter and columns, but no limit.
-    **options
-        Those of `scan`, except `limit`.
+    columns, filter, **options
+        Those of `scan`; there is no `limit`.
 
     Raises
     ------
     UnsupportedError
         A limit or a column of row numbers, which would change with the filters of the engine.
     """
-    made = scan_of("dataset", source, options)
+    given: dict[str, Any] = with_given(options, columns=columns, filter=filter)
+    made = scan_of("dataset", source, given)
     if made is None:
-        made = scan(source, **options)
+        made = scan(source, **given)
     request = made._request
     if request.limit is not None:
         raise UnsupportedError(

@@ -70,6 +70,11 @@ def narrowed(scan: Scan, schema: pa.Schema, names: Sequence[str] | None) -> Scan
     return scan.select(*chosen)
 
 
+def with_given(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Options with those of some others that are not None."""
+    return {**{name: value for name, value in more.items() if value is not None}, **options}
+
+
 def scan_of(call: str, source: Any, options: Mapping[str, Any]) -> Scan | None:
     """The scan that a source is, or that a dataset of this package has; None: it is another source. `call`: for errors."""
     made = source if isinstance(source, Scan) else getattr(source, "_scan", None)

@@ -12,7 +12,7 @@ from pageseek.api import Scan
 from pageseek.api import scan as _scan
 from pageseek.base.errors import MissingPackageError
 from pageseek.base.packages import needed
-from pageseek.engines.asked import narrowed, scan_of, with_batch_size
+from pageseek.engines.asked import narrowed, scan_of, with_batch_size, with_given
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.scanning.queries.results import polars_frame
@@ -20,10 +20,22 @@ from pageseek.scanning.queries.results import polars_frame
 __all__ = ["scan"]
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
     import polars as pl
 
+    from pageseek.base.scan_options import ScanOptions
 
-def scan(source: Any, **options: Any) -> pl.LazyFrame:
+
+def scan(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    limit: int | None = None,
+    **options: Unpack[ScanOptions],
+) -> pl.LazyFrame:
     """A LazyFrame of polars over files, a table, or a scan.
 
     The columns that a query needs are read, and of them the pages that its predicate cannot rule out. The parts of a predicate
@@ -33,13 +45,14 @@ def scan(source: Any, **options: Any) -> pl.LazyFrame:
     ----------
     source : any source of `pageseek.scan`, a Scan, or a dataset of `pageseek.dataset`
         Of a scan, its filter, columns and limit hold before the query.
-    **options
+    columns, filter, limit, **options
         Those of `pageseek.scan`. Strings come out as views, as polars has them, unless `string_type` says otherwise.
     """
     pl = _polars()
-    made = scan_of("polars.scan", source, options)
+    given: dict[str, Any] = with_given(options, columns=columns, filter=filter, limit=limit)
+    made = scan_of("polars.scan", source, given)
     if made is None:
-        made = _scan(source, **{"string_type": "view", **options})
+        made = _scan(source, **{"string_type": "view", **given})
     rows = Rows(made)
     frame: Any = pl.io.plugins.register_io_source(rows.frames, schema=rows.schema, is_pure=True)
     return frame

@@ -46,14 +46,14 @@ def nums_of_blocks(num_rows: I64) -> I64:
     return np.maximum(-(-num_rows // ENTRIES), 1)
 
 
-def bytes_of_directory(blocks: int) -> int:
-    """The bytes before the first of so many blocks."""
+def bytes_of_directory(blocks: Any) -> Any:
+    """The bytes before the first of so many blocks; of an array of numbers, of each."""
     return HEAD.size + BLOCK.itemsize * blocks
 
 
 def directory_bytes(num_rows: int) -> int:
     """The bytes before the first block of a file with so many rows."""
-    return bytes_of_directory(num_blocks(num_rows))
+    return int(bytes_of_directory(num_blocks(num_rows)))
 
 
 def block_of(hashes: U64, blocks: int | U64) -> I64:

@@ -26,12 +26,13 @@ from pageseek.prune.protocol import Catalog, Pruner
 
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 DICTIONARY = DictionaryPruner.name
-# kinds for which a file has to be opened
-OF_OPENED = frozenset({"lookup", "key_lookup", "bitmap", "trigram"})
+LOOKUP = "lookup"
+LOOKUPS = frozenset({LOOKUP, "key_lookup"})
+# kinds of rows: where they leave a file, it is opened
+OF_OPENED = LOOKUPS | {"bitmap", "trigram"}
 LOG = "log"  # of a table: it rules out files before they are opened
 # scans of many files use them by name
 DISTINCT, DATAFUSION_INDEX, FILE_BLOOM = "distinct", "distinct_index", "file_bloom"
-LOOKUP = "lookup"
 BLOOM_FILTER = BloomPruner.name
 OF_MANY_FILES = frozenset({DISTINCT, DATAFUSION_INDEX, FILE_BLOOM})
 _PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())

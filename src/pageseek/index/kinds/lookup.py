@@ -153,13 +153,16 @@ def _look_up(
         groups = range(len(file.group_rows))
         saved = sum([file.chunk(group, test.leaf).total_compressed_size for group in groups])
         size = _bytes_of(hashes, file.num_rows)
+        if saved <= size:
+            index.known.keep(hashes.tobytes(), None)
+            return
         while step > 1:
             some = _sample(hashes, step)
             found = yield from _rows(index, some)
             left_out = math.exp(-len(found) * len(hashes) / len(some) / num_pages)
             if left_out >= LEFT_OUT and left_out * saved > size:
                 break
-            if len(found) >= SURE or saved <= size:
+            if len(found) >= SURE:
                 index.known.keep(hashes.tobytes(), None)
                 return
             step //= LARGER

@@ -1,7 +1,8 @@
 """Lists of the values of a column that many similar files have: read together, kept with their footers, held against tests.
 
-There are two forms: distinct_lists.py and datafusion_lists.py. A file whose list is damaged, or is not told by its footer
-alone, is opened by itself, and its pruner says what is wrong.
+There are two forms of such lists: distinct_lists.py and datafusion_lists.py. Filters and lookup indexes, which tell that a value is
+absent, go the same way. A file whose list is damaged, or is not told by its footer alone, is opened by itself, and its pruner says
+what is wrong.
 """
 
 from __future__ import annotations

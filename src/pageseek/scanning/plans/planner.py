@@ -14,7 +14,7 @@ import pyarrow as pa
 from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
 from pageseek.predicate.bound import tests_of
-from pageseek.prune.registry import LOG
+from pageseek.prune.registry import LOG, LOOKUPS, applicable
 from pageseek.scanning.one_file.file_scan import FileScan
 from pageseek.scanning.one_file.limit_steps import LimitSteps
 from pageseek.scanning.plans.dataset_columns import DatasetColumns
@@ -79,7 +79,7 @@ class Planner:
     defers : bool
         The plan is executed later, in parts. Of a great many files the undecided row groups are then put to the mechanisms that
         need more than the footer by who reads them: MOST_EXAMINED files take seconds here, and the others would take minutes.
-        Fewer are examined for long lists of IN, as each value is looked up in each file.
+        Fewer are examined for long lists of IN, if each value is looked up in an index of each file.
     """
 
     def __init__(
@@ -368,7 +368,7 @@ class Planner:
         alone = len(self._sources) == 1
         undecided = not all(group.pages_pruned for group in groups)
         if not self._defers:
-            self._left_to_examine -= undecided * _effort(scan.bound_request)
+            self._left_to_examine -= _effort(scan) if undecided else 0
         elif undecided:
             pruned = [group for group in groups if group.pages_pruned]
             later = [self._deferred(scan, group) for group in groups if not group.pages_pruned]
@@ -398,8 +398,11 @@ class Planner:
         return tuple(groups)
 
 
-def _effort(bound_request: BoundRequest) -> float:
-    """How many files with one value each take as long to examine."""
-    bound = bound_request.bound
-    values = 0 if bound is None else sum([test.literals[0] for test in tests_of(bound)])
+def _effort(scan: FileScan) -> float:
+    """How many files with one value each take as long to examine. The time of lookup indexes alone grows much with the values."""
+    bound, use = scan.bound_request.bound, scan.bound_request.request.prune & LOOKUPS
+    tests = [] if bound is None or not use else tests_of(bound)
+    values = sum([test.literals[0] for test in tests])
+    if values < VALUES_LIKE_A_FILE or not applicable(scan.file, use, [t.leaf for t in tests]):
+        return 1.0
     return 1 + values / VALUES_LIKE_A_FILE

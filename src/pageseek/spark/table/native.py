@@ -52,7 +52,7 @@ _LOGICAL = frozenset(
     (0, L_STRING, L_ENUM, L_DECIMAL, L_DATE, L_TIMESTAMP, L_INTEGER, L_JSON, L_BSON)
 )
 _UNITS = (1, 2)  # milliseconds and microseconds
-# of one type of Spark
+# Arrow types that differ from another in the width of their offsets alone: Spark has one type for both
 _OFFSETS = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 _FOLDER_TYPES = frozenset(
     (
