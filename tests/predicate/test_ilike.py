@@ -153,6 +153,16 @@ def test_errors_of_the_method() -> None:
             ps.col("s").ilike(pattern)
 
 
+def test_columns_compute_nothing() -> None:
+    n: Any = ps.col("n")
+    for compute in (
+        lambda: n + 1 > 3, lambda: 1 + n, lambda: n - 1, lambda: 1 - n, lambda: n * 2, lambda: 2 * n, lambda: n / 2, lambda: 2 / n,
+        lambda: n // 2, lambda: n % 2, lambda: n**2, lambda: -n, lambda: abs(n),
+    ):  # fmt: skip
+        with pytest.raises(ps.PredicateError, match=r"^n: .*without arithmetic.*pc.field"):
+            compute()
+
+
 def test_arithmetic_is_that_of_pyarrow() -> None:
     """What the errors and the documentation advise instead."""
     source = file_of(["Ab", "c", "DE", None])

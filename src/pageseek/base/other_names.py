@@ -14,6 +14,7 @@ _NULL = "write is_null()"
 _NOT_NULL = "write is_not_null()"
 _SAME_NAMES = "columns keep their names: rename those of the table"
 _AS_THEY_ARE = "values are compared as they are: give a value of the column's type"
+_FUNCTION = "columns are compared as they are; a filter of pyarrow has functions: pc.{}(pc.field('name')) == ..."
 _ORDER = "rows have the order of the files: sort the table, or write sorted files with pageseek.rewrite()"
 _GROUPS = "aggregate() gives figures of all rows; for groups there are to_duckdb() and to_polars()"
 _NEW_COLUMNS = (
@@ -45,6 +46,12 @@ INSTEAD = {
         "astype": _AS_THEY_ARE,
         "dt": _AS_THEY_ARE,
         "alias": _SAME_NAMES,
+        "lower": "write ilike() to compare without regard to case; "
+        + _FUNCTION.format("utf8_lower"),
+        "upper": "write ilike() to compare without regard to case; "
+        + _FUNCTION.format("utf8_upper"),
+        "length": _FUNCTION.format("utf8_length"),
+        "abs": _FUNCTION.format("abs"),
         "eq": "write ==",
         "ne": "write !=",
         "lt": "write <",
@@ -63,6 +70,10 @@ INSTEAD = {
         "fetchall": "write to_pylist()",
         "to_dicts": "write to_pylist()",
         "df": "write to_pandas()",
+        "to_csv": "write to_pandas().to_csv(path); the command `pageseek scan FILE --output rows.csv` writes batch by batch",
+        "to_json": "write to_pandas().to_json(path); the command `pageseek scan FILE --output rows.jsonl` writes batch by batch",
+        "slice": "write take() with the numbers of the rows, or limit() for the first ones",
+        "offset": "write take() with the numbers of the rows",
         "pl": "write to_polars()",
         "show": "write head(), or to_pandas()",
         "tail": "write take() with the numbers of the rows",
@@ -97,6 +108,8 @@ INSTEAD = {
         "read_metadata": "write open(path)",
         "write_table": "pageseek does not write tables; pyarrow.parquet.write_table(..., write_page_index=True) does",
         "lit": "give the value itself",
+        "head": "write scan(path).head(n)",
+        "count": "write scan(path).count_rows()",
     },
 }
 

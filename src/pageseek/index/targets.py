@@ -37,8 +37,9 @@ def one_file(
             if named.folder is None
             else f" in the current version of the {named.folder.kind} table"
         )
+        each = f"call it for each of them, such as {found[0].name!r}" if found else "name one"
         raise ValueError(
-            f"{shown[:200]}: {len(found)} files{of}, and this is of one: call it for each of them, or attach_all"
+            f"{shown[:200]}: {len(found)} files{of}, and this is of one: {each}{'; attach_all is of all' if changed else ''}"
         )
     return found[0]
 

@@ -85,6 +85,12 @@ class Place(NamedTuple):
     values: tuple[int, ...] = ()
 
 
+NO_ARITHMETIC = (
+    "columns are compared as they are, without arithmetic; a filter of pyarrow has it: "
+    "pc.field('a') + 1 > pc.field('b')"
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
     """A column by name; comparisons with values, or with another column, make conditions.
@@ -138,6 +144,12 @@ class Column:
             )
 
         __and__ = __rand__ = __or__ = __ror__ = __invert__ = _operand
+
+        def _computed(self, *_: object) -> None:
+            raise PredicateError(f"{self!r}: {NO_ARITHMETIC}")
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _computed
+        __rtruediv__ = __floordiv__ = __mod__ = __rmod__ = __pow__ = __neg__ = __abs__ = _computed
 
         def __getattr__(self, name: str) -> NoReturn:
             from pageseek.base.other_names import no_such_name

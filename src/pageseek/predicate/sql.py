@@ -38,10 +38,6 @@ _TYPED: dict[str, Callable[[str], Any]] = {
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
-_NO_ARITHMETIC = (
-    "columns are compared as they are, without arithmetic; a filter of pyarrow has it: "
-    "pc.field('a') + 1 > pc.field('b')"
-)
 _OF_ARROW = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length", "abs": "abs"}
 _BEHIND_COLUMNS = ("and", "or", "not", "is", *_PREDICATES)
 MAX_PARTS = 1_000  # of a dotted name
@@ -119,7 +115,7 @@ class Parser:
         if char == "*" and self._text[:at].strip().lower() == "select":
             return "write the condition alone, without select"
         if char in "*/%|&~^":
-            return f"{char!r}: {_NO_ARITHMETIC}"
+            return f"{char!r}: {ex.NO_ARITHMETIC}"
         return f"{char!r} has no meaning here"
 
     def _error(self, at: int, words: str) -> PredicateError:
@@ -297,7 +293,7 @@ class Parser:
         if isinstance(operand, ex.Element):
             raise self._expected("a comparison such as = or < after ANY(...)")
         if token.key in ("+", "-"):
-            raise self._error(token.at, f"{token.key!r}: {_NO_ARITHMETIC}")
+            raise self._error(token.at, f"{token.key!r}: {ex.NO_ARITHMETIC}")
         if token.kind != "end" and token.key not in (")", "and", "or", "is"):
             raise self._expected("a comparison such as =, <, IN, LIKE or IS NULL")
         return operand == True  # noqa: E712  # a column of booleans
