@@ -1,8 +1,8 @@
 """Proof that the releases of Spark give the answers of Spark's own reader: each runs in a virtual environment of its own.
 
-    python proofs/spark_versions.py [3.5 4.0 4.1 4.2 4.3] [--folder DIR]
+    python proofs/spark_versions.py [3.5 4.0 4.1 4.2 4.3] [--folder DIR] [--wheels DIR]
 
-pip installs pyspark of each release, with pandas and pyarrow, and a wheel of this checkout. A Classic session then goes through
+pip installs pyspark of each release, with pandas and pyarrow, and a wheel of this checkout: the newest of --wheels, or one that is built. A Classic session then goes through
 `load`, `read`, the format, SQL, `lookup`, `write` and streams. `--folder` keeps the environments for the next run. Exit code 1 if
 an answer differs or fails.
 """
@@ -43,7 +43,12 @@ def built(folder: Path) -> Path:
     """A wheel of this checkout."""
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     subprocess.run([*command, "-w", str(folder / "wheels"), str(ROOT)], check=True)
-    return max((folder / "wheels").glob("pageseek-*.whl"), key=os.path.getmtime)
+    return newest(folder / "wheels")
+
+
+def newest(folder: Path) -> Path:
+    """The last wheel that was put into a folder."""
+    return max(folder.glob("pageseek-*.whl"), key=os.path.getmtime)
 
 
 # -- in a session of the release ------------------------------------------------------------------
@@ -263,6 +268,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("releases", nargs="*", default=list(RELEASES))
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--wheels", type=Path)
     parser.add_argument("--job", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.job is not None:
@@ -271,7 +277,7 @@ def main(arguments: list[str]) -> int:
     failed = False
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
-        wheel = built(folder)
+        wheel = built(folder) if given.wheels is None else newest(given.wheels)
         for release in given.releases:
             python = environment(folder, release, wheel)
             with tempfile.TemporaryDirectory() as data:

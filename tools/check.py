@@ -19,7 +19,7 @@ WAITING = ["-n", str(CORES + 1)]
 SLOWEST = ["--durations=40", "--durations-min=2"]  # are named, so that the fast tier stays fast
 # Stages with one process run beside others. Those that use all cores run alone, and so does the benchmark, which measures.
 ROUNDS = [
-    [["lint"], ["build", "oldest"]],
+    [["lint"], ["build", "oldest", "oldest-spark"]],
     [["unit"]],
     [["ctest"], ["oracle"]],
     [["fuzz"]],
@@ -60,6 +60,12 @@ def stages() -> dict[str, Step]:
             ["bash", "tools/oldest.sh"],
             what="the wheel with the oldest numpy and pyarrow",
             seconds=90,
+        ),
+        Step(
+            "oldest-spark",
+            [PYTHON, "proofs/spark_versions.py", "3.5", "--wheels", "build/wheel"],
+            what="the wheel with the oldest release of Spark",
+            seconds=60,
         ),
         Step("unit", unit, what="tests in Python", seconds=1000),
         Step("ctest", ["bash", "tools/ctest.sh"], what="C tests under sanitizers", seconds=145),
