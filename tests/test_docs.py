@@ -1,6 +1,7 @@
 """Every example of the README and of docs runs; spark/test_docs.py has those for Spark.
 
-The README and the pages in COMPLETE run as they stand, pasted in order into one session in an empty folder, and print what they show.
+The README and the pages in COMPLETE run as they stand, pasted in order into one session in an empty folder, and print what they show. So do
+pages that use the files for the examples, behind the lines that make these.
 The other pages are given files and stores; names only if they say so ("The examples assume ...").
 """
 
@@ -20,7 +21,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from support.doc_examples import COMPLETE, ROOT, assumed, difference, examples, printed
+from support.doc_examples import (
+    COMPLETE,
+    FILES,
+    ROOT,
+    assumed,
+    blocks,
+    difference,
+    examples,
+    printed,
+    with_files,
+)
 from support.object_server.server import ObjectServer
 
 N = 20_000
@@ -50,6 +61,12 @@ def written(table: pa.Table) -> bytes:
     file = io.BytesIO()
     pq.write_table(table, file, row_group_size=N // 2, write_page_index=True)
     return file.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    yield
+    logging.getLogger("pageseek.io").setLevel(logging.NOTSET)  # an example sets it
 
 
 @pytest.fixture
@@ -156,13 +173,16 @@ def test_the_examples_run(
         ('"/lake/events"', f'"{files}/lake/events"'),
     ):
         code = code.replace(said, meant)
-    try:
-        exec(compile(code, page, "exec"), space)
-    finally:
-        logging.getLogger("pageseek.io").setLevel(logging.NOTSET)  # an example sets it
+    exec(compile(code, page, "exec"), space)
 
 
-@pytest.mark.parametrize("page", COMPLETE)
+def test_files_for_the_examples_are_those_of_the_readme() -> None:
+    (made,) = blocks((ROOT / FILES).read_text())
+    assert made.code in (ROOT / "README.md").read_text()
+    assert len(with_files()) >= 6
+
+
+@pytest.mark.parametrize("page", [*COMPLETE, *with_files()])
 def test_a_page_runs_as_pasted_in_an_empty_folder_and_prints_what_it_shows(
     page: str, server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ COMPLETE = (
     "README.md",
     "docs/index.md",
     "docs/quickstart.md",
+    "docs/example-files.md",
     "docs/filters.md",
     "docs/reading-explain.md",
     "docs/choosing-an-index.md",
@@ -33,6 +34,11 @@ COMPLETE = (
     "docs/troubleshooting.md",
     "docs/notebooks/why-so-much.md",
     "docs/notebooks/index-for-a-lake.md",
+)
+# What a page says whose examples run behind those of FILES.
+USES_FILES, FILES = (
+    "The examples use the [files for the examples](example-files.md).",
+    "docs/example-files.md",
 )
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
 HOME = "/home/you/demo"  # stands for the folder in which a page was run
@@ -73,13 +79,18 @@ def pages() -> dict[str, Path]:
     return {name: path for name, path in named.items() if name not in TESTED_ELSEWHERE}
 
 
+def with_files() -> list[str]:
+    """The pages whose examples run behind those of FILES."""
+    return [name for name, path in pages().items() if USES_FILES in path.read_text()]
+
+
 def examples(spark: bool) -> dict[str, str]:
-    """By page its examples as one program: those for Spark, or the others. Pages in COMPLETE have no others here."""
+    """By page its examples as one program: those for Spark, or the others. Pages in COMPLETE and `with_files` have no others here."""
     found = {}
     for name, path in pages().items():
         made = [block for block in blocks(path.read_text()) if block.language == "python"]
         chosen = [block.code for block in made if block.is_for_spark == spark]
-        if chosen and (spark or name not in COMPLETE):
+        if chosen and (spark or name not in (*COMPLETE, *with_files())):
             found[name] = "\n".join(chosen)
     return found
 
@@ -93,7 +104,11 @@ def assumed(page: str) -> list[str]:
 def printed(page: str, folder: Path, replaced: Mapping[str, str]) -> Iterator[tuple[Block, str]]:
     """Run the blocks of a page one after the other, in a folder that is the current one; yield what each prints."""
     space: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(pages()[page].read_text()):
+    text = pages()[page].read_text()
+    if USES_FILES in text:
+        for block in blocks(pages()[FILES].read_text()):
+            exec(block.code, space)
+    for block in blocks(text):
         if block.is_for_spark:
             continue
         code = block.code
