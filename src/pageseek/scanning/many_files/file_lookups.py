@@ -175,6 +175,7 @@ class FileLookups(ColumnLists):
         sizes = PAYLOAD_HEAD_BYTES + form.bytes_of_directory(blocks)
         self.unusable[files[lengths < sizes]] = True
         parts, before = [self._blocks], len(self._blocks)
+        owned = []  # files, where their blocks begin, and their bodies
         for count in np.unique(blocks).tolist():
             alike = np.flatnonzero((blocks == count) & (lengths >= sizes))
             step = max(READ // (8 * form.bytes_of_directory(count)), 1)
@@ -182,12 +183,13 @@ class FileLookups(ColumnLists):
                 some = alike[i : i + step]
                 made, sound = self._read_alike(files[some], offsets[some], lengths[some], reader)
                 own = files[some][sound]
-                self._at[own] = before + np.arange(len(own)) * count
-                self._bodies[own] = offsets[some][sound] + PAYLOAD_HEAD_BYTES
+                owned.append((own, before + np.arange(len(own)) * count, offsets[some][sound]))
                 self.unusable[files[some][~sound]] = True
                 before += len(made)
                 parts.append(made)
         self._blocks = np.concatenate(parts)
+        for own, at, offset in owned:  # once the blocks are there: a file with a body has some
+            self._at[own], self._bodies[own] = at, offset + PAYLOAD_HEAD_BYTES
         table.hold(sum(part.nbytes for part in parts[1:]) // 4)
 
     def _read_alike(
