@@ -166,7 +166,8 @@ def test_whoever_goes_past_its_methods_gets_an_error_and_no_rows(path: Path, rea
 
 def test_pyarrow_writes_it(path: Path, tmp_path: Path) -> None:
     pads.write_dataset(ps.dataset(path, filter="v = 3"), tmp_path / "out", format="parquet")
-    assert pq.read_table(tmp_path / "out") == TABLE.filter(F("v") == 3)
+    written = pq.read_table(tmp_path / "out")  # pyarrow's writer keeps no order
+    assert written.sort_by("k") == TABLE.filter(F("v") == 3).sort_by("k")
 
 
 def test_files_with_other_columns_have_one_schema(folder: Path) -> None:
