@@ -45,7 +45,7 @@ def table(i: int) -> pa.Table:
     """Numbers and texts without order, most of them in one file only; file 5 has nulls and NaN."""
     n = num_rows(i)
     number = np.random.default_rng(i).permutation(np.arange(n) * N + i)
-    number[: n // 10] = number[n // 10 : 2 * (n // 10)]  # two rows each
+    number[1 : n // 10] = number[n // 10 + 1 : 2 * (n // 10)]  # two rows each, but for the first
     made = pa.table({"number": number, "text": [f"t{x}" for x in number], "real": number / 4})
     if i == 5:
         made = made.set_column(0, "number", pa.array([None, *number[1:].tolist()], pa.int64()))
@@ -118,6 +118,13 @@ def test_every_value_is_found(kept: Path) -> None:
         for value in rng.choice(numbers.to_pylist(), 12).tolist():
             found = ps.read_table(str(kept), filter=ps.col("number") == value)
             assert found.num_rows == numbers.to_pylist().count(value)
+
+
+@pytest.mark.parametrize("row", [0, 399, 400, 800, 1_200])
+def test_rows_at_the_ends_of_row_groups_are_found(kept: Path, row: int) -> None:
+    numbers = table(3)["number"].to_pylist()
+    found = ps.read_table(str(kept), filter=ps.col("number") == numbers[row])
+    assert found.num_rows == numbers.count(numbers[row]) > 0
 
 
 def test_few_files_are_opened_for_the_value_of_one(
@@ -247,6 +254,12 @@ def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
     ODD[odd](folder / f"{at:03}.parquet")
     for condition in ("number = 2411", f"number = {N * 7 + at}", "text = 't2411'"):
         check_rows(ps.scan(str(folder), filter=condition))
+
+
+def test_an_index_of_other_column_chunks_is_told(folder: Path) -> None:
+    damaged(9)(folder / "004.parquet")
+    report = ps.scan(str(folder), filter="number = 2411").explain()
+    assert "004.parquet" in str(report) and "not of these column chunks" in str(report)
 
 
 def test_a_damaged_block_is_told(folder: Path) -> None:

@@ -13,11 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from pageseek._core import lists
 from pageseek.base import log
 from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
-from pageseek.format.embedded import FIGURES, InvalidIndexError, figures
+from pageseek.format.embedded import FIGURES, KEY, EntryForm, InvalidIndexError, figures
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.scanning.many_files.footer_table import Flags, FooterTable
@@ -119,6 +120,25 @@ class ListReader:
         return tails, spans
 
 
+def doubtful_entries(
+    reader: ListReader,
+    entry_form: EntryForm,
+    files: npt.NDArray[np.int64],
+    entries: npt.NDArray[np.int64],
+) -> Flags:
+    """Which files have an entry of the index that only the open file can judge. `entries`: as `entry_form` found them."""
+    table, state = reader.table, entries[:, 0]
+    doubtful: Flags = state == lists.DOUBTFUL
+    starts = reader.batch.spans(table.members[files])[:, 3]  # of footers
+    for i in np.flatnonzero(state == lists.UNREAD).tolist():  # not as `attach` writes it
+        try:
+            value = table.value(files.item(i), KEY)
+            doubtful[i] = entry_form.parsed(value, int(starts[i])) is not None
+        except InvalidIndexError:
+            doubtful[i] = True
+    return doubtful
+
+
 class ColumnLists:
     """The lists of one form that the files of a footer table have of one column.
 
@@ -198,9 +218,9 @@ def ask_lists(
         reader = partial(ListReader, table, schema_group, test, batch, report)
         if key not in table.lists:
             table.lists[key] = form(reader())
-        lists: ColumnLists = table.lists[key]
-        answer = lists.ask(test, needed, reader)
-        unusable |= lists.unusable
+        found: ColumnLists = table.lists[key]
+        answer = found.ask(test, needed, reader)
+        unusable |= found.unusable
         if answer is not None:
             answers[id(test)] = answer
             idle &= table.of_files(np.frombuffer(answer.may, np.uint8) == 0) == 0

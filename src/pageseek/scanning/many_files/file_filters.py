@@ -9,10 +9,15 @@ import numpy as np
 from pageseek._core import lists
 from pageseek.base.late_modules import npt
 from pageseek.format import file_bloom_form as form
-from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, EntryForm, InvalidIndexError
+from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, EntryForm
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.needed_hashes import has_built_form, needed_hashes
-from pageseek.scanning.many_files.batched_lists import ColumnLists, ListAnswer, ListReader
+from pageseek.scanning.many_files.batched_lists import (
+    ColumnLists,
+    ListAnswer,
+    ListReader,
+    doubtful_entries,
+)
 from pageseek.scanning.many_files.footer_table import KEYS, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
@@ -93,14 +98,7 @@ class FileFilters(ColumnLists):
             table.hold(near.own_memory() // 4)
             yield near
         state = entries[:, 0]
-        doubtful = state == lists.DOUBTFUL
-        for i in np.flatnonzero(state == lists.UNREAD).tolist():  # not as `attach` writes it
-            try:
-                value = table.value(have.item(i), KEY)
-                doubtful[i] = entry_form.parsed(value, int(ends[i, 3])) is not None
-            except InvalidIndexError:
-                doubtful[i] = True
-        self.unusable[have[doubtful]] = True
+        self.unusable[have[doubtful_entries(reader, entry_form, have, entries)]] = True
         far = every[state == lists.FAR]
         lengths = ends[far, 2] - entries[far, 1]
         n = int(np.searchsorted(np.cumsum(lengths), FILTERS, "right"))

@@ -11,14 +11,19 @@ from pageseek._core import hash_blocks, lists
 from pageseek._core.bloom import xxh64
 from pageseek.base.late_modules import npt
 from pageseek.format import lookup_form as form
-from pageseek.format.embedded import KEY, MAGIC, PAYLOAD_HEAD_BYTES, EntryForm, InvalidIndexError
+from pageseek.format.embedded import KEY, MAGIC, PAYLOAD_HEAD_BYTES, EntryForm
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.needed_hashes import has_built_form, needed_hashes
-from pageseek.scanning.many_files.batched_lists import ColumnLists, ListAnswer, ListReader
+from pageseek.scanning.many_files.batched_lists import (
+    ColumnLists,
+    ListAnswer,
+    ListReader,
+    doubtful_entries,
+)
 from pageseek.scanning.many_files.footer_table import AT, KEYS, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
-MOST_VALUES = 8  # of an IN: each is a read of each file
+MOST_VALUES = 8  # of an IN: each may be a read of each file
 MOST_ROWS = 1 << 24  # of a file, whose directory is then 128 kB; files with more are few
 READ = 16 << 20  # bytes that are read at a time
 SMALL_BLOCK = 64 << 10  # bytes of a block that is read whatever the column has
@@ -28,7 +33,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 class FileLookups(ColumnLists):
-    """The indexes of one column, of which directories are kept, and blocks are read for each value anew."""
+    """The indexes of one column, of which directories are kept, and blocks are read for each value."""
 
     on_demand = True
 
@@ -159,16 +164,7 @@ class FileLookups(ColumnLists):
         asked = np.concatenate([pairs, ends, groups], axis=1)
         entries = entry_form.find(table.data, batch.tails, reader.figures, asked)
         state = entries[:, 0]
-        self.unusable[files[state == lists.DOUBTFUL]] = True
-        for i in np.flatnonzero(state == lists.UNREAD).tolist():  # not as `attach` writes it
-            try:
-                known = entry_form.parsed(table.value(files.item(i), KEY), int(ends[i, 3]))
-            except InvalidIndexError:
-                known = None
-            else:
-                if known is None:
-                    continue
-            self.unusable[files[i]] = True
+        self.unusable[files[doubtful_entries(reader, entry_form, files, entries)]] = True
         there = (state == lists.SOUND) | (state == lists.FAR)
         files, offsets, lengths = files[there], entries[there, 1], entries[there, 2]
         blocks = form.nums_of_blocks(self._num_rows[files])
@@ -177,11 +173,11 @@ class FileLookups(ColumnLists):
         parts, before = [self._blocks], len(self._blocks)
         owned = []  # files, where their blocks begin, and their bodies
         for count in np.unique(blocks).tolist():
-            alike = np.flatnonzero((blocks == count) & (lengths >= sizes))
+            same = np.flatnonzero((blocks == count) & (lengths >= sizes))
             step = max(READ // (8 * form.bytes_of_directory(count)), 1)
-            for i in range(0, len(alike), step):
-                some = alike[i : i + step]
-                made, sound = self._read_alike(files[some], offsets[some], lengths[some], reader)
+            for i in range(0, len(same), step):
+                some = same[i : i + step]
+                made, sound = self._read_same(files[some], offsets[some], lengths[some], reader)
                 own = files[some][sound]
                 owned.append((own, before + np.arange(len(own)) * count, offsets[some][sound]))
                 self.unusable[files[some][~sound]] = True
@@ -192,7 +188,7 @@ class FileLookups(ColumnLists):
             self._at[own], self._bodies[own] = at, offset + PAYLOAD_HEAD_BYTES
         table.hold(sum(part.nbytes for part in parts[1:]) // 4)
 
-    def _read_alike(
+    def _read_same(
         self, files: Int64s, offsets: Int64s, lengths: Int64s, reader: ListReader
     ) -> tuple[Int64s, Flags]:
         """The blocks of files with the same number of them, one file after the other, and which directories are sound. `offsets`,
