@@ -108,6 +108,37 @@ def test_bombs_fail_before_they_allocate(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+def test_where_memory_ends_the_error_has_the_place_and_a_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "large.parquet"
+    texts = [f"{i:0100}" for i in range(400_000)]
+    pq.write_table(
+        pa.table({"x": texts, "y": range(400_000)}), path, compression="none", use_dictionary=False
+    )
+    program = """
+        import resource, sys
+        from pathlib import Path
+        import pageseek as ps
+        ps.read_table(sys.argv[1], columns=["y"])  # threads and pools that a first read makes
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        for spare in (2, 8, 24):  # of 80 MB for the bytes that are read, and for the rows
+            resource.setrlimit(resource.RLIMIT_AS, (used + (spare << 20), resource.RLIM_INFINITY))
+            try:
+                ps.read_table(sys.argv[1], threads=1)
+            except ps.LimitError as error:
+                print(error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert len(said) == 3, done.stdout
+    for line in said:
+        assert line.startswith(f"{path}: "), line
+        assert "no memory for" in line, line
+        assert "read fewer columns or rows at a time" in line, line
+
+
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("page", [0, -1])
 def test_a_page_beyond_the_limit_says_where_it_is_and_what_to_raise(codec: str, page: int) -> None:

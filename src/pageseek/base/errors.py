@@ -110,13 +110,14 @@ class CoreError(PageseekError):
         return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
-CORRUPT, LIMIT, UNSUPPORTED = 2, 3, 4  # ps_status of pageseek.h
+CORRUPT, LIMIT, UNSUPPORTED, NO_MEMORY = 2, 3, 4, 5  # ps_status of pageseek.h
+LESS_AT_A_TIME = "; read fewer columns or rows at a time, by to_batches(), or with fewer threads"
 _STATUS: dict[int, type[PageseekError]] = {
     1: CorruptFileError,
     2: CorruptFileError,
     3: LimitError,
     4: UnsupportedError,
-    5: LimitError,
+    NO_MEMORY: LimitError,
 }
 
 
@@ -124,7 +125,8 @@ def from_core(error: CoreError, where: str, base: int | None = None) -> Pageseek
     """The public error for an error of a kernel. `base`: the offset in the file of the kernel's byte 0."""
     kind = _STATUS.get(error.status, PageseekError)
     byte = "" if error.offset is None or base is None else f" at byte {base + error.offset}"
-    return kind(f"{where}{byte}: {error.message}")
+    remedy = LESS_AT_A_TIME if error.status == NO_MEMORY else ""
+    return kind(f"{where}{byte}: {error.message}{remedy}")
 
 
 class placed:  # noqa: N801 - a context manager, as a class since that is quicker than a generator

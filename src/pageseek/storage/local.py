@@ -18,7 +18,7 @@ import numpy as np
 
 from pageseek._core import files
 from pageseek._core.memory import Block
-from pageseek.base.errors import FileChangedError
+from pageseek.base.errors import FileChangedError, placed
 from pageseek.base.late_modules import hashlib, npt
 from pageseek.storage.store import Buffer, Version
 
@@ -327,7 +327,8 @@ class LocalStore:
         return made
 
     def _read_large(self, offset: int, length: int) -> Buffer:
-        buffer = memoryview(Block(length))
+        with placed(f"{self.name}: {length} bytes at {offset}"):
+            buffer = memoryview(Block(length))
         have = 0
         while have < length:  # a read gives at most 2 GiB at once
             n = _preadv(self._fd, [buffer[have:]], offset + have)
