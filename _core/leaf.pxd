@@ -55,18 +55,29 @@ cdef extern from "pageseek.h" nogil:
         PS_TASK_AGAIN
         PS_TASK_DONE
         PS_TASK_DICTIONARY
+    ctypedef struct ps_source:
+        bint (*read)(void *, int64_t, uint8_t *, size_t) noexcept nogil
+        void *of
+    ctypedef struct ps_unread:
+        ps_source source
+        int64_t offset
+        uint8_t *out
+        size_t length
+        bint there
     ctypedef struct ps_task_page:
         const uint8_t *data
         size_t length
         int64_t first_row, rows
         const uint8_t *passes
         int64_t n_passes
+        ps_unread *unread
     ctypedef struct ps_page_task:
         ps_leaf *leaf
         const ps_task_page *pages
         size_t n_pages
         const uint8_t *dictionary
         size_t dictionary_length
+        ps_unread *unread_dictionary
         bint chunk
         ps_selection selection
         size_t hint

@@ -1,16 +1,17 @@
 from typing import Any, Final, TypeAlias
 
 from pageseek._core.decode import LeafDecoder
+from pageseek._core.file_bytes import FileBytes
 from pageseek._core.memory import Block
 from typing_extensions import disjoint_base
 
 _Wanted: TypeAlias = list[
     tuple[
         LeafDecoder,
-        list[tuple[memoryview, int, int]],
+        list[tuple[memoryview | FileBytes, int, int]],
         Any,
         int,
-        memoryview | list[bytes] | None,
+        memoryview | FileBytes | list[bytes] | None,
         bool,
     ]
 ]

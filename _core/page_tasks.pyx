@@ -2,8 +2,10 @@
 """Pages of several leaves, read by one call on several threads."""
 from pageseek._core.leaf cimport (
     DICTIONARY_WANTED, PS_TASK_AGAIN, PS_TASK_DICTIONARY, PS_TASK_DONE, PS_TASK_THREADS, LeafBuffers, begin_page_work,
-    drop_columns, end_page_work, ps_page_task, ps_page_work, ps_task_page, run_page_tasks,
+    drop_columns, end_page_work, ps_page_task, ps_page_work, ps_task_page, ps_unread, run_page_tasks,
 )
+
+from pageseek._core.file_bytes cimport FileBytes
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -23,8 +25,8 @@ def read_pages(list wanted not None, size_t threads=1):
     Parameters
     ----------
     wanted : list of (LeafDecoder, list, ranges, int, buffer or None, bool)
-        A decoder, which occurs once; its pages, each (buffer, first row, rows) as the offset index has them; the rows, and
-        the hint, as for `begin`; the dictionary page; and whether the pages are whole chunks, of a row group each. For a
+        A decoder, which occurs once; its pages, each (buffer, first row, rows) as the offset index has them, where FileBytes
+        are read by the thread that decodes them, and occur once; the rows, and the hint, as for `begin`; the dictionary page; and whether the pages are whole chunks, of a row group each. For a
         decoder of `passes` a list takes the place of the dictionary page: for each chunk, or for all pages together, a
         buffer with a byte for each entry of the dictionary, 1 or 0.
     threads : int
@@ -51,6 +53,7 @@ cdef class PageWork:
 
     cdef tuple items
     cdef list entered
+    cdef set unread  # FileBytes that threads of the core read
     cdef Py_ssize_t n, n_views
     cdef ps_page_task *tasks
     cdef ps_task_page *pages
@@ -66,7 +69,7 @@ cdef class PageWork:
         cdef LeafBuffers decoder
         cdef ps_page_task *task
         cdef ps_task_page *page
-        self.items, self.entered, self.n = items, [], n
+        self.items, self.entered, self.unread, self.n = items, [], set(), n
         for item in items:
             n_pages += len(item[1])
         self.tasks = <ps_page_task *>PyMem_Calloc(<size_t>n + 1, sizeof(ps_page_task))
@@ -90,9 +93,8 @@ cdef class PageWork:
             for data, first_row, rows in places:
                 if at == n_pages:
                     raise ValueError("pages were added meanwhile")
-                PyObject_GetBuffer(data, &self.views[n + at], PyBUF_SIMPLE)
                 page = &self.pages[at]
-                page.data, page.length = <const uint8_t *>self.views[n + at].buf, <size_t>self.views[n + at].len
+                page.unread = self.hold(data, &self.views[n + at], &page.data, &page.length)
                 page.first_row, page.rows = first_row, rows
                 at += 1
                 task.n_pages += 1
@@ -106,9 +108,9 @@ cdef class PageWork:
                     page.n_passes = self.views[n + n_pages + k].len
                     k += 1
             elif dictionary is not None:
-                PyObject_GetBuffer(dictionary, &self.views[i], PyBUF_SIMPLE)
-                task.dictionary = <const uint8_t *>self.views[i].buf
-                task.dictionary_length = <size_t>self.views[i].len
+                task.unread_dictionary = self.hold(
+                    dictionary, &self.views[i], &task.dictionary, &task.dictionary_length
+                )
             task.leaf, task.hint = decoder.leaf, hint
             task.codec, task.step = decoder.codec, decoder.step
             task.max_page, task.max_values = decoder.max_page, decoder.max_values
@@ -116,6 +118,21 @@ cdef class PageWork:
             task.always_compressed, task.levels_only = decoder.always_compressed, decoder.levels_only
             task.codes_only, task.chunk, task.entries = decoder.codes_only, whole, decoder.entries_only
         self.ready = True
+
+    cdef ps_unread *hold(self, data, Py_buffer *view, const uint8_t **at, size_t *length) except? NULL:
+        """Hold the bytes of a buffer. Returns what tells where they are read from, if they are not there yet."""
+        cdef FileBytes later
+        if isinstance(data, FileBytes):
+            later = data
+            if later in self.unread:
+                later.load()  # as two threads may not read it
+            if not later.unread.there:
+                self.unread.add(later)
+                at[0], length[0] = later.unread.out, later.unread.length
+                return &later.unread
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+        at[0], length[0] = <const uint8_t *>view.buf, <size_t>view.len
+        return NULL
 
     def begin(self, size_t helpers):
         """Have so many threads begin, at most. Without one, `results` does the work."""
@@ -179,7 +196,7 @@ cdef class PageWork:
         self.tasks, self.pages, self.views, self.n_views = NULL, NULL, NULL, 0
         for decoder in self.entered:
             decoder.leave()
-        self.entered = []
+        self.entered, self.unread = [], set()
 
     def __dealloc__(self):
         cdef ps_page_work *work = self.work

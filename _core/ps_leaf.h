@@ -370,6 +370,21 @@ typedef enum ps_task_state {
         2, /* the dictionary page is needed: begin again with it. No row was taken, and it is no chunk */
 } ps_task_state;
 
+/* Where the bytes of a file come from. `read` fills out[0..length) with those at `offset`; false: it could not. */
+typedef struct ps_source {
+    bool (*read)(void *of, int64_t offset, uint8_t *out, size_t length);
+    void *of;
+} ps_source;
+
+/* Bytes of a file that are read by the thread that needs them first. One thread at a time has them. */
+typedef struct ps_unread {
+    ps_source source;
+    int64_t offset;
+    uint8_t *out; /* where `length` bytes go */
+    size_t length;
+    bool there; /* they were read */
+} ps_unread;
+
 /* A data page with its header, which an offset index locates; or a chunk, which may have a dictionary of its own. */
 typedef struct ps_task_page {
     const uint8_t *data;
@@ -378,6 +393,7 @@ typedef struct ps_task_page {
     /* of a chunk, or with the first of pages: as for ps_leaf_passes, or NULL */
     const uint8_t *passes;
     int64_t n_passes;
+    ps_unread *unread; /* of data[0..length), or NULL where these were read */
 } ps_task_page;
 
 /* The rows of a leaf that lie in some pages. Everything is borrowed. */
@@ -388,7 +404,8 @@ typedef struct ps_page_task {
     size_t n_pages;
     const uint8_t *dictionary; /* the dictionary page, or NULL */
     size_t dictionary_length;
-    bool chunk; /* `pages` are chunks: headers tell where their pages lie */
+    ps_unread *unread_dictionary; /* as for a page */
+    bool chunk;                   /* `pages` are chunks: headers tell where their pages lie */
     ps_selection selection;
     size_t hint; /* as for ps_leaf_begin */
     ps_codec codec;

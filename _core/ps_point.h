@@ -4,12 +4,6 @@
 
 #include "ps_leaf.h"
 
-/* Where the bytes of a file come from. `read` fills out[0..length) with those at `offset`; false: it could not. */
-typedef struct ps_source {
-    bool (*read)(void *of, int64_t offset, uint8_t *out, size_t length);
-    void *of;
-} ps_source;
-
 /* A flat leaf of a row group, whose pages an offset index locates. Everything is borrowed. */
 typedef struct ps_point_leaf {
     ps_leaf_spec spec;

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from hypothesis import settings
 import pageseek as ps
 from pageseek.scanning.queries.execution import Execution
 from pageseek.storage import endpoint as endpoints
-from pageseek.storage.local import LocalStore
+from support.local_reads import hook_local_reads
 from support.object_server.server import ObjectServer
 from support.remote_files import PATH, content
 from support.store_log import Log
@@ -135,13 +135,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> None:
 def log(monkeypatch: pytest.MonkeyPatch, scans: None) -> Log:
     """Every range that is read from a local file from here on, but for reads of the core itself."""
     made = Log()
-    read = LocalStore.read
-
-    def logged(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
-        made.ranges.extend(ranges)
-        return read(self, ranges)
-
-    monkeypatch.setattr(LocalStore, "read", logged)
+    hook_local_reads(monkeypatch, lambda _, ranges: made.ranges.extend(ranges))
     return made
 
 

@@ -120,9 +120,22 @@ static bool unpack(const ps_page_task *t, const ps_packed *packed, const uint8_t
     return true;
 }
 
+static bool is_there(const ps_unread *unread) {
+    return !unread || unread->there;
+}
+
+/* Reads bytes that are not there. False where the file has not so many: the caller reads them again, and says so. */
+static bool fetch(ps_unread *unread) {
+    if (!is_there(unread))
+        unread->there = unread->source.read(unread->source.of, unread->offset, unread->out,
+                                            unread->length);
+    return is_there(unread);
+}
+
 static bool take_dictionary(const ps_page_task *t, unpacking *into) {
     ps_page_header h;
-    if (ps_page_header_read(t->dictionary, t->dictionary_length, &h, NULL) != PS_OK)
+    if (!fetch(t->unread_dictionary) ||
+        ps_page_header_read(t->dictionary, t->dictionary_length, &h, NULL) != PS_OK)
         return false;
     const size_t body = (size_t)h.header_length;
     if (h.type != DICTIONARY || body + (size_t)h.compressed_size != t->dictionary_length ||
@@ -208,7 +221,8 @@ static bool lacks_dictionary(const ps_page_task *t) {
     if (t->dictionary || t->levels_only) return false;
     for (size_t i = 0; i < t->n_pages; i++) {
         ps_page_header h;
-        if (ps_page_header_read(t->pages[i].data, t->pages[i].length, &h, NULL) == PS_OK &&
+        if (fetch(t->pages[i].unread) &&
+            ps_page_header_read(t->pages[i].data, t->pages[i].length, &h, NULL) == PS_OK &&
             is_data(&h) && is_of_codes(&h))
             return true;
     }
@@ -242,7 +256,8 @@ static ps_task_state take_pages(ps_page_task *t, scratch_memory *scratch, ps_tak
     for (size_t i = 0; i < t->n_pages && *state == PS_TAKE_PAGE; i++) {
         const ps_task_page *p = &t->pages[i];
         ps_page_header h;
-        if (ps_page_header_read(p->data, p->length, &h, NULL) != PS_OK) return PS_TASK_AGAIN;
+        if (!fetch(p->unread) || ps_page_header_read(p->data, p->length, &h, NULL) != PS_OK)
+            return PS_TASK_AGAIN;
         const size_t body = (size_t)h.header_length;
         if (t->entries && !to_values(&h)) return PS_TASK_AGAIN;
         if (!is_data(&h) || body + (size_t)h.compressed_size != p->length ||
@@ -305,6 +320,7 @@ static ps_task_state take_chunks(ps_page_task *t, scratch_memory *scratch, ps_ta
             t->dictionary = NULL;
             t->dictionary_used = false;
         }
+        if (!fetch(t->pages[i].unread)) return PS_TASK_AGAIN;
         done = take_chunk(t, &t->pages[i], scratch, state);
     }
     return done;
@@ -339,20 +355,24 @@ static void run(ps_page_task *t, scratch_memory *scratch) {
 }
 
 /* What the page costs from which data[0..length) begins: about the bytes that are unpacked, where one that is read takes as long as
- * six that are written. */
-static double cost_of_page(const ps_page_task *t, const uint8_t *data, size_t length) {
+ * six that are written. Of bytes that are not there yet only their number counts. */
+static double cost_of_page(const ps_page_task *t, const uint8_t *data, size_t length,
+                           const ps_unread *unread) {
     const bool quick = t->codec == PS_CODEC_NONE || t->codec == PS_CODEC_SNAPPY ||
                        t->codec == PS_CODEC_LZ4 || t->codec == PS_CODEC_LZ4_RAW;
     ps_page_header h;
     double cost = (double)length;
-    if (ps_page_header_read(data, length, &h, NULL) == PS_OK && h.compressed_size > 0)
+    if (is_there(unread) && ps_page_header_read(data, length, &h, NULL) == PS_OK &&
+        h.compressed_size > 0)
         cost += cost / (double)h.compressed_size * (double)h.uncompressed_size / 6;
     return quick ? cost / 2 : cost;
 }
 
 /* Of a page the part up to the last row counts; a chunk is taken to be like its first page. */
 static double cost_of(const ps_page_task *t) {
-    double cost = t->dictionary ? cost_of_page(t, t->dictionary, t->dictionary_length) : 0;
+    double cost = 0;
+    if (t->dictionary)
+        cost = cost_of_page(t, t->dictionary, t->dictionary_length, t->unread_dictionary);
     for (size_t i = 0; i < t->n_pages; i++) {
         const ps_task_page *p = &t->pages[i];
         double part = 1;
@@ -362,7 +382,7 @@ static double cost_of(const ps_page_task *t) {
             const int64_t end = ps_selection_end(&t->selection, p->first_row, stop);
             part = (double)(end - p->first_row) / (double)p->rows;
         }
-        cost += part * cost_of_page(t, p->data, p->length);
+        cost += part * cost_of_page(t, p->data, p->length, p->unread);
     }
     return cost;
 }

@@ -10,7 +10,7 @@ enum { INT32 = 1, LEAVES = 40, ROWS = 8 };
 static const ps_range TWO[2] = {{1, 3}, {5, 6}};
 
 static ps_task_page page_of(const bytes *data, int first_row) {
-    return (ps_task_page){data->data, data->length, first_row, ROWS, NULL, 0};
+    return (ps_task_page){data->data, data->length, first_row, ROWS, NULL, 0, NULL};
 }
 
 static ps_page_task task_of(ps_leaf *leaf, const ps_task_page *pages, size_t n,
@@ -191,7 +191,7 @@ static void test_several_pages(void) {
                 places[needed++] = page_of(&pages[i], i * ROWS);
                 last = (size_t)i + 1;
             }
-        const ps_task_page whole = {chunk.data, chunk.length, 0, PAGES * ROWS, NULL, 0};
+        const ps_task_page whole = {chunk.data, chunk.length, 0, PAGES * ROWS, NULL, 0, NULL};
         for (int by_chunk = 0; by_chunk < 2; by_chunk++) {
             ps_leaf *leaf = leaf_of();
             ps_page_task t = by_chunk ? task_of(leaf, &whole, 1, NULL)
@@ -299,7 +299,7 @@ static void test_every_cut_and_every_byte_altered(void) {
         memcpy(copy, chunk.data, length);
         if (i >= chunk.length) copy[i / 8 % length] ^= (uint8_t)(1u << i % 8);
         ps_leaf *leaf = leaf_of();
-        const ps_task_page place = {copy, length, 0, ROWS, NULL, 0};
+        const ps_task_page place = {copy, length, 0, ROWS, NULL, 0, NULL};
         ps_page_task t = task_of(leaf, &place, 1, NULL);
         t.chunk = true;
         ps_page_tasks(&t, 1, 1);
@@ -403,9 +403,13 @@ static void test_codes_become_what_passes(void) {
                 if (!copy) return;
                 memcpy(copy, passes[c], known);
                 memory[c] = copy;
-                places[c] = (ps_task_page){
-                    chunks[c].data, chunks[c].length, c * N, N, fault == 2 ? NULL : copy,
-                    known};
+                places[c] = (ps_task_page){chunks[c].data,
+                                           chunks[c].length,
+                                           c * N,
+                                           N,
+                                           fault == 2 ? NULL : copy,
+                                           known,
+                                           NULL};
                 if (!pages) continue;
                 places[c].data += data_at[c];
                 places[c].length -= data_at[c];
@@ -490,7 +494,7 @@ static void test_a_second_dictionary_is_not_the_callers(void) {
         ps_leaf *leaf = NULL;
         CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_OK);
         const ps_task_page place = {chunk.data, chunk.length, 0, ROWS, (const uint8_t *)"\3\2",
-                                    2};
+                                    2,          NULL};
         ps_page_task t = task_of(leaf, &place, 1, NULL);
         t.chunk = true;
         ps_page_tasks(&t, 1, 1);
@@ -543,7 +547,7 @@ static void test_threads_that_pay(void) {
     ps_page_task tasks[PAGES];
     ps_leaf *leaf = leaf_of();
     for (int i = 0; i < PAGES; i++) {
-        places[i] = (ps_task_page){data.data, SIZE >> 2 * i, 0, ROWS, NULL, 0};
+        places[i] = (ps_task_page){data.data, SIZE >> 2 * i, 0, ROWS, NULL, 0, NULL};
         tasks[i] = task_of(leaf, &places[i], 1, NULL);
         tasks[i].codec = PS_CODEC_ZSTD;
     }
@@ -562,7 +566,99 @@ static void test_threads_that_pay(void) {
     ps_leaf_free(leaf);
 }
 
+/* A file of which some bytes can be read. */
+typedef struct source {
+    const bytes *of;
+    size_t size;
+    int reads;
+} source;
+
+static bool read_source(void *given, int64_t offset, uint8_t *out, size_t length) {
+    source *s = given;
+    s->reads++;
+    if ((size_t)offset + length > s->size) return false;
+    memcpy(out, s->of->data + offset, length);
+    return true;
+}
+
+/* Two pages of codes and their dictionary, as three parts of a file that are read when they are needed. `cut`: bytes that the file
+ * lacks. */
+static void test_pages_that_are_read_when_they_are_needed(void) {
+    int32_t values[ROWS];
+    for (int k = 0; k < ROWS; k++) values[k] = 500 + k;
+    static bytes data;
+    size_t at[4] = {0};
+    data.length = 0;
+    page(&data, DICTIONARY, PLAIN, ROWS, values, sizeof values);
+    at[1] = data.length;
+    for (int i = 0; i < 2; i++) {
+        page(&data, DATA, CODES, ROWS, EIGHT, sizeof EIGHT);
+        at[i + 2] = data.length;
+    }
+    for (int kind = 0; kind < 4; kind++) {     /* pages, known dictionary, chunk, one page */
+        for (size_t cut = 0; cut < 2; cut++) { /* the last part */
+            for (int early = 0; early < 2; early++) { /* parts that were read before */
+                source file = {&data, data.length - cut, 0};
+                uint8_t *memory = calloc(1, data.length);
+                ps_unread parts[3];
+                for (int i = 0; i < 3; i++) {
+                    parts[i] = (ps_unread){.source = {read_source, &file},
+                                           .offset = (int64_t)at[i],
+                                           .out = memory + at[i],
+                                           .length = at[i + 1] - at[i]};
+                    if (early && i < 2) {
+                        memcpy(parts[i].out, data.data + at[i], parts[i].length);
+                        parts[i].there = true;
+                    }
+                }
+                ps_task_page places[2] = {
+                    {parts[1].out, parts[1].length, 0, ROWS, NULL, 0, &parts[1]},
+                    {parts[2].out, parts[2].length, ROWS, ROWS, NULL, 0, &parts[2]}};
+                ps_unread chunk = {
+                    .source = {read_source, &file}, .out = memory, .length = data.length};
+                ps_page_task t = task_of(leaf_of(), places, 2, NULL);
+                const ps_range rows[2] = {{1, 3}, {ROWS + 5, ROWS + 6}};
+                t.selection = (ps_selection){.ranges = rows, .n_ranges = 2};
+                if (kind == 1 || kind == 3) {
+                    t.dictionary = parts[0].out;
+                    t.dictionary_length = parts[0].length;
+                    t.unread_dictionary = &parts[0];
+                }
+                if (kind == 2) {
+                    places[0] = (ps_task_page){memory, data.length, 0,     2 * ROWS,
+                                               NULL,   0,           &chunk};
+                    t.chunk = true;
+                    t.n_pages = 1;
+                }
+                if (kind == 3) {
+                    t.n_pages = 1;
+                    t.selection.n_ranges = 1;
+                }
+                ps_page_tasks(&t, 1, 1);
+                if (kind == 0) {
+                    CHECK_INT(t.state, PS_TASK_DICTIONARY);
+                } else if (cut && kind != 3) {
+                    CHECK_INT(t.state, PS_TASK_AGAIN);
+                    CHECK(kind == 2 ? !chunk.there : parts[1].there && !parts[2].there);
+                } else {
+                    CHECK_INT(t.state, PS_TASK_DONE);
+                    CHECK_INT(t.column.n, kind == 3 ? 2 : 3);
+                    const int wanted[3] = {501, 502, 505};
+                    CHECK(memcmp(t.column.values, wanted, kind == 3 ? 8 : 12) == 0);
+                    /* the page behind the last row is not read, nor is anything read twice */
+                    CHECK_INT(file.reads, kind == 2 ? 1 : (early ? 0 : 2) + (kind != 3));
+                    CHECK(kind == 2 ? chunk.there : parts[0].there && parts[1].there);
+                    drop(&t.column);
+                }
+                ps_leaf_free(t.leaf);
+                free(memory);
+            }
+        }
+    }
+}
+
 int main(void) {
+    test_pages_that_are_read_when_they_are_needed();
     test_entries_become_rows();
     test_threads_that_pay();
     test_many_leaves_by_several_threads();

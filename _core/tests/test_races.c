@@ -130,7 +130,24 @@ static ps_range some_rows(counts *c) {
     return (ps_range){start, start + 1 + below(&c->seed, ROWS - (uint32_t)start)};
 }
 
+/* A file whose reads fail at some time, or end early. */
+typedef struct source {
+    uint32_t fails; /* the read that fails, from 1 */
+    uint32_t reads;
+    size_t size;
+} source;
+
+static bool read_source(void *of, int64_t offset, uint8_t *out, size_t length) {
+    source *s = of;
+    if (++s->reads == s->fails || (size_t)offset + length > s->size) return false;
+    memcpy(out, file + offset, length);
+    return true;
+}
+
 typedef struct job {
+    source sources[LEAVES]; /* of pages that the threads read */
+    ps_unread unread[LEAVES];
+    uint8_t *memory;
     ps_task_page pages[LEAVES];
     ps_page_task tasks[LEAVES];
     uint8_t *altered; /* the bytes of one page, whose header has another size */
@@ -152,8 +169,24 @@ static void open_job(job *j, counts *c, bool with_fault) {
                                      .max_values = 1 << 24};
         if (ps_leaf_new(&SPEC, &j->tasks[i].leaf, NULL) != PS_OK) abort();
     }
+    if (with_fault) j->fault = (int)below(&c->seed, LEAVES);
+    if (below(&c->seed, 2)) { /* the threads read the pages */
+        j->memory = malloc(file_size);
+        if (!j->memory) abort();
+        for (int i = 0; i < LEAVES; i++) {
+            j->sources[i].size = file_size;
+            if (i == j->fault && i % 2) j->sources[i].fails = 1;
+            if (i == j->fault && i % 2 == 0) j->sources[i].size = leaves[i].at + 9;
+            j->unread[i] = (ps_unread){.source = {read_source, &j->sources[i]},
+                                       .offset = (int64_t)leaves[i].at,
+                                       .out = j->memory + leaves[i].at,
+                                       .length = leaves[i].length};
+            j->pages[i].data = j->unread[i].out;
+            j->pages[i].unread = &j->unread[i];
+        }
+        return;
+    }
     if (!with_fault) return;
-    j->fault = (int)below(&c->seed, LEAVES);
     const leaf_page *page = &leaves[j->fault];
     j->altered = malloc(page->length);
     memcpy(j->altered, file + page->at, page->length);
@@ -179,6 +212,7 @@ static void close_job(job *j, counts *c, bool all) {
         ps_leaf_free(t->leaf);
     }
     free(j->altered);
+    free(j->memory);
 }
 
 /* Pages by one call, of which one may have a fault. */
@@ -199,20 +233,6 @@ static void meanwhile(counts *c, bool abandon) {
     for (uint32_t i = below(&c->seed, 3); i; i--) call(c);
     if (!ps_page_work_end(work, abandon)) c->wrong++;
     close_job(&j, c, !abandon);
-}
-
-/* A file whose reads fail at some time, or end early. */
-typedef struct source {
-    uint32_t fails; /* the read that fails, from 1 */
-    uint32_t reads;
-    size_t size;
-} source;
-
-static bool read_source(void *of, int64_t offset, uint8_t *out, size_t length) {
-    source *s = of;
-    if (++s->reads == s->fails || (size_t)offset + length > s->size) return false;
-    memcpy(out, file + offset, length);
-    return true;
 }
 
 /* Few rows by a test: the first leaf is read, then the others, by several threads. */

@@ -13,8 +13,8 @@ import pytest
 from pageseek._core.points import AVAILABLE
 
 import pageseek as ps
-from pageseek.storage.local import LocalStore
 from support.delta_by_hand import KINDS, DeltaTable
+from support.local_reads import hook_local_reads
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
 pytestmark = [
@@ -163,14 +163,9 @@ def test_a_file_is_opened_by_one_read_of_its_end(
         added |= {"dataChange": True, "stats": json.dumps(told)}
         lines.append(json.dumps({"add": added}))
     log.write_text("\n".join(lines))
-    scan, read = ps.scan(deltalake.DeltaTable(root)), LocalStore.read
+    scan = ps.scan(deltalake.DeltaTable(root))
     ranges: list[tuple[int, int]] = []
-
-    def noted(store: LocalStore, asked: Any) -> Any:
-        ranges.extend(asked)
-        return read(store, asked)
-
-    monkeypatch.setattr(LocalStore, "read", noted)
+    hook_local_reads(monkeypatch, lambda _, asked: ranges.extend(asked))
     ps.clear_cache()
     for i, reads in ((0, 1), (1, 1), (2, 5)):
         ranges.clear()

@@ -22,7 +22,7 @@ from pageseek.base.habits import ReadHabits
 from pageseek.base.scan_options import ScanOptions
 from pageseek.scanning.many_files import joined_files
 from pageseek.scanning.queries import async_scan
-from pageseek.storage.local import LocalStore
+from support.local_reads import hook_local_reads
 from support.object_server.faults import Rule, status
 from support.object_server.server import ObjectServer
 from support.remote_files import GROUPS, PATH, ROWS, STRONG, WEAK, Way, content, over_http, table
@@ -311,15 +311,13 @@ def test_a_cancelled_task_reads_no_more_of_a_local_file(
 ) -> None:
     """Its thread ends at the next read."""
     reads = 0
-    plain = LocalStore.read
 
-    def slow(self: LocalStore, ranges: Any) -> Any:
+    def slow(_: object, __: object) -> None:
         nonlocal reads
         reads += 1
         time.sleep(0.05)
-        return plain(self, ranges)
 
-    monkeypatch.setattr(LocalStore, "read", slow)
+    hook_local_reads(monkeypatch, slow)
     monkeypatch.setattr(joined_files, "FEWEST_FILES", 100)
     scan = ps.scan([path] * 20, filter=HALF, threads=threads, max_ahead_bytes=1)
 

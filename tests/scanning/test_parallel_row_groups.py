@@ -186,6 +186,7 @@ def slowly(self, ranges):
     time.sleep(0.2)
     return read(self, ranges)
 LocalStore.read, LocalStore.latency, LocalStore.bandwidth = slowly, 0.2, 1.0
+LocalStore.read_later = slowly
 print("begun", flush=True)
 try:
     ps.read_table([sys.argv[1]] * 50, threads=2)

@@ -24,6 +24,7 @@ from pageseek.scanning.plans import tables
 from pageseek.scanning.requests.condition_order import ENOUGH, Learned
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import SLOW_STORE
+from support.local_reads import hook_local_reads
 
 FILES, IN_FILE, IN_GROUP = 3, 40_000, 4_000
 
@@ -83,13 +84,7 @@ def in_time(work: Callable[[], Any], seconds: float = 60) -> Any:
 def far_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalStore, "latency", 5 * SLOW_STORE)
     monkeypatch.setattr(LocalStore, "bandwidth", 1e6)
-    read = LocalStore.read
-
-    def late(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
-        time.sleep(2 * SLOW_STORE)
-        return read(self, ranges)
-
-    monkeypatch.setattr(LocalStore, "read", late)
+    hook_local_reads(monkeypatch, lambda _, __: time.sleep(2 * SLOW_STORE))
 
 
 FILTERS = [
@@ -154,17 +149,16 @@ def test_a_row_group_without_rows_is_none_of_a_file_that_changed(
     table = pa.table({"a": [1, 9, 7, 1, 9, 8]})
     pq.write_table(table, path, row_group_size=3, use_dictionary=False, compression="none")
     second = pq.read_metadata(path).row_group(1).column(0).data_page_offset
-    read, check = LocalStore.read, LocalStore.check
+    check = LocalStore.check
     begun, checked = threading.Event(), threading.Event()
     opened: list[LocalStore] = []
 
-    def changing(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
+    def changing(_: LocalStore, ranges: Sequence[tuple[int, int]]) -> None:
         if any(at == second for at, _ in ranges):
             begun.set()
             assert checked.wait(30)
             time.sleep(0.05)  # until that row group is done
             os.utime(path, ns=(1, 1))
-        return read(self, ranges)
 
     def told(self: LocalStore) -> None:
         if self not in opened:  # it is requested once with the footer
@@ -174,7 +168,7 @@ def test_a_row_group_without_rows_is_none_of_a_file_that_changed(
         check(self)
         checked.set()
 
-    monkeypatch.setattr(LocalStore, "read", changing)
+    hook_local_reads(monkeypatch, changing)
     monkeypatch.setattr(LocalStore, "check", told)
     scan = ps.scan(str(path), filter=ps.col("a") == 7, prune=False, threads=2)
     with pytest.raises(ps.FileChangedError):

@@ -21,7 +21,7 @@ from pageseek.format import codecs
 from pageseek.scanning.one_file import group_joints, lane
 from pageseek.scanning.one_file import waves as waves_module
 from pageseek.scanning.plans import tables
-from pageseek.storage.local import LocalStore
+from support.local_reads import hook_local_reads
 
 pytestmark = [
     pytest.mark.skipif(not PARALLEL, reason="the core has no threads on this system"),
@@ -220,17 +220,15 @@ def test_bytes_of_another_version_are_not_called_corrupt(
     data = bytearray(path.read_bytes())
     data[at : at + 20] = b"\xff" * 20
     path.write_bytes(data)
-    read = LocalStore.read
 
-    def changing(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
+    def changing(_: object, ranges: Sequence[tuple[int, int]]) -> None:
         if any(start <= at < start + length for start, length in ranges):
             os.utime(path, ns=(1, 1))
-        return read(self, ranges)
 
     for threads in (1, 2):
         with pytest.raises(ps.CorruptFileError):
             ps.read_table(path, threads=threads)
-    monkeypatch.setattr(LocalStore, "read", changing)
+    hook_local_reads(monkeypatch, changing)
     for threads in (1, 2):
         os.utime(path)
         with pytest.raises(ps.FileChangedError):

@@ -28,6 +28,7 @@ from support.changing_files import (
     remote,
     truncate,
 )
+from support.local_reads import hook_local_reads
 from support.object_server.messages import Request
 from support.object_server.objects import MemoryObjects
 from support.object_server.server import ObjectServer
@@ -57,25 +58,33 @@ def answers(given: dict[str, Any], query: int, truth: Truth) -> bool:
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("query", range(len(QUERIES)))
+@pytest.mark.parametrize("when", ["asked", "given"])
 def test_a_file_that_changes_before_any_of_its_reads(
-    truth: Truth, change: Change, query: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    truth: Truth,
+    change: Change,
+    query: int,
+    when: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path, read = tmp_path / "a.parquet", LocalStore.read
+    """Also between a read and the time when a thread needs the bytes, which reads them then."""
+    path = tmp_path / "a.parquet"
+    monkeypatch.setattr(local_files, "LATER", 1)
     changed = 0
     for at in range(60):
         path.write_bytes(truth.data[0])
         ps.clear_cache()
         count = 0
 
-        def changing(self: LocalStore, ranges: Sequence[tuple[int, int]], at: int = at) -> Any:
+        def changing(_: object, __: object, at: int = at) -> None:
             nonlocal count
             if count == at:
                 change(path, truth.data[1], DICE)
             count += 1
-            return read(self, ranges)
 
-        monkeypatch.setattr(LocalStore, "read", changing)
-        changed += not answers({"source": str(path)}, query, truth)
+        with monkeypatch.context() as patch:
+            hook_local_reads(patch, **{when: changing})
+            changed += not answers({"source": str(path)}, query, truth)
         if count <= at:
             break
     else:
@@ -89,18 +98,17 @@ def test_a_file_that_changes_between_the_reads_of_its_footer(
     truth: Truth, same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No figure of a footer that may be of two versions; nor is the file called damaged, which it is not."""
-    path, read = tmp_path / "a.parquet", LocalStore.read
+    path = tmp_path / "a.parquet"
     path.write_bytes(truth.data[0])
     other = truth.data[1] if same else content(1, row_group_size=500)
     reads = []
 
-    def changing(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
+    def changing(_: object, ranges: Sequence[tuple[int, int]]) -> None:
         reads.append(ranges)
         if len(reads) == 2:
             path.write_bytes(other)
-        return read(self, ranges)
 
-    monkeypatch.setattr(LocalStore, "read", changing)
+    hook_local_reads(monkeypatch, changing)
     with pytest.raises(ps.FileChangedError):
         ps.scan(path).count_rows()
     assert len(reads) == 2

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from pageseek.storage.local import LocalStore
+from support.local_reads import hook_local_reads
 
 
 def in_threads(count: int, work: Callable[[int], object]) -> None:
@@ -48,12 +48,7 @@ class InFlight:
 
 def slow_local_reads(monkeypatch: pytest.MonkeyPatch, seconds: float) -> InFlight:
     """Let every read of a local file take some time, which its store says is its latency; counts the reads."""
-    counts, read = InFlight(seconds), LocalStore.read
-
-    def slowly(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
-        counts.wait()
-        return read(self, ranges)
-
-    monkeypatch.setattr(LocalStore, "read", slowly)
+    counts = InFlight(seconds)
+    hook_local_reads(monkeypatch, lambda _, __: counts.wait())
     monkeypatch.setattr(LocalStore, "latency", seconds)
     return counts

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import islice, pairwise
+from typing import Any
 
+from pageseek._core.file_bytes import FileBytes
 from pageseek.base import cancellation, log
 from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool
 from pageseek.io.coalesce import LEAST, coalesced, pieces
 from pageseek.io.version_checks import VersionCheck
+from pageseek.storage.local import LocalStore
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Retries
 from pageseek.storage.store import SLOW_STORE, Buffer, Store
@@ -98,7 +101,8 @@ class Fetcher:
         self.report = report
 
     def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
-        """The bytes at each (offset, length), in the order of the ranges. `kind`: metadata, index or data.
+        """The bytes at each (offset, length), in the order of the ranges. `kind`: metadata, index or data. FileBytes may take the
+        place of a memoryview of data.
 
         Ranges near each other become one request (coalesce.py). What the tail or `kept` holds needs none.
         """
@@ -112,7 +116,10 @@ class Fetcher:
                 if self.pool is not None:
                     self.pool.go_on()
                 cancellation.go_on()
-                answers = self.store.read(places)
+                if kind == "data" and not began and isinstance(self.store, LocalStore):
+                    answers = self.store.read_later(places)
+                else:
+                    answers = self.store.read(places)
             if began:
                 count = len(places) if parts is None else sum(parts)
                 log.requested(self.store.name, kind, places, count, began)
@@ -192,8 +199,12 @@ class Fetcher:
             self._version_check.confirmed = True
         served = iter(wanted)
         for (start, _, members), data in zip(requests, answers, strict=True):
-            view = memoryview(data).cast("B")
-            for offset, length, i in islice(served, members):
+            some = list(islice(served, members))
+            if isinstance(data, FileBytes) and not _overlap(some):
+                view: Any = data
+            else:
+                view = memoryview(data).cast("B")
+            for offset, length, i in some:
                 at = offset - start
                 out[i] = view if length == view.nbytes else view[at : at + length]
 
@@ -221,6 +232,11 @@ class Fetcher:
             with self._counting:
                 self.report.retried(*retries.take())
         return found
+
+
+def _overlap(wanted: Sequence[tuple[int, int, int]]) -> bool:
+    """Whether two of the ranges, which are in order, have a byte in common."""
+    return any(offset + length > after for (offset, length, _), (after, *_) in pairwise(wanted))
 
 
 def _with_heads(out: list[memoryview | None], heads: dict[int, bytes]) -> list[memoryview | None]:

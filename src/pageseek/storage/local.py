@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pageseek._core import files
+from pageseek._core.file_bytes import AVAILABLE, FileBytes
 from pageseek._core.memory import Block
 from pageseek.base.errors import FileChangedError, placed
 from pageseek.base.late_modules import hashlib, npt
@@ -25,6 +26,8 @@ from pageseek.storage.store import Buffer, Version
 LARGE = (
     64 << 10
 )  # bytes of a read from which it goes into a buffer of the core, which any thread may free
+
+LATER = 16 << 10  # bytes of pages from which the thread that decodes them reads them
 
 # to open what is no regular file must not wait, nor make it the terminal of the process
 READ = os.O_RDONLY
@@ -297,6 +300,18 @@ def read_part(path: str, version: Seen, offset: int, length: int) -> bytes:
     return data
 
 
+class _Descriptor:
+    """Closes a descriptor when nobody has it any more."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # `os` may be gone by then
+        close(self._fd)
+
+
 class LocalStore:
     """A file on local disk. The descriptor keeps the file's content even when the name moves on."""
 
@@ -306,6 +321,7 @@ class LocalStore:
     def __init__(self, path: str, name: str | None = None) -> None:
         self.name = name or path
         self._fd = _open(path)
+        self._open_file: _Descriptor | None = _Descriptor(self._fd)
         try:
             now, stable = _stable_status(self._fd)
             self.version = _version(now, self.name, stable)
@@ -324,6 +340,17 @@ class LocalStore:
                     made.append(data)
                     continue
             made.append(self._read_large(offset, length))
+        return made
+
+    def read_later(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer | FileBytes]:
+        """As `read`, but for large pieces: whoever needs their bytes first reads them."""
+        made: list[Buffer | FileBytes] = []
+        for offset, length in ranges:
+            if length < LATER or not AVAILABLE:
+                made += self.read([(offset, length)])
+            else:
+                with placed(f"{self.name}: {length} bytes at {offset}"):
+                    made.append(FileBytes(self, self._fd, self._open_file, offset, length))
         return made
 
     def _read_large(self, offset: int, length: int) -> Buffer:
@@ -359,13 +386,8 @@ class LocalStore:
             )
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            self.close()
+        """Read nothing more. Bytes that are read later keep the descriptor."""
+        self._fd, self._open_file = -1, None
 
 
 class MemoryStore:

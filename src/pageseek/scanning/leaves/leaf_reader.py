@@ -200,6 +200,8 @@ class LeafReader:
                 segments = segments_of(pages, self._ranges, self._num_segments(pages, dictionary))
         if not segments:
             return [self._task(passes, pages if behind else None)]
+        if dictionary is not None:
+            dictionary = memoryview(dictionary)  # threads share it: it is read now
         known = dictionary if passes is None else [passes]
         self._segments = [of.new_decoder(passes is not None) for _ in segments]
         made: list[PageTask] = []

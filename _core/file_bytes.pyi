@@ -1,0 +1,16 @@
+from typing import Any, Final, final
+
+from typing_extensions import Buffer
+
+AVAILABLE: Final[bool]
+
+@final
+class FileBytes(Buffer):
+    def __init__(
+        self, store: Any, fd: int, keeps_open: object, offset: int, length: int
+    ) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, some: slice) -> FileBytes: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
