@@ -108,9 +108,11 @@ class DatasetScanner:
         """What would be read, and why not more; with `analyze`, what was."""
         return self.scan.explain(analyze)
 
+    @short_traceback
     def __arrow_c_schema__(self) -> object:
         return self.projected_schema.__arrow_c_schema__()
 
+    @short_traceback
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows by the PyCapsule protocol of Arrow."""
         reader = self.to_reader()
@@ -166,6 +168,7 @@ class DatasetScanner:
         if gone is not None:
             raise FileChangedError(f"column {gone!r} is not there now: {CHANGED}") from error
 
+    @short_traceback
     def _projected(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if not self._projection.expressions:
             yield from batches
