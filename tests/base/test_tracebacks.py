@@ -68,7 +68,7 @@ ENTRANCES: dict[str, tuple[str, Callable[[], Any]]] = {
     "corrupt page of a lookup": ("read_table", lambda: ps.read_table("bad.parquet", filter="id = 5")),
     "misspelt column": ("read_table", lambda: ps.read_table("good.parquet", filter="idd = 3")),
     "SQL": ("scan", lambda: ps.scan("good.parquet", filter="id >> 3")),
-    "unknown option": ("read_table", lambda: ps.read_table("good.parquet", colums=["id"])),  # type: ignore[call-arg]
+    "unknown option": ("read_table", lambda: ps.read_table("good.parquet", batchsize=5)),  # type: ignore[call-arg]
     "open": ("open_file", lambda: ps.open("cut.parquet")),
     "ParquetFile": ("chunk", lambda: ps.open("good.parquet").chunk(0, "idd")),
     "batches": ("_watched", lambda: list(ps.scan("bad.parquet").to_batches())),

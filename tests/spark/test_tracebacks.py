@@ -19,7 +19,7 @@ CALLS: dict[str, Callable[[Any, str], Any]] = {
     "load": lambda spark, path: ps.spark.load(spark, f"{path}.gone"),
     "read": lambda spark, path: ps.spark.read(spark, ps.scan(path).filter("idd = 3")),
     "lookup": lambda spark, path: ps.spark.lookup(spark, path, [1], on="idd"),
-    "aggregate": lambda spark, path: ps.spark.aggregate(spark, path, [("idd", "min")]),
+    "aggregate": lambda spark, path: ps.spark.aggregate(spark, path, [("id", "median")]),
     "report": lambda spark, path: ps.spark.report(spark.range(3)),
     "write": lambda spark, path: ps.spark.write(spark.range(3), f"{path}.new", sort_by="idd"),
     "attach_index": lambda spark, path: ps.spark.attach_index(spark, f"{path}.gone"),
