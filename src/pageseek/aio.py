@@ -21,6 +21,7 @@ import pyarrow as pa
 from pageseek import api
 from pageseek.api import Scan
 from pageseek.base.coroutines import Work, in_thread
+from pageseek.base.tracebacks import short_traceback, shorten
 from pageseek.scanning.queries.async_scan import table_async
 from pageseek.scanning.requests.request import Request
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["count_rows", "read_table", "scan", "to_batches"]
 
 
+@short_traceback
 async def scan(
     source: Any,
     *,
@@ -48,6 +50,7 @@ async def scan(
     return await in_thread(made)
 
 
+@short_traceback
 async def read_table(
     source: Any,
     columns: Sequence[str] | None = None,
@@ -72,6 +75,7 @@ async def read_table(
     return await in_thread(found.to_table) if table is None else table
 
 
+@short_traceback
 async def count_rows(
     source: Any,
     filter: Any = None,
@@ -100,13 +104,18 @@ async def to_batches(
     A loop that is left early ends the reading once the iterator is closed: `contextlib.aclosing` does so at once, and else
     the event loop does when nobody refers to the iterator any more.
     """
-    pull = _Pull(await _scan_of(source, columns, filter, limit, options))
+    pull = None
     try:
+        pull = _Pull(await _scan_of(source, columns, filter, limit, options))
         while (batch := await pull.next()) is not None:
             yield batch
             del batch  # before the next one is made
+    except Exception as error:
+        shorten(error)
+        raise
     finally:
-        await pull.close()
+        if pull is not None:
+            await pull.close()
 
 
 async def _scan_of(

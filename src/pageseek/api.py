@@ -13,6 +13,7 @@ import pyarrow as pa
 from pageseek.base.arguments import whole
 from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.file_cache import CacheInfo as CacheInfo
 from pageseek.datasets.file_cache import cache
 from pageseek.datasets.sources import files_of, open_metadata, with_schema
@@ -32,6 +33,7 @@ DEFAULT_RETRIES = RetryPolicy()
 Params: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
+@short_traceback
 def scan(
     source: Any,
     *,
@@ -220,6 +222,7 @@ def scan(
     return Scan(Sources.of(sources), request, progress, found.origin)
 
 
+@short_traceback
 def read_table(
     source: Any,
     columns: Sequence[str] | None = None,
@@ -302,6 +305,7 @@ def retry_policy(retries: int | None, timeout: float | None) -> RetryPolicy:
     )
 
 
+@short_traceback
 def open_file(
     source: Any,
     *,
@@ -335,6 +339,7 @@ def open_file(
     )
 
 
+@short_traceback
 def clear_cache() -> None:
     """Forget the footers and page indexes of files opened before, and the deleted rows of tables."""
     from pageseek.scanning.deletes import deleted_rows
@@ -348,11 +353,13 @@ def cache_info() -> CacheInfo:
     return cache.info()
 
 
+@short_traceback
 def resize_cache(max_bytes: int) -> None:
     """Set the greatest number of bytes of the cache of footers and page indexes; 256 MiB unless set."""
     cache.resize(whole("max_bytes", max_bytes))
 
 
+@short_traceback
 def save_cache(path: str | os.PathLike[str]) -> int:
     """Write what the cache has of remote files to a file, for `load_cache`; return the number of remote files.
 
@@ -365,6 +372,7 @@ def save_cache(path: str | os.PathLike[str]) -> int:
     return len(ends)
 
 
+@short_traceback
 def load_cache(path: str | os.PathLike[str]) -> int:
     """Read what `save_cache` has written; return the number of remote files.
 

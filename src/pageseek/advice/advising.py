@@ -28,6 +28,7 @@ from pageseek.advice.sampling import Sample, masks_of, sample_of
 from pageseek.api import scan
 from pageseek.base.arguments import whole
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.format.sparse_footer import PART
 from pageseek.scanning.queries.scan import Scan
 from pageseek.storage import Sources
@@ -36,6 +37,7 @@ SAMPLE = 32 << 20  # bytes that are sampled for all queries together
 NOT_OURS = ("columns", "filter", "limit", "progress")  # options of `scan` that the queries have
 
 
+@short_traceback
 def advise(
     source: Any,
     queries: Any = None,

@@ -3,6 +3,7 @@
 | file | job |
 |---|---|
 | `errors` | the exceptions that users see |
+| `tracebacks` | short tracebacks of errors that are raised on purpose |
 | `records` | dataclasses that are made quickly |
 | `late_modules` | modules of others, and functions of folders above, that are imported when they are used |
 | `arguments` | arguments that callers give, checked |

@@ -10,6 +10,7 @@ from typing import Any
 
 from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
+from pageseek.base.tracebacks import short_traceback
 
 ChunkKey = tuple[str, int, str]  # file, row group, column
 NO_BYTES = {"metadata": 0, "index": 0, "data": 0}
@@ -344,6 +345,7 @@ class Report:
         pages.prune("late_materialization", kept - read - limited)
         return pages
 
+    @short_traceback
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """A picture of what is read of each column chunk and what rules out the rest, by matplotlib: a figure, written to
         `path` (png, svg, pdf) if there is one.

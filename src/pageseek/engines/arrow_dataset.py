@@ -12,6 +12,7 @@ import pyarrow.dataset as pads
 
 from pageseek.api import Scan, scan
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
 from pageseek.engines.asked import condition_of, scan_of, scanner, with_columns, with_given
 from pageseek.engines.fragments import DatasetFragment
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _FENCE = pa.schema([pa.field("a dataset of pageseek is read by its own scanner()", pa.null())])
 
 
+@short_traceback
 def dataset(
     source: Any,
     *,
@@ -82,6 +84,7 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         return type(self), (self._scan, self._schema)
 
     @property
+    @short_traceback
     def schema(self) -> pa.Schema:
         """The columns of all files; read from their footers once."""
         if self._schema is None:
@@ -104,6 +107,7 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         """TRUE: nothing is known of all rows. Fragments have the values of their folders."""
         return pc.scalar(True)
 
+    @short_traceback
     def scanner(self, columns: Any = None, filter: Any = None, **options: Any) -> DatasetScanner:
         """The columns and rows wanted; nothing is read yet.
 
@@ -119,38 +123,45 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         schema = self.schema
         return scanner(self._scan, schema, columns, filter, **options)
 
+    @short_traceback
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:
         """The rows as a table; arguments of `scanner`."""
         return self.scanner(columns, filter, **options).to_table()
 
+    @short_traceback
     def to_batches(
         self, columns: Any = None, filter: Any = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
         """The rows as record batches; arguments of `scanner`."""
         return self.scanner(columns, filter, **options).to_batches()
 
+    @short_traceback
     def head(
         self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any
     ) -> pa.Table:
         """The first rows; arguments of `scanner`."""
         return self.scanner(columns, filter, **options).head(num_rows)
 
+    @short_traceback
     def take(
         self, indices: Any, columns: Any = None, filter: Any = None, **options: Any
     ) -> pa.Table:
         """The rows of these numbers; arguments of `scanner`."""
         return self.scanner(columns, filter, **options).take(indices)
 
+    @short_traceback
     def count_rows(self, filter: Any = None, **options: Any) -> int:
         """The number of rows; arguments of `scanner`."""
         options.pop("columns", None)
         return self.scanner([], filter, **options).count_rows()
 
+    @short_traceback
     def filter(self, expression: Any) -> ArrowDataset:
         """The dataset with only the rows for which this filter, and each one given before, is TRUE."""
         schema = self.schema
         return ArrowDataset(self._scan.filter(condition_of(expression)), schema)
 
+    @short_traceback
     def replace_schema(self, schema: pa.Schema) -> ArrowDataset:
         """The dataset with these columns. One that the files lack is null; a type that does not hold all values is refused
         when they are read.
@@ -164,6 +175,7 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
             raise UnsupportedError("replace_schema: a table has its own schema")
         return ArrowDataset(with_columns(self._scan, schema))
 
+    @short_traceback
     def get_fragments(self, filter: Any = None) -> Iterator[DatasetFragment]:
         """The files, each as a fragment with all of its rows. `filter`: only files that may have rows for which it is TRUE;
         where there is none, one fragment without rows.
@@ -187,23 +199,28 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
             made = replace(self._scan, _sources=Sources.of([source]))
             yield DatasetFragment(made, schema)
 
+    @short_traceback
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
         """The dataset in memory, sorted by pyarrow."""
         return pads.InMemoryDataset(self.to_table()).sort_by(sorting, **options)
 
+    @short_traceback
     def join(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """Both datasets read into memory, and joined by pyarrow."""
         right = _in_memory(right_dataset)
         return pads.InMemoryDataset(self.to_table()).join(right, *args, **options)
 
+    @short_traceback
     def join_asof(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """Both datasets read into memory, and joined by pyarrow."""
         right = _in_memory(right_dataset)
         return pads.InMemoryDataset(self.to_table()).join_asof(right, *args, **options)
 
+    @short_traceback
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
 
+    @short_traceback
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows by the PyCapsule protocol of Arrow."""
         return self.scanner().__arrow_c_stream__(requested_schema)
@@ -214,6 +231,7 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
     def _get_fragments(self, filter: Any) -> Iterator[DatasetFragment]:
         return self.get_fragments(filter)
 
+    @short_traceback
     def _scanner_options(self, options: Any) -> Any:
         """Refuse: pyarrow calls this before its C++ scans a dataset past the methods above."""
         raise UnsupportedError(

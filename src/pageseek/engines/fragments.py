@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pageseek._core import rows
 from pageseek.api import Scan
 from pageseek.base.records import dataclass
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import Found, open_metadata
 from pageseek.engines.asked import condition_of, scanner, with_columns
 from pageseek.engines.scanner import DatasetScanner, check_version
@@ -37,11 +38,13 @@ class DatasetFragment:
     _version: Version | None = None  # of the footer that had the row groups
 
     @property
+    @short_traceback
     def path(self) -> str:
         """The path of the file."""
         return self._source.path
 
     @property
+    @short_traceback
     def partition_expression(self) -> Any:
         """The values that the names of its folders give to columns."""
         tests = [
@@ -53,23 +56,27 @@ class DatasetFragment:
         return reduce(and_, tests) if tests else pc.scalar(True)
 
     @property
+    @short_traceback
     def physical_schema(self) -> pa.Schema:
         """The columns of the file itself, with the types of Arrow that its own schema has."""
         with self._open() as file:
             return file.schema
 
     @property
+    @short_traceback
     def num_row_groups(self) -> int:
         """The number of row groups of this fragment."""
         return len(self.row_groups)
 
     @property
+    @short_traceback
     def row_groups(self) -> list[Any]:
         """The row groups of this fragment, as `open` gives them."""
         with self._open() as file:
             groups = file.row_groups
         return groups if self._row_groups is None else [groups[i] for i in self._row_groups]
 
+    @short_traceback
     def scanner(self, schema: pa.Schema | None = None, **options: Any) -> DatasetScanner:
         """The columns and rows wanted; arguments of the dataset's scanner. `schema`: columns in place of those of the dataset."""
         made, known = self.scan, self.dataset_schema
@@ -78,29 +85,35 @@ class DatasetFragment:
             known = made.schema
         return replace(scanner(made, known, **options), _version=self._version)
 
+    @short_traceback
     def to_table(self, schema: pa.Schema | None = None, **options: Any) -> pa.Table:
         """The rows as a table."""
         return self.scanner(schema, **options).to_table()
 
+    @short_traceback
     def to_batches(
         self, schema: pa.Schema | None = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
         """The rows as record batches."""
         return self.scanner(schema, **options).to_batches()
 
+    @short_traceback
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first rows."""
         return self.scanner(**options).head(num_rows)
 
+    @short_traceback
     def take(self, indices: Any, **options: Any) -> pa.Table:
         """The rows of these numbers."""
         return self.scanner(**options).take(indices)
 
+    @short_traceback
     def count_rows(self, filter: Any = None, **options: Any) -> int:
         """The number of rows."""
         options.pop("columns", None)
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
+    @short_traceback
     def subset(
         self,
         filter: Any = None,
@@ -129,6 +142,7 @@ class DatasetFragment:
             return self._subset(set(row_group_ids), sizes, version)
         return self._subset(self._passing(filter, schema, version), sizes, version)
 
+    @short_traceback
     def split_by_row_group(
         self, filter: Any = None, schema: pa.Schema | None = None
     ) -> list[DatasetFragment]:

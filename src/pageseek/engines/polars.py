@@ -12,6 +12,7 @@ from pageseek.api import Scan
 from pageseek.api import scan as _scan
 from pageseek.base.errors import MissingPackageError
 from pageseek.base.packages import needed
+from pageseek.base.tracebacks import short_traceback
 from pageseek.engines.asked import narrowed, scan_of, with_batch_size, with_given
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pageseek.base.scan_options import ScanOptions
 
 
+@short_traceback
 def scan(
     source: Any,
     *,

@@ -16,6 +16,7 @@ from pageseek.base.batches import batches_of
 from pageseek.base.errors import FileChangedError, NoColumnError, PageseekError
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.engines.projection import Projection
 from pageseek.scanning.queries.requested_schema import with_types
 from pageseek.storage import Version
@@ -42,33 +43,40 @@ class DatasetScanner:
     _version: Version | None = None  # of the only file, whose row numbers are selected
 
     @property
+    @short_traceback
     def projected_schema(self) -> pa.Schema:
         """The schema of the rows."""
         read = self._checked(lambda: self.scan.schema)
         return self._projection.schema(self._confirmed(read))
 
+    @short_traceback
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as the iterator advances."""
         schema, batches = self._read()
         del schema
         return batches
 
+    @short_traceback
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
         return pa.RecordBatchReader.from_batches(*self._read())
 
+    @short_traceback
     def to_table(self) -> pa.Table:
         """The rows as a table."""
         return self._projection(self._table(self.scan))
 
+    @short_traceback
     def head(self, num_rows: int) -> pa.Table:
         """The first rows."""
         return self._projection(self._table(self.scan.limit(num_rows)))
 
+    @short_traceback
     def count_rows(self) -> int:
         """The number of rows; without a filter the footers answer."""
         return self._checked(self.scan.count_rows)
 
+    @short_traceback
     def take(self, indices: Any) -> pa.Table:
         """The rows of these numbers, counted through those that pass the filter, in the order of the numbers.
 
@@ -95,13 +103,16 @@ class DatasetScanner:
                 )
         return self._projection(table.take(pa.array(np.asarray(at))))
 
+    @short_traceback
     def explain(self, analyze: bool = False) -> Report:
         """What would be read, and why not more; with `analyze`, what was."""
         return self.scan.explain(analyze)
 
+    @short_traceback
     def __arrow_c_schema__(self) -> object:
         return self.projected_schema.__arrow_c_schema__()
 
+    @short_traceback
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows by the PyCapsule protocol of Arrow."""
         reader = self.to_reader()
@@ -157,6 +168,7 @@ class DatasetScanner:
         if gone is not None:
             raise FileChangedError(f"column {gone!r} is not there now: {CHANGED}") from error
 
+    @short_traceback
     def _projected(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if not self._projection.expressions:
             yield from batches

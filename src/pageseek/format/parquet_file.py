@@ -12,6 +12,7 @@ from pageseek._core.decode import LeafDecoder
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
+from pageseek.base.tracebacks import short_traceback
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.chunks import CODECS
 from pageseek.format.codecs import decompressor
@@ -128,6 +129,7 @@ class ParquetFile:
         self.num_leaves: int = metadata.num_leaves
 
     @property
+    @short_traceback
     def schema(self) -> pa.Schema:
         """The Arrow schema of the file, as `read_table` gives it with default options."""
         return self._metadata.schema
@@ -153,15 +155,18 @@ class ParquetFile:
         return self._metadata.footer_start
 
     @property
+    @short_traceback
     def leaves(self) -> list[LeafColumn]:
         """The leaves of the schema, in file order."""
         return [self._shown(leaf) for leaf in self._metadata.leaves]
 
+    @short_traceback
     def leaf(self, column: str | LeafColumn) -> LeafColumn:
         """One leaf, by its name. PredicateError: no leaf has this name, or several have it."""
         return self._shown(self._leaf(column))
 
     @property
+    @short_traceback
     def row_groups(self) -> list[RowGroup]:
         """The row groups, in file order."""
         file = self._metadata
@@ -176,10 +181,12 @@ class ParquetFile:
             for i, group in enumerate(file.row_groups)
         ]
 
+    @short_traceback
     def chunk(self, row_group: int, column: str | LeafColumn) -> ColumnChunk:
         """One column chunk. IndexError: no such row group. CorruptFileError: the footer's entry for it is impossible."""
         return self.chunks(column)[self._row_group(row_group)]
 
+    @short_traceback
     def chunks(self, column: str | LeafColumn) -> list[ColumnChunk]:
         """The chunks of a column, one for each row group."""
         file, leaf = self._metadata, self._leaf(column)
@@ -205,22 +212,27 @@ class ParquetFile:
             )
         return made
 
+    @short_traceback
     def chunk_values(self, row_group: int, column: str | LeafColumn) -> ChunkValues:
         """The statistics of a column chunk, as far as they can be used."""
         return self._metadata.chunk_values(self._row_group(row_group), self._leaf(column))
 
+    @short_traceback
     def statistics(self, column: str | LeafColumn) -> tuple[pa.Array, pa.Array]:
         """The least and greatest value of a column in each row group; null without statistics that can be used."""
         return self._metadata.statistics(self._leaf(column))
 
+    @short_traceback
     def offset_index(self, row_group: int, column: str | LeafColumn) -> OffsetIndex | None:
         """The places of the data pages of a column chunk (parquet.thrift, OffsetIndex); None without one."""
         return self._metadata.offset_index(self._row_group(row_group), self._leaf(column))
 
+    @short_traceback
     def column_index(self, row_group: int, column: str | LeafColumn) -> ColumnIndex | None:
         """Bounds and null counts of the pages of a column chunk (parquet.thrift, ColumnIndex); None without one."""
         return self._metadata.column_index(self._row_group(row_group), self._leaf(column))
 
+    @short_traceback
     def decoder(self, row_group: int, column: str | LeafColumn) -> LeafDecoder:
         """A decoder for the pages of a column chunk that the caller fetches (docs/pages.md).
 
@@ -246,6 +258,7 @@ class ParquetFile:
             always_compressed=file.writer.always_compressed,
         )
 
+    @short_traceback
     def to_array(self, column: str | LeafColumn, decoded: tuple[Any, ...]) -> pa.Array:
         """The result of `LeafDecoder.finish` as an Arrow array over the same memory."""
         leaf_type = self._metadata.leaf_type(self._leaf(column), Options())
@@ -254,6 +267,7 @@ class ParquetFile:
             return pa.ExtensionArray.from_storage(leaf_type.type, made)
         return made
 
+    @short_traceback
     def plot(
         self,
         columns: Sequence[str | LeafColumn] | None = None,

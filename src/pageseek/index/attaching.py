@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pageseek.base.progress import Watch
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.format.embedded import Directory
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.index.appended import AppendedIndexes
@@ -48,6 +49,7 @@ class Ending(Protocol):
         ...
 
 
+@short_traceback
 def attach(
     source: Any,
     *,

@@ -12,12 +12,14 @@ from typing import Any
 from pageseek.base.errors import PageseekError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import files_of
 from pageseek.index.attached import Attached, AttachedFiles
 from pageseek.index.attaching import attach
 from pageseek.index.targets import refuse_tables
 
 
+@short_traceback
 def attach_all(
     source: Any,
     *,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pageseek.base.report import Report, format_size, one_line
+from pageseek.base.tracebacks import short_traceback
 from pageseek.format.chunks import chunk_range
 from pageseek.format.embedded import (
     BLOOM,
@@ -50,6 +51,7 @@ class Entry:
         return f"{self.kind:<10}  {one_line(self.column or '-'):<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
 
 
+@short_traceback
 def listed(
     source: Any, *, table: bool | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Entry]:
@@ -105,6 +107,7 @@ def _is_ours(found: Directory, kind: str, offset: int) -> bool:
     )
 
 
+@short_traceback
 def detach(
     source: Any,
     kinds: Collection[str] | None = None,

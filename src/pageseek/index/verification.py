@@ -13,6 +13,7 @@ from typing import Any
 from pageseek.base.errors import PageseekError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import files_of, with_schema
 from pageseek.format.embedded import (
     KEY_LOOKUP,
@@ -35,6 +36,7 @@ from pageseek.prune.registry import LOG
 from pageseek.storage import Source
 
 
+@short_traceback
 def verify(
     source: Any,
     *,

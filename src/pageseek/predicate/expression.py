@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import NamedTuple, dataclass
+from pageseek.base.tracebacks import short_traceback
 from pageseek.predicate.given_values import like_pattern, listed, packed
 from pageseek.predicate.operators import MIRRORED
 from pageseek.predicate.parameters import Param
@@ -41,18 +42,22 @@ class Expression:
         """The expression itself, which never changes."""
         return self
 
+    @short_traceback
     def __and__(self, other: object) -> Expression:
         return And(_flat(And, self, _condition(other)))
 
+    @short_traceback
     def __or__(self, other: object) -> Expression:
         return Or(_flat(Or, self, _condition(other)))
 
     def __invert__(self) -> Expression:
         return Not(self)
 
+    @short_traceback
     def __rand__(self, other: object) -> Expression:
         return _condition(other) & self
 
+    @short_traceback
     def __ror__(self, other: object) -> Expression:
         return _condition(other) | self
 
@@ -106,21 +111,27 @@ class Column:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path,)
 
+    @short_traceback
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
         return self._compare("=", value)
 
+    @short_traceback
     def __ne__(self, value: object) -> Expression:  # type: ignore[override]
         return self._compare("!=", value)
 
+    @short_traceback
     def __lt__(self, value: object) -> Expression:
         return self._compare("<", value)
 
+    @short_traceback
     def __le__(self, value: object) -> Expression:
         return self._compare("<=", value)
 
+    @short_traceback
     def __gt__(self, value: object) -> Expression:
         return self._compare(">", value)
 
+    @short_traceback
     def __ge__(self, value: object) -> Expression:
         return self._compare(">=", value)
 
@@ -156,6 +167,7 @@ class Column:
 
             raise no_such_name("Column", name, dir(type(self)))
 
+    @short_traceback
     def isin(self, values: Iterable[Any] | Param) -> Expression:
         """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
 
@@ -165,6 +177,7 @@ class Column:
             raise PredicateError(f"isin({values!r}): give a list of values")
         return self._made(IsIn(self, listed(values)))
 
+    @short_traceback
     def between(self, low: Any, high: Any) -> Expression:
         """`low <= column <= high`."""
         if isinstance(low, Column) or isinstance(high, Column):
@@ -173,24 +186,29 @@ class Column:
             And((Compare(self, ">=", _value(low)), Compare(self, "<=", _value(high))))
         )
 
+    @short_traceback
     def is_null(self) -> Expression:
         """TRUE where there is no value."""
         return self._made(IsNull(self))
 
+    @short_traceback
     def is_not_null(self) -> Expression:
         """TRUE where there is a value."""
         return self._made(Not(IsNull(self)))
 
+    @short_traceback
     def is_nan(self) -> Expression:
         """TRUE where the value is NaN; NULL where there is none."""
         return self._made(IsNan(self))
 
+    @short_traceback
     def starts_with(self, prefix: str | bytes | Param) -> Expression:
         """TRUE for strings, or binary values, that begin with `prefix`."""
         if prefix is None or getattr(prefix, "is_valid", True) is False:
             raise PredicateError("starts_with(None): a str or bytes")
         return self._made(StartsWith(self, prefix))
 
+    @short_traceback
     def like(self, pattern: str | bytes | Param, escape: str = "\\") -> Expression:
         """SQL's LIKE: `%` stands for any text, `_` for one character (in binary values: one byte).
 
@@ -198,6 +216,7 @@ class Column:
         """
         return self._made(Like(self, like_pattern("like", pattern, escape), escape))
 
+    @short_traceback
     def ilike(self, pattern: str, escape: str = "\\") -> Expression:
         """LIKE without regard to case, of text: each character of value and pattern stands for its small letter.
 
@@ -485,6 +504,7 @@ class IsTrue(_OfOne):
         return ["(", self.arg, ") is true"]
 
 
+@short_traceback
 def col(*path: str) -> Column:
     """A column: `col("a")`, `col("a.b")`, `col("a", "b")`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.tracebacks import short_traceback
 
 
 class Param:
@@ -32,6 +33,7 @@ class Param:
         return f":{self.name}"
 
 
+@short_traceback
 def param(name: str) -> Param:
     """A parameter of a prepared query: `scan.prepare(col("id") == param("k"))`.
 

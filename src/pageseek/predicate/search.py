@@ -10,6 +10,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.late_modules import npt
+from pageseek.base.tracebacks import short_traceback
 from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, LeafType
 from pageseek.predicate.constant_column import constant_leaf_type
 from pageseek.predicate.in_literals import pack_literals
@@ -20,6 +21,7 @@ __all__ = ["lower_bound", "upper_bound"]
 Sorted: TypeAlias = pa.Array | npt.NDArray[Any]
 
 
+@short_traceback
 def lower_bound(values: Sorted, value: Any) -> int:
     """The first place in an ascending array whose value is not less than `value`.
 
@@ -61,6 +63,7 @@ def lower_bound(values: Sorted, value: Any) -> int:
     return _search(values, value, ">=")
 
 
+@short_traceback
 def upper_bound(values: Sorted, value: Any) -> int:
     """The first place in an ascending array whose value is greater than `value`.
 

@@ -15,6 +15,7 @@ from typing import Any
 from pageseek.base.errors import PredicateError
 from pageseek.base.report import MECHANISMS
 from pageseek.base.suggest import nearest
+from pageseek.base.tracebacks import short_traceback
 from pageseek.format.embedded import BLOOM, FREE, PAGE_INDEX
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
@@ -123,6 +124,7 @@ def _noun(what: str) -> str:
     return "pruner" if what.endswith("pruner") else "kind"
 
 
+@short_traceback
 def register(kind: Any) -> None:
     """Add a kind of index: `attach` then builds it, scans prune with it, `list`, `verify` and `detach` know it.
 
@@ -167,6 +169,7 @@ def register(kind: Any) -> None:
     REGISTRY.add(kind, "register", "unregister")
 
 
+@short_traceback
 def unregister(name: str) -> None:
     """Remove a registered kind; scans that exist already go without it. ValueError: there is none."""
     REGISTRY.remove(name, "unregister")
@@ -182,6 +185,7 @@ def kind_names() -> tuple[str, ...]:
     return REGISTRY.known
 
 
+@short_traceback
 def register_pruner(pruner: Any) -> None:
     """Let a mechanism of your own rule out rows, by what it finds itself: an index that lies beside the files, for example.
 
@@ -213,6 +217,7 @@ def register_pruner(pruner: Any) -> None:
     REGISTRY.add(pruner, "register_pruner", "unregister_pruner")
 
 
+@short_traceback
 def unregister_pruner(name: str) -> None:
     """Take a registered pruner back; scans that exist already go without it. ValueError: there is none."""
     REGISTRY.remove(name, "unregister_pruner")

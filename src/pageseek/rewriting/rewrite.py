@@ -19,6 +19,7 @@ from pageseek.base.errors import RewriteError, UnsupportedError
 from pageseek.base.memory import machine_bytes
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import Found, files_of
 from pageseek.datasets.table_versions import AsOf
 from pageseek.format.embedded import KEY
@@ -53,6 +54,7 @@ BATCH_ROWS = 1 << 17
 STEP_BYTES = 64 << 20  # of the tables that the encoder takes
 
 
+@short_traceback
 def rewrite(
     source: Any,
     output: Any = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import NamedTuple
+from pageseek.base.tracebacks import short_traceback
 from pageseek.scanning.aggregates.aggregate_columns import parse
 from pageseek.spark.columns.plan_schema import name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import quoted
@@ -61,6 +62,7 @@ class Figure(NamedTuple):
         return functions.coalesce(functions.sum(part), functions.lit(0)).alias(self.name)
 
 
+@short_traceback
 def aggregate(
     spark: SparkSession,
     source: Any,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.confirmed import asked_once
 from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns.plan_schema import shown
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@short_traceback
 @asked_once()
 def load(
     spark: SparkSession,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.confirmed import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame, name_of, schema_of, shown
 from pageseek.spark.columns.row_metadata import as_sent, as_wanted
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pageseek.spark.session.names import Columns
 
 
+@short_traceback
 @asked_once()
 def read(
     spark: SparkSession,

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.tracebacks import short_traceback
 from pageseek.spark.datasource.growing import OPTIONS, Growing
 from pageseek.spark.datasource.source import register_source, source_class, told
 from pageseek.spark.loader import table
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _CATALOG = "io.pageseek.spark.PageseekCatalog"
 
 
+@short_traceback
 def register(spark: SparkSession, *, catalog: str | None = "pageseek") -> None:
     """Make "pageseek" a format of a session: `spark.read.format("pageseek").load(path).where(...)`, and the same in SQL.
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pageseek.base.batches import batches_of
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.scanning.plans.opened_file import Together
 from pageseek.scanning.plans.scheduler import Scheduler
 from pageseek.scanning.plans.tables import TableReader, any_files
@@ -51,6 +52,7 @@ class ScanPlan:
         """About the number of bytes that will be read."""
         return sum(group.cost for file in self.files for group in file.groups)
 
+    @short_traceback
     def divide(self, n: int) -> ScanPlan:
         """The same rows, for `n` parts of nearly equal cost: row groups that cost more than a part are divided where their
         pages are known. That opens their files.
@@ -75,6 +77,7 @@ class ScanPlan:
             scheduler.stop()
         return replace(self, files=tuple(files))
 
+    @short_traceback
     def split(self, n: int) -> list[ScanPlan]:
         """At most `n` plans of nearly equal cost, none of them empty. Each row group, or piece of one (`divide`), is in exactly one.
 
@@ -98,6 +101,7 @@ class ScanPlan:
             parts.append(replace(self, files=tuple(files), report=Report()))
         return parts
 
+    @short_traceback
     def execute(self, report: Report | None = None) -> Iterator[pa.RecordBatch]:
         """The batches of the plan, in file order. `report` is filled as they come.
 
@@ -107,6 +111,7 @@ class ScanPlan:
             yield batch
             del batch  # before the next one is made
 
+    @short_traceback
     def execute_by_file(
         self, report: Report | None = None, together: Together | None = None
     ) -> Iterator[tuple[FilePlan, pa.RecordBatch]]:

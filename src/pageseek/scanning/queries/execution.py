@@ -16,6 +16,7 @@ from pageseek.base.memory import kept
 from pageseek.base.progress import Watch, watched
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.predicate.parameter_values import parameters_of
 from pageseek.scanning.requests.request import Request
@@ -74,6 +75,7 @@ class Execution:
             return self._optimistic_batches(prepared, unconfirmed)
         return self._batches()[1]
 
+    @short_traceback
     def _optimistic_batches(
         self, prepared: PreparedScan, unconfirmed: UnconfirmedVersions
     ) -> Iterator[pa.RecordBatch]:
@@ -109,6 +111,7 @@ class Execution:
         prepared = self._prepared(self.request)
         return prepared.plan.schema, self._watched(prepared)
 
+    @short_traceback
     def _watched(self, prepared: PreparedScan) -> Iterator[pa.RecordBatch]:
         with watched(self.progress, prepared.report):
             for table in prepared.tables(streams=True):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.base.errors import PageseekError, PredicateError
+from pageseek.base.tracebacks import short_traceback
 from pageseek.predicate.parameter_values import (
     check_names,
     check_value,
@@ -60,6 +61,7 @@ class PreparedQuery:
     def __reduce__(self) -> tuple[Any, ...]:
         return PreparedQuery, (self._scan,)
 
+    @short_traceback
     def __call__(self, *values: Any, **named: Any) -> pa.Table:
         """The rows for values of the parameters: one value, or each by its name.
 
@@ -83,6 +85,7 @@ class PreparedQuery:
                 error, lambda name: self._bound(self._without(name, given))
             ) from error
 
+    @short_traceback
     def many(self, keys: Any, *, place: str = "key_place") -> pa.Table:
         """The rows of many keys as one table, whose first column has the place of each row's key among the keys, from 0.
 
@@ -141,6 +144,7 @@ class PreparedQuery:
 
         return AsyncQuery(self, self.bind, self.many)
 
+    @short_traceback
     def bind(self, *values: Any, **named: Any) -> Scan:
         """The scan with these values in its filter, for `explain`, `to_batches`, `count_rows` and all else that a scan can do."""
         return self._bound(self._given(values, named))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pageseek.base.coroutines import in_thread
 from pageseek.base.errors import PredicateError
+from pageseek.base.tracebacks import short_traceback
 
 
 class AsyncQuery:
@@ -25,6 +26,7 @@ class AsyncQuery:
     ) -> None:
         self._table, self._bind, self._many = table, bind, many
 
+    @short_traceback
     async def __call__(self, *values: Any, **named: Any) -> pa.Table:
         """The rows for values of the parameters, as `PreparedQuery` returns them.
 
@@ -49,6 +51,7 @@ class AsyncQuery:
                 return found
         return await in_thread(partial(self._table, *values, **named))
 
+    @short_traceback
     async def many(self, keys: Any, *, place: str = "key_place") -> pa.Table:
         """The rows of many keys as one table, as `PreparedQuery.many` returns them; in a thread of the default executor."""
         return await in_thread(partial(self._many, keys, place=place))

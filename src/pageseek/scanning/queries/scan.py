@@ -19,6 +19,7 @@ from pageseek.base.late_modules import above
 from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scanning.queries.execution import Execution
@@ -51,6 +52,7 @@ class Scan:
         """The files, in the order of their rows."""
         return self._sources
 
+    @short_traceback
     def select(self, *columns: str | Sequence[str]) -> Scan:
         """Only these columns, in this order. Without any: rows without columns."""
         names: list[str] = []
@@ -58,6 +60,7 @@ class Scan:
             names.extend([column] if isinstance(column, str) else names_of("select", column))
         return replace(self, _request=replace(self._request, columns=tuple(names)))
 
+    @short_traceback
     def filter(
         self, condition: Any, params: Sequence[Any] | Mapping[str, Any] | None = None
     ) -> Scan:
@@ -69,6 +72,7 @@ class Scan:
             made = flatten(And((self._request.filter, made)))
         return replace(self, _request=replace(self._request, filter=made))
 
+    @short_traceback
     def limit(self, n: int) -> Scan:
         """At most the first `n` of the rows that pass every filter, whether given before or after."""
         n = min(whole("limit", n), MOST_ROWS)
@@ -78,6 +82,7 @@ class Scan:
             n = min(n, self._request.limit)
         return replace(self, _request=replace(self._request, limit=n))
 
+    @short_traceback
     def take(self, selection: Any) -> Scan:
         """Only the rows of these numbers, and of those taken before.
 
@@ -104,6 +109,7 @@ class Scan:
             numbers = request.take & numbers
         return replace(self, _request=replace(request, take=numbers))
 
+    @short_traceback
     def with_row_number(self, name: str = "row") -> Scan:
         """A first column of int64 with the number of each row in the source, from 0.
 
@@ -114,6 +120,7 @@ class Scan:
             raise TypeError(f"with_row_number({name!r}): a name")
         return replace(self, _request=replace(self._request, row_number=name))
 
+    @short_traceback
     def prepare(self, condition: Any = None) -> PreparedQuery:
         """A function of the values that a filter has parameters for: `scan.prepare(col("id") == param("k"))`.
 
@@ -135,6 +142,7 @@ class Scan:
         )
         return made
 
+    @short_traceback
     def plan(self, selection: Any = None) -> ScanPlan:
         """Open the files and prune: the plan of what would be read. `selection`: as of `take`."""
         request = self._request if selection is None else self.take(selection)._request
@@ -144,6 +152,7 @@ class Scan:
         return plan
 
     @property
+    @short_traceback
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result. Nothing is read where a table or `schema=` has it; otherwise the footers are."""
         request, dataset_schema = self._request, self._request.dataset_schema
@@ -152,6 +161,7 @@ class Scan:
         return Execution(self._sources, request, self._progress).schema()
 
     @property
+    @short_traceback
     def columns(self) -> list[str]:
         """The names of the columns of the result, as `schema` has them."""
         return list(self.schema.names)
@@ -160,10 +170,12 @@ class Scan:
     def _execution(self) -> Execution:
         return Execution(self._sources, self._request, self._progress)
 
+    @short_traceback
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as the iterator advances."""
         return self._execution.batches()
 
+    @short_traceback
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """`to_batches`: `for batch in scan`, as of a `pyarrow.RecordBatchReader`."""
         return self.to_batches()
@@ -179,10 +191,12 @@ class Scan:
             "a scan is no array of numpy: take to_pandas() for a DataFrame, or to_table()['column'].to_numpy()"
         )
 
+    @short_traceback
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
         return self._execution.reader()
 
+    @short_traceback
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule protocol: any library that knows it can read a scan.
 
@@ -195,6 +209,7 @@ class Scan:
 
         return as_requested(self._execution, requested_schema).__arrow_c_stream__()
 
+    @short_traceback
     def to_table(self) -> pa.Table:
         """The rows as a table."""
         return Execution(self._sources, self._request, self._progress).table()
@@ -203,6 +218,7 @@ class Scan:
         """The first `n` rows that pass, as a table."""
         return self.limit(n).to_table()
 
+    @short_traceback
     def to_pylist(self) -> list[dict[str, Any]]:
         """The rows as dicts of Python's values.
 
@@ -214,6 +230,7 @@ class Scan:
         rows: list[dict[str, Any]] = above("Scan.to_pylist")(self)
         return rows
 
+    @short_traceback
     def to_pandas(self, **options: Any) -> Any:
         """The rows as a `pandas.DataFrame`.
 
@@ -235,6 +252,7 @@ class Scan:
         """
         return above("Scan.to_pandas")(self, options)
 
+    @short_traceback
     def to_polars(self) -> Any:
         """The rows as a `polars.DataFrame`, over the same memory as far as polars knows its form.
 
@@ -247,6 +265,7 @@ class Scan:
         """
         return above("Scan.to_polars")(self)
 
+    @short_traceback
     def to_duckdb(self, connection: Any = None) -> Any:
         """The rows as a `duckdb.DuckDBPyRelation` over the Arrow table, which is read now and is not copied.
 
@@ -264,6 +283,7 @@ class Scan:
         """
         return above("Scan.to_duckdb")(self, connection)
 
+    @short_traceback
     def write_parquet(
         self,
         path: Any,
@@ -302,14 +322,17 @@ class Scan:
         )
         return rows
 
+    @short_traceback
     def count_rows(self) -> int:
         """The number of rows that pass; without a filter the footers answer."""
         return self._execution.count()
 
+    @short_traceback
     def count(self) -> int:
         """`count_rows`, by its name in other libraries."""
         return self.count_rows()
 
+    @short_traceback
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass.
 
@@ -332,6 +355,7 @@ class Scan:
 
         return aggregate(self._sources, self._request, figures)
 
+    @short_traceback
     def explain(self, analyze: bool = False, aggregate: Iterable[Any] | None = None) -> Report:
         """A report of what would be read, and why not more; with `analyze`, of what was. Print it, or `.to_dict()`.
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.base.records import NamedTuple
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.confirmed import asked_once
 from pageseek.spark.columns.plan_schema import empty_frame
 from pageseek.spark.columns.types import OF_SPARK, spark_schema, wire_field, wire_type
@@ -41,6 +42,7 @@ _NO_KEYS = ("NullType", "TimeType", "DayTimeIntervalType")
 _KEY_TYPES = {name: kind for name, kind in OF_SPARK.items() if name not in _NO_KEYS}
 
 
+@short_traceback
 @asked_once()
 def lookup(
     spark: SparkSession,

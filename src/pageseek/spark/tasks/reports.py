@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.spark.columns.file_values import address
 from pageseek.spark.tasks.metrics import Run, run_of
 
@@ -19,6 +20,7 @@ _OWN = "io.pageseek.spark."
 _NAME = re.compile(r"pageseek (\d+): ")  # begins the names of functions
 
 
+@short_traceback
 def report(frame: DataFrame) -> Report:
     """What the last action on a DataFrame of `load`, `read` or `lookup` read, file by file and page by page: print it, or `.to_dict()`.
 
@@ -71,6 +73,7 @@ def _together(reports: list[Report]) -> Report:
     return made
 
 
+@short_traceback
 def reports(frame: DataFrame) -> dict[str, Report]:
     """What the last action on a DataFrame read, for each source that it is made of.
 
@@ -103,6 +106,7 @@ def reports(frame: DataFrame) -> dict[str, Report]:
     return made
 
 
+@short_traceback
 def input_files(frame: DataFrame) -> list[str]:
     """The addresses of the files that a DataFrame of `load`, `read` or `lookup` reads, as in `_metadata.file_path`: those that its
     filters leave.

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pageseek.base.errors import FileChangedError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import files_of
 from pageseek.index import Attached, attach
 from pageseek.index import verify as verified
@@ -40,6 +41,7 @@ REPORT = pa.schema(
 REPORT_DDL = "file string, status string, added string, bytes_before bigint, bytes_after bigint, seconds double, error string"
 
 
+@short_traceback
 def attach_index(
     spark: SparkSession,
     source: Any,

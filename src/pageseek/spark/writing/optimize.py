@@ -19,6 +19,7 @@ from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
 from pageseek.base.suggest import offered
+from pageseek.base.tracebacks import short_traceback
 from pageseek.base.version import __version__
 from pageseek.rewriting import request as asked
 from pageseek.rewriting.layout import PAGE_ROWS, Layout
@@ -66,6 +67,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
+@short_traceback
 def optimize(
     spark: SparkSession,
     path: Any,

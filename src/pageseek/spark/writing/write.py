@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.errors import PredicateError, UnsupportedError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
+from pageseek.base.tracebacks import short_traceback
 from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.buckets import reached
@@ -68,6 +69,7 @@ class Written:
         return sum(file.bytes for file in self.files)
 
 
+@short_traceback
 def write(
     df: DataFrame,
     path: Any,
