@@ -84,7 +84,7 @@ def test_inspect_lists_the_files_of_a_folder(
     assert head[0] == "file" and list(rows) == ["0", "1", "2", "3"]
     assert "lookup" in rows["2"] and "2 of 4" in rows["2"]
     assert " all " not in rows["0"] and " all " in rows["1"]
-    assert lines[-1] == f"`pageseek inspect {folder}/0.parquet` shows row groups and columns of one"
+    assert lines[-1] == f"one file in detail: pageseek inspect {folder}/0.parquet"
 
 
 @pytest.mark.parametrize("given", ["{}/*.parquet", "{0}/0.parquet {0}/1.parquet {0}/2.parquet {0}/3.parquet"])  # fmt: skip
@@ -108,6 +108,16 @@ def test_inspect_draws_columns_of_several_files_one_after_the_other(
     out = run(capsys, "inspect", str(folder), "--column", "id")[1]
     assert out.count("pages of id (int64)") == 4
     assert len(json.loads(run(capsys, "inspect", str(folder), "--pages", "--json")[1])) == 4
+
+
+def test_inspect_says_once_what_is_true_of_all_files(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads = [run(capsys, "inspect", str(folder))[1].splitlines()[6]]
+    pq.write_table(pa.table({"id": [1]}), folder / "4.parquet", compression="zstd")
+    heads.append(run(capsys, "inspect", str(folder))[1].splitlines()[6])
+    assert ["codec" in head for head in heads] == [False, True]
+    assert not any("written by" in head for head in heads)
 
 
 def test_inspect_tells_which_files_of_a_folder_are_damaged(

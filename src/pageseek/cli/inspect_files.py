@@ -163,9 +163,7 @@ def _drawn(found: Found, records: Sequence[dict[str, Any]], total: Total) -> Ite
     one = next((record["file"] for record in records if "error" not in record), None)
     if one is not None:
         yield ""
-        yield text.safe(
-            f"`pageseek inspect {shlex.quote(one)}` shows row groups and columns of one"
-        )
+        yield text.safe(f"one file in detail: pageseek inspect {shlex.quote(one)}")
 
 
 def _table(
@@ -176,7 +174,7 @@ def _table(
     for record in records:
         name = text.shown(record["file"][len(folder) :], 200)
         if "error" in record:
-            rows.append([name, *["?"] * 4, *[""] * 4, "cannot be opened"])
+            rows.append([name, *["?"] * (len(head) - 1)])
             continue
         have = record["chunks_with"]
         pages = min(have["column_index"], have["offset_index"])
@@ -194,7 +192,9 @@ def _table(
                 text.shown(_writer(record["created_by"]), 40),
             ]
         )
-    shown = [i for i in range(len(head)) if i != 7 or total.attached]  # few files have any
+    # what is true of all files stands above the table
+    needed = {7: total.attached, 8: len(total.codecs) > 1, 9: len(total.writers) > 1}
+    shown = [i for i in range(len(head)) if needed.get(i, True)]
     yield from terminal.table(
         [head[i] for i in shown],
         [[row[i] for i in shown] for row in rows],

@@ -41,6 +41,9 @@ class DatasetScanner:
     _projection: Projection = Projection()
     _version: Version | None = None  # of the only file, whose row numbers are selected
 
+    def __repr__(self) -> str:
+        return f"<pageseek scanner of {self.scan!r}>"
+
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of the rows."""
