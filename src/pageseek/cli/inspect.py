@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.errors import CorruptFileError, NoColumnError, PredicateError
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import SOURCE, add_table, command, sources
-from pageseek.cli.inspect_files import MOST_FILES, PARTS, parts_said, show
+from pageseek.cli.inspect_files import MOST_FILES, PARTS, counted, parts_said, show
 from pageseek.cli.plots import add_plot, check_plot, saved
 
 if TYPE_CHECKING:
@@ -208,10 +208,8 @@ def draw(
     look = terminal.stdout()
     yield look.bold(text.safe(found["file"]))
     groups = found["row_groups"]
-    yield (
-        f"  {found['rows']:,} rows, {len(groups):,} row {'group' if len(groups) == 1 else 'groups'}, {found['leaves']:,} columns, "
-        f"{text.size(found['bytes'])}"
-    )
+    counts = (found["rows"], "row"), (len(groups), "row group"), (found["leaves"], "column")
+    yield f"  {', '.join(counted(n, unit) for n, unit in counts)}, {text.size(found['bytes'])}"
     yield f"  written by {text.shown(found['created_by'] or 'an unnamed writer', 200)}"
     have = found["chunks_with"]
     yield f"  {parts_said(have)}"

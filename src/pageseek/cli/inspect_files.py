@@ -134,16 +134,16 @@ def _drawn(found: Found, records: Sequence[dict[str, Any]], total: Total) -> Ite
     title = found.table.what if found.table is not None else folder or "files"
     yield look.bold(text.safe(title))
     yield (
-        f"  {_counted(total.files, 'file')}, {_counted(total.rows, 'row')}, {_counted(total.groups, 'row group')}, "
+        f"  {counted(total.files, 'file')}, {counted(total.rows, 'row')}, {counted(total.groups, 'row group')}, "
         f"{text.size(total.bytes)}"
-        + (f"; {_counted(total.failures, 'file')} cannot be opened" if total.failures else "")
+        + (f"; {counted(total.failures, 'file')} cannot be opened" if total.failures else "")
     )
     if any(source.deletes for source in found.files):
         yield "  deleted rows are counted here; `pageseek count` leaves them out"
     yield f"  written by {_named(total.writers)}; codec {_named(total.codecs)}"
     yield f"  {parts_said(total.have)}"
     if total.attached:
-        kinds = (f"{kind} in {_counted(n, 'file')}" for kind, n in sorted(total.attached.items()))
+        kinds = (f"{kind} in {counted(n, 'file')}" for kind, n in sorted(total.attached.items()))
         yield f"  attached: {', '.join(kinds)}"
     if not total.have["column_index"] and total.have["total"]:
         yield look.yellow(
@@ -233,7 +233,8 @@ def _folder(names: Sequence[str]) -> str:
     return "".join(common)
 
 
-def _counted(n: int, unit: str) -> str:
+def counted(n: int, unit: str) -> str:
+    """A number of things."""
     return f"{n:,} {unit}{'s' * (n != 1)}"
 
 

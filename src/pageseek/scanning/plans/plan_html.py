@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
-from pageseek.base.report import format_size
+from pageseek.base.report import format_size, one_line
 
 if TYPE_CHECKING:
     from pageseek.scanning.plans.scan_plan import ScanPlan
@@ -27,7 +27,7 @@ def line(plan: ScanPlan) -> str:
         parts.append(f"where {request.filter!r}")
     if request.limit is not None:
         parts.append(f"limit {request.limit:,}")
-    return "; ".join(parts)
+    return one_line("; ".join(parts))
 
 
 def render(plan: ScanPlan) -> str:
