@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -128,6 +129,77 @@ def test_a_file(path: str, log: Log) -> None:
     for said in ("id", "int64", "0", "1999", "<i>", "x" * 29 + "...", "snappy", "all"):
         assert said in found.text
     assert "100.0%" in found.bars
+
+
+def test_a_plan(path: str, log: Log) -> None:
+    plan = ps.scan(path, filter=ps.col("id") < 600).select("id", EVIL).plan()
+    log.clear()
+    found = page(plan)
+    for said in (
+        "a<b>.parquet",
+        "where id < 600",
+        "1 of 1",
+        "2 of 4",
+        "columns id, <script>",
+    ):
+        assert said in found, said
+    assert "50.0%" in found.bars
+    shown = repr(plan)
+    assert shown.startswith("<ScanPlan 1 file, 2 row groups, at most ") and "\n" not in shown
+    assert shown.endswith("where id < 600>") and log.ranges == []
+    few = ps.scan(path).limit(7).plan()
+    assert "no filter, limit 7" in page(few) and repr(few).endswith("; limit 7>")
+    assert "no filter" in page(ps.scan(path).plan())
+    assert "at most" not in repr(ps.scan(path).plan())
+    for part in plan.split(2):
+        assert "1 file" in repr(part) and "rows, at most" in page(part).text
+
+
+def test_a_plan_of_many_files(tmp_path: Path) -> None:
+    for i in range(30):
+        pq.write_table(pa.table({f"c{n}": [i] for n in range(10)}), tmp_path / f"{i:02}.parquet")
+    plan = ps.scan(tmp_path).plan()
+    found = page(plan)
+    assert "19.parquet" in found and "20.parquet" not in found and "and 10 more files" in found.text
+    assert "30 files" in repr(plan) and "c7 and 2 more" in repr(plan) and len(repr(plan)) < 200
+    none = ps.scan(tmp_path, filter=ps.col("c0") > 99).plan()
+    assert "0 of 30" in page(none).text and "0 files, 0 row groups" in repr(none)
+
+
+def test_indexes_of_a_file(path: str, tmp_path: Path) -> None:
+    out = tmp_path / "<out>.parquet"
+    ps.index.attach(path, output=out, lookup=["id"], distinct=[EVIL])
+    found = ps.index.list(out)
+    shown = page(found)
+    for said in ("<out>.parquet", "the rows of each value", "attached", "the writer", "lookup"):
+        assert said in shown, said
+    assert "<script>alert('x')</script>&\"\\u202e\\x00\n" in shown.text
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found == list(found) and page(again).text == shown.text
+    pq.write_table(pa.table({"a": [1]}), out)
+    assert "no indexes" in page(ps.index.list(out))
+    wide = pa.table({f"c{n}": [n] for n in range(60)})
+    pq.write_table(wide, out, write_page_index=True)
+    assert "and 10 more" in page(ps.index.list(out)).text
+
+
+def test_what_was_rewritten(path: str, tmp_path: Path) -> None:
+    made = ps.rewrite(path, tmp_path / "<new>.parquet", sort_by="id")
+    found = page(made)
+    for said in ("Rewritten: 2,000 rows", "<new>.parquet", "sorted by id", "bytes before"):
+        assert said in found
+    made.files *= 9
+    assert "and 4 more" in page(made).text
+    made.files, made.where = [], "a = '<'"
+    assert "no partition passes where=" in page(made)
+
+
+def test_long_words_are_broken_where_the_page_is_narrow() -> None:
+    long = "/".join(["folder"] * 10)
+    for cell in (long, html.lines([long, "b"])):
+        assert "overflow-wrap" in html.table((), [(cell,)])
+    for cell in ("a few words " * 9, html.share(1, 2), html.small("b")):
+        assert "overflow-wrap" not in html.table((), [(cell,)])
 
 
 def test_a_wide_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import io
 import json
@@ -10,7 +11,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,14 +123,40 @@ def test_a_version_imports_no_subcommand() -> None:
 def test_without_arguments_there_is_an_overview(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys)
     assert (code, err) == (0, "")
-    assert "pageseek head FILE" in out and "--help" in out
+    assert "pageseek head FILE" in out and "`pageseek help COMMAND`" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "same"),
+    [
+        (["help"], ["--help"]),
+        (["help", "--help"], ["--help"]),
+        (["help", "help"], ["--help"]),
+        (["-h"], ["--help"]),
+        (["help", "scan"], ["scan", "--help"]),
+        (["help", "index", "attach"], ["index", "attach", "--help"]),
+        (["help", "bench"], ["bench", "--help"]),
+        (["--color", "never", "help", "scan"], ["scan", "--help"]),
+        (["-V"], ["--version"]),
+    ],
+)
+def test_help_is_a_command_too(
+    arguments: list[str], same: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for words in (arguments, same):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        said.append(capsys.readouterr())
+    assert said[0] == said[1] and said[0].out
 
 
 def test_help_of_every_command_has_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:
     parser = main_module.parser()
     helped = 0
     for name in main_module.COMMANDS:
-        if name == "bench":
+        if name in ("bench", "help"):
             continue
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
@@ -157,6 +186,16 @@ def test_help_of_every_command_has_examples_that_parse(capsys: pytest.CaptureFix
         (["scan", "x", "--qqqq"], "pageseek scan: no option --qqqq\n"),
         (["--color", "never", "scna", "x"], "no command 'scna'; did you mean scan?"),
         (["inspect", "x", "--plot", "x.gif"], "ends in .png, .svg, .pdf"),
+        (["help", "scna"], "pageseek: no command 'scna'; did you mean scan?"),
+        (["help", "index", "attac"], "pageseek index: no action 'attac'; did you mean attach?"),
+        (["--verison"], "pageseek: no option --verison; did you mean --version?"),
+        (["-v"], "pageseek: no option -v; did you mean -V?"),
+        ([__file__], f"pageseek: no command {__file__!r}; `pageseek inspect {__file__}` shows what is there"),
+        (["rewrite", "x", "--outptu", "y"], "pageseek rewrite: no option --outptu; did you mean --output?"),
+        (["scan", "--colums"], "pageseek scan: no option --colums; did you mean --columns?"),
+        (["scan", "--where=a > 1"], "arguments are required: source"),
+        (["scan", "x", "--format", "cvs"], "--format cvs: it is one of table, jsonl, csv, arrow, parquet; did you mean csv?"),
+        (["scan", "x", "--color", "alwa"], "is one of auto, always, never; did you mean always?"),
     ],
 )  # fmt: skip
 def test_a_misspelt_word_is_answered_with_the_nearest(
@@ -168,6 +207,84 @@ def test_a_misspelt_word_is_answered_with_the_nearest(
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 2 and "--help` shows what there is" in err
+
+
+def _options() -> Iterator[tuple[list[str], argparse.Action]]:
+    """The options of every command that take a value."""
+
+    def walk(words: list[str], made: argparse.ArgumentParser) -> Iterator[Any]:
+        for action in made._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for name, inner in action.choices.items():
+                    yield from walk([*words, name], inner)
+            elif action.option_strings and action.nargs != 0:
+                yield words, action
+
+    yield from walk([], main_module.parser())
+
+
+VALUES = {"--color": "never", "--format": "csv", "--codec": "zstd"}
+
+
+@pytest.mark.parametrize(
+    ("words", "action"),
+    [pytest.param(words, action, id=" ".join([*words, action.option_strings[-1]])) for words, action in _options()],
+)  # fmt: skip
+def test_an_option_that_is_given_twice_loses_no_value(
+    words: list[str], action: argparse.Action, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its values are added, or the second is refused."""
+    name = action.option_strings[-1].replace("colour", "color")
+    first, second = ("1", "2") if action.type is not None else ("a", "b")
+    if action.choices or name in VALUES:
+        first = second = VALUES[name]
+    parser = main_module.parser()
+    needed = ["--output", "o"] if words[-1:] in (["attach"], ["detach"], ["rewrite"]) else []
+    if name == "--output":
+        needed = []
+    if name == "--plot":
+        first, second = "a.png", "b.png"
+    # what an option of a command with actions stands before
+    action_words = {"": ["scan", "x"], "index": ["list", "x"], "completion": ["bash"]}
+    files = action_words.get(" ".join(words), ["x"])
+    if words == ["advise"] and name == "--columns":
+        needed = ["--filter", "q"]
+    given = [*words, name, first, name, second, *files]
+    if needed[:1] == ["--filter"]:
+        given[len(words) : len(words)] = needed
+    else:
+        given += needed
+    try:
+        options = parser.parse_args(given)
+    except SystemExit:
+        assert f"{name} is given twice; one value is used" in capsys.readouterr().err
+        return
+    made = getattr(options, action.dest)
+    assert first in str(made) and second in str(made), (given, made)
+    assert made == [first, second] or len(str(made)) > len(first) + len(second)
+
+
+def test_columns_given_one_by_one_are_all_there(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = run(capsys, "scan", path, "--columns", "id", "--columns", "name,day", "-n", "1")[1]
+    assert shown.split()[:3] == ["id", "name", "day"]
+    assert shown == run(capsys, "scan", path, "--columns", "id,name,day", "-n", "1")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--bloom", "a=0.1", "--bloom", "a=0.2"], "--bloom: 'a' is given 0.1 and 0.2"),
+        (["--page-index", "a", "--page-index", "none"], "--page-index is given names, and all or none as well"),
+    ],
+)  # fmt: skip
+def test_values_that_contradict_each_other_are_refused(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["index", "attach", "x", "--output", "y", *arguments])
+    assert ended.value.code == 2 and words in capsys.readouterr().err
 
 
 def test_several_sources_globs_and_standard_input(

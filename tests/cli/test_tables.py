@@ -43,7 +43,9 @@ def test_folders_that_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert code == 0 and json.loads(out)["notes"] == [said]
     code, out, _ = run(capsys, "explain", root, "--json", "--no-table")
     assert code == 0 and json.loads(out)["files"]["total"] == 2
-    for arguments in (("inspect", root), ("index", "list", root), ("index", "verify", root)):
+    assert "1 row, 1 row group, 1 column," in run(capsys, "inspect", root)[1]  # of its only file
+    assert "2 files, 2 rows" in run(capsys, "inspect", root, "--no-table")[1]
+    for arguments in (("index", "list", root), ("index", "verify", root)):
         assert run(capsys, *arguments)[0] == 0
         code, _, error = run(capsys, *arguments, "--no-table")
         assert code == 1 and "2" in error

@@ -13,7 +13,12 @@ import pytest
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scanning.plans.open_ahead import FILES_AHEAD, FILES_AHEAD_OF_LIMIT, FileOpener
+from pageseek.scanning.plans.open_ahead import (
+    FILES_AHEAD,
+    FILES_AHEAD_OF_LIMIT,
+    FileOpener,
+    open_each,
+)
 from pageseek.storage import Source, Sources
 from support.concurrency import InFlight, slow_local_reads
 
@@ -95,6 +100,31 @@ def test_an_error_comes_in_its_turn(sources: list[Source], far: InFlight, tmp_pa
     assert [Path(next(files).name).stem for _ in range(3)] == DUE[:3]
     with pytest.raises(ps.CorruptFileError, match=r"bad\.parquet"):
         next(files)
+
+
+def test_each_file_comes_or_its_error(sources: list[Source], far: InFlight, tmp_path: Path) -> None:
+    """A file that fails does not keep others from being opened several at a time."""
+    bad = [Source(str(tmp_path / f"{name}.parquet")) for name in ("bad", "missing")]
+    Path(bad[0].path).write_bytes(b"PAR1 is no footer PAR2")
+    given = [*sources[:20], *bad, *sources[20:]]
+    found = list(open_each(given))
+    assert [source for source, _ in found] == given
+    files = [file for _, file in found if isinstance(file, FileMetadata)]
+    assert [Path(file.name).stem for file in files] == DUE and far.most > 4
+    errors = [file for _, file in found if isinstance(file, Exception)]
+    assert [type(error) for error in errors] == [ps.CorruptFileError, FileNotFoundError]
+
+
+def test_a_store_that_does_not_answer_ends_it(
+    sources: list[Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ps.StoreError("no answer")
+
+    ps.clear_cache()
+    monkeypatch.setattr(Source, "open", refuse)
+    with pytest.raises(ps.StoreError):
+        next(open_each(sources))
 
 
 def test_a_scan_of_many_files_is_planned_so(sources: list[Source], far: InFlight) -> None:

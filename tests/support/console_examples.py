@@ -26,6 +26,7 @@ CHANGING = (
     (re.compile(r"(?m)^  time .*$"), "  time"),
     (re.compile(r"[\d.,]+ (B|kB|MB)\b"), "SIZE"),
     (re.compile(r"written by .*"), "written by"),
+    (re.compile(r"parquet-cpp-arrow [\d.]+"), "parquet-cpp-arrow"),
     (re.compile(r"-{2,}"), "--"),
     (re.compile(r" +"), " "),
 )

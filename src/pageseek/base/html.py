@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -10,6 +11,9 @@ CELL = "padding:.15em .7em;vertical-align:top;"
 FRAME = "display:inline-block;height:.8em;border:1px solid currentColor;opacity:.75;"
 FILLED = "display:block;height:100%;min-width:1px;background:currentColor;"
 WIDTH = 10  # em of a bar
+BREAKS = "overflow-wrap:anywhere"
+LONG = 40  # characters of a word, such as a path, that may be broken where the page is narrow
+TAG = re.compile("<[^>]*>")
 
 
 class Markup(str):
@@ -51,12 +55,19 @@ def table(
             how = "text-align:left;white-space:pre-wrap"
             if i in right or tag == "th":
                 how = f"text-align:{'right' if i in right else 'left'};white-space:nowrap"
+            elif _is_long(cell):
+                how += f";min-width:20em;{BREAKS}"
             made.append(f'<{tag} style="{CELL}{how}">{shown(cell)}</{tag}>')
         return f"<tr>{''.join(made)}</tr>"
 
     top = f"<thead>{line(head, 'th')}</thead>" if head else ""
     body = "".join(line(row, "td") for row in rows)
     return Markup(f'<table style="{TABLE}">{top}<tbody>{body}</tbody></table>')
+
+
+def _is_long(cell: object) -> bool:
+    text = TAG.sub(" ", cell) if isinstance(cell, Markup) else str(cell)
+    return max(map(len, text.split()), default=0) > LONG
 
 
 def lines(values: Iterable[object]) -> Markup:
@@ -72,4 +83,4 @@ def small(value: object) -> Markup:
 def block(title: object, *parts: object) -> str:
     """What a notebook shows of an object: a title, and parts below it. Empty parts are left out."""
     below = "".join(f"<div>{shown(part)}</div>" for part in parts if part != "")
-    return f"<div><div><b>{shown(title)}</b></div>{below}</div>"
+    return f'<div><div style="{BREAKS}"><b>{shown(title)}</b></div>{below}</div>'

@@ -32,8 +32,10 @@ ABOVE = {
     "ParquetFile.__repr__": ("format.file_html", "line"),
     "ParquetFile._repr_html_": ("format.file_html", "render"),
     "ParquetFile.plot": ("pictures", "of_file"),
+    "Listed._repr_html_": ("index.results_html", "listed"),
     "Report._repr_html_": ("base.report_html", "render"),
     "Report.plot": ("pictures", "of_report"),
+    "Rewritten._repr_html_": ("rewriting.rewritten_html", "render"),
     "Scan._repr_html_": ("scanning.queries.scan_html", "render"),
     "Scan.prepare": ("scanning.queries.prepared", "PreparedQuery"),
     "Scan.to_duckdb": ("scanning.queries.results", "to_duckdb"),
@@ -41,6 +43,8 @@ ABOVE = {
     "Scan.to_polars": ("scanning.queries.results", "to_polars"),
     "Scan.to_pylist": ("scanning.queries.results", "to_pylist"),
     "Scan.write_parquet": ("rewriting.written_scan", "write"),
+    "ScanPlan.__repr__": ("scanning.plans.plan_html", "line"),
+    "ScanPlan._repr_html_": ("scanning.plans.plan_html", "render"),
     "Verified._repr_html_": ("index.results_html", "verified"),
     "delete_files.read": ("scanning.queries.execution", "Execution"),  # a scan within a scan
 }

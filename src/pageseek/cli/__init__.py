@@ -7,6 +7,7 @@ Modules of subcommands are imported when one is run. They import pyarrow in func
 | `main` | commands, exit codes, errors |
 | `arguments` | the parser, its errors, and options that several commands have |
 | `scan` (and `explain`, `head`), `count`, `schema`, `inspect` | commands that read |
+| `inspect_files` | the table of `inspect` for several files |
 | `index`, `rewrite`, `advise` | commands that write, and that give advice |
 | `completion` | scripts for shells |
 | `rows` | rows as a table |

@@ -48,7 +48,8 @@ class _Columns(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
         if not namespace.queries:
             parser.error("--columns follows the --filter that it belongs to")
-        namespace.queries = [*namespace.queries[:-1], (namespace.queries[-1][0], names(values))]
+        query, before = namespace.queries[-1]
+        namespace.queries = [*namespace.queries[:-1], (query, [*(before or ()), *names(values)])]
 
 
 def run(options: argparse.Namespace) -> int:

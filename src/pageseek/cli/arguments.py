@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 COLOURS = ("auto", "always", "never")
@@ -22,35 +23,106 @@ class Parser(argparse.ArgumentParser):
         # an option that comes later must not change what a script says
         options.setdefault("allow_abbrev", False)
         super().__init__(*args, **options)
+        self.register("action", None, Once)
+        self.register("action", "store", Once)
+        self._given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does. What was given is kept, to tell a misspelt option from one that is missing."""
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Print one line and where to find help; exit with 2."""
-        wrong = re.match(r"argument (?P<what>[A-Z]+): invalid choice: '(?P<given>[^']*)'", message)
+        wrong = re.match(
+            r"argument (?P<what>\S+): invalid choice: '(?P<given>[^']*)'( \(choose from (?P<choices>.*)\))?",
+            message,
+        )
+        unknown = None
+        if message.startswith("unrecognized arguments: "):
+            unknown = message.partition(": ")[2]
+            if not unknown.startswith("-"):
+                message, unknown = f"not expected: {unknown}", None
+        elif message.endswith(" required") or "arguments are required: " in message:
+            unknown = next(self._unknown(), None)  # what is missing may be what was misspelt
         if wrong is not None:
-            choices = next(
-                (
-                    list(a.choices)
-                    for a in self._actions
-                    if a.choices and a.metavar == wrong["what"]
-                ),
-                [],
-            )
+            choices = [
+                str(name)
+                for action in self._actions
+                if action.choices and argparse._get_action_name(action) == wrong["what"]
+                for name in action.choices
+            ]
+            what = wrong["what"].lower()
+            nearest = _nearest(wrong["given"], choices)
+            if what == "command" and os.path.exists(wrong["given"]):
+                nearest = f"; `{self.prog} inspect {wrong['given']}` shows what is there"
+            message = f"no {what} {wrong['given']!r}{nearest}"
+            if what.startswith("-"):
+                message = f"{what} {wrong['given']}: it is one of {', '.join(choices)}{nearest}"
+        elif unknown is not None:
             message = (
-                f"no {wrong['what'].lower()} {wrong['given']!r}{_nearest(wrong['given'], choices)}"
+                f"no option {unknown.split()[0]}{_nearest(unknown.split()[0], self._options())}"
             )
-        elif message.startswith("unrecognized arguments: "):
-            given = message.partition(": ")[2]
-            options = [name for action in self._actions for name in action.option_strings]
-            message = f"no option {given.split()[0]}{_nearest(given.split()[0], options)}"
-            if not given.startswith("-"):
-                message = f"not expected: {given}"
         print(f"{self.prog}: {message}", file=sys.stderr)
         print(f"`{self.prog} --help` shows what there is", file=sys.stderr)
         raise SystemExit(2)
 
+    def _options(self) -> list[str]:
+        return [name for action in self._actions for name in action.option_strings]
+
+    def _unknown(self) -> Iterator[str]:
+        """What was given and looks like an option, and is none."""
+        known = self._options()
+        for word in self._given:
+            if word == "--":
+                return
+            name = word.partition("=")[0] if word.startswith("--") else word[:2]
+            if re.match("--?[A-Za-z]", word) and name not in known:
+                yield word
+
+
+class Once(argparse.Action):
+    """Keeps one value. An option that is given a second time is refused: one of its values would be lost."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        if option is not None and _was_given(namespace, self.dest):
+            parser.error(f"{option} is given twice; one value is used")
+        setattr(namespace, self.dest, values)
+
+
+class Added(argparse.Action):
+    """Keeps the names of every time that an option is given, in order."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        if _was_given(namespace, self.dest):
+            before = getattr(namespace, self.dest)
+            if isinstance(before, list) and isinstance(values, list):
+                values = [*before, *values]
+            elif isinstance(before, dict) and isinstance(values, dict):
+                twice = next((name for name in before.keys() & values), None)
+                if twice is not None and before[twice] != values[twice]:
+                    parser.error(
+                        f"{option}: {twice!r} is given {before[twice]} and {values[twice]}"
+                    )
+                values = before | values
+            elif before != values:
+                parser.error(f"{option} is given names, and all or none as well")
+        setattr(namespace, self.dest, values)
+
+
+def _was_given(namespace: Any, name: str) -> bool:
+    """Whether an option was given before. It is given from now on."""
+    given: set[str] = namespace.__dict__.setdefault("_given", set())
+    if name in given:
+        return True
+    given.add(name)
+    return False
+
 
 def _nearest(given: str, names: Iterable[str]) -> str:
-    found = difflib.get_close_matches(given.partition("=")[0], list(names), 1, 0.5)
+    word, known = given.partition("=")[0], list(names)
+    found = [name for name in known if name.lower() == word.lower()]
+    found = found or difflib.get_close_matches(word, known, 1, 0.5)
     return f"; did you mean {found[0]}?" if found else ""
 
 
@@ -113,8 +185,9 @@ def add_columns(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--columns",
         type=names,
+        action=Added,
         metavar="A,B",
-        help="columns of the result (default: all); a name with a comma is quoted: 'a,\"b,c\"'",
+        help="columns of the result (default: all); repeatable; a name with a comma is quoted: 'a,\"b,c\"'",
     )
 
 
@@ -206,7 +279,6 @@ def sources(given: list[str]) -> Any:
 def expanded(given: list[str]) -> list[Any]:
     """As `sources`, one by one; a glob in quotes is expanded, as the shell expands others."""
     import glob
-    import os
 
     if STDIN in given:
         return [sources(given)]

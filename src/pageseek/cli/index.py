@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.progress import interactive
 from pageseek.cli import terminal, text
-from pageseek.cli.arguments import STDIN, add_table, command, expanded, keys, names, rates, sources
+from pageseek.cli.arguments import (
+    STDIN,
+    Added,
+    add_table,
+    command,
+    expanded,
+    keys,
+    names,
+    rates,
+    sources,
+)
 from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
 from pageseek.cli.wording import in_options
 
@@ -40,15 +50,15 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     one.add_argument("file", nargs="+", help="a file, - for one on standard input; several, a folder or a glob with --in-place")  # fmt: skip
     one.add_argument(
-        "--page-index", type=_columns, default=True, metavar="A,B|all|none",
+        "--page-index", type=_columns, action=Added, default=True, metavar="A,B|all|none",
         help="columns that get a page index where they have none (default: all)",
     )  # fmt: skip
-    one.add_argument("--bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
-    one.add_argument("--distinct", type=names, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
-    one.add_argument("--lookup", type=keys, default=[], metavar="A,(B,C)", help="columns whose rows are found by value, in any order; several in parentheses are one key")  # fmt: skip
-    one.add_argument("--bitmap", type=names, default=[], metavar="A,B", help="columns of few values, whose rows are listed for each value")  # fmt: skip
-    one.add_argument("--trigram", type=names, default=[], metavar="A,B", help="columns of texts that LIKE searches for parts")  # fmt: skip
-    one.add_argument("--file-bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of the whole file")  # fmt: skip
+    one.add_argument("--bloom", type=rates, action=Added, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
+    one.add_argument("--distinct", type=names, action=Added, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
+    one.add_argument("--lookup", type=keys, action=Added, default=[], metavar="A,(B,C)", help="columns whose rows are found by value, in any order; several in parentheses are one key")  # fmt: skip
+    one.add_argument("--bitmap", type=names, action=Added, default=[], metavar="A,B", help="columns of few values, whose rows are listed for each value")  # fmt: skip
+    one.add_argument("--trigram", type=names, action=Added, default=[], metavar="A,B", help="columns of texts that LIKE searches for parts")  # fmt: skip
+    one.add_argument("--file-bloom", type=rates, action=Added, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of the whole file")  # fmt: skip
     one.add_argument(
         "--footer", action="store_true", help="say where each column chunk stands in a large footer"
     )
@@ -61,7 +71,7 @@ def add_parser(commands: Any) -> None:
         _detach,
     )  # fmt: skip
     two.add_argument("file", help="a file; - for one on standard input")
-    two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer")  # fmt: skip
+    two.add_argument("--kinds", type=names, action=Added, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer")  # fmt: skip
     for adding in (one, two):
         where = adding.add_mutually_exclusive_group(required=True)
         add_output(where)

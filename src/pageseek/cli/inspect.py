@@ -1,4 +1,4 @@
-"""`pageseek inspect FILE`: draws a file, its row groups, column chunks and pages."""
+"""`pageseek inspect FILE`: draws a file, its row groups, column chunks and pages. Of several files it shows a table."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import CorruptFileError, NoColumnError, PredicateError
 from pageseek.cli import terminal, text
-from pageseek.cli.arguments import SOURCE, add_table, command, expanded
+from pageseek.cli.arguments import SOURCE, add_table, command, sources
+from pageseek.cli.inspect_files import MOST_FILES, PARTS, counted, parts_said, show
 from pageseek.cli.plots import add_plot, check_plot, saved
 
 if TYPE_CHECKING:
     from pageseek.format.parquet_file import LeafColumn, ParquetFile
+    from pageseek.storage import Source
 
 # nearly every writer lists these for its levels; they are shown only if a chunk has no other
 LEVELS_ONLY = ("RLE", "BIT_PACKED")
-PARTS = ("statistics", "column_index", "offset_index", "bloom_filter")  # that a chunk may have
 LEAST_STRIP, MOST_STRIP = 16, 80  # characters of a strip on a terminal
 MOST_CHUNKS = 400  # lines of the table of chunks; the rest is only counted
 
@@ -25,9 +26,10 @@ MOST_CHUNKS = 400  # lines of the table of chunks; the rest is only counted
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     made = command(
-        commands, "inspect", "draw a file: row groups, chunks, pages",
-        "Draws a file, its row groups, column chunks and pages.",
+        commands, "inspect", "draw a file: row groups, chunks, pages; list the files of a folder",
+        "Draws a file, its row groups, column chunks and pages. Of several files it shows a table, a line for each.",
         """pageseek inspect orders.parquet
+        pageseek inspect sales/
         pageseek inspect orders.parquet --column o_orderkey --column o_custkey
         pageseek inspect orders.parquet --column o_orderkey --plot bounds.png""",
         run,
@@ -39,28 +41,41 @@ def add_parser(commands: Any) -> None:
         metavar="NAME",
         help="only this column, with its pages; repeatable",
     )
-    made.add_argument("--pages", action="store_true", help="the pages of every column")
+    made.add_argument(
+        "--pages",
+        action="store_true",
+        help="the pages of every column; several files are drawn one after the other then, as with --column",
+    )
     add_plot(made, "draw the bounds of the pages of each column, in place of the table")
     made.add_argument("--json", action="store_true", help="the same as JSON; of several files an array")  # fmt: skip
     add_table(made)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the files, one after the other."""
-    files = expanded(options.file)
+    """Draw a file, or list several. Several are drawn one after the other if columns or pages are asked for."""
+    from pageseek.datasets.sources import files_of  # late: it imports pyarrow
+
+    found = files_of(sources(options.file), table=options.table)
+    files = found.files
     if options.plot and len(files) > 1:
         raise ValueError(f"--plot draws one file, and these are {len(files):,}")
     check_plot(options)
-    found = [one for number, file in enumerate(files) for one in _drawn(file, options, number)]
+    if len(files) != 1 and not (options.column or options.pages):
+        return show(found, options)
+    shown = files if options.json else files[:MOST_FILES]
+    made = [one for number, file in enumerate(shown) for one in _drawn(file, options, number)]
     if options.json:
-        print(text.to_json(found if len(files) > 1 else found[0]))
+        print(text.to_json(made if len(files) > 1 else made[0]))
+    elif len(files) > len(shown):
+        print(f"\n... and {len(files) - len(shown):,} more files")
     return 0
 
 
-def _drawn(source: Any, options: argparse.Namespace, number: int) -> Iterator[dict[str, Any]]:
-    from pageseek.api import open_file
+def _drawn(source: Source, options: argparse.Namespace, number: int) -> Iterator[dict[str, Any]]:
+    from pageseek.format.file_metadata import FileMetadata
+    from pageseek.format.parquet_file import ParquetFile
 
-    with open_file(source, table=options.table) as file:
+    with ParquetFile(FileMetadata(source, source.open())) as file:
         leaves = file.leaves
         if options.column:
             leaves = [_leaf(file, name) for name in options.column]
@@ -193,16 +208,11 @@ def draw(
     look = terminal.stdout()
     yield look.bold(text.safe(found["file"]))
     groups = found["row_groups"]
-    yield (
-        f"  {found['rows']:,} rows, {len(groups):,} row {'group' if len(groups) == 1 else 'groups'}, {found['leaves']:,} columns, "
-        f"{text.size(found['bytes'])}"
-    )
+    counts = (found["rows"], "row"), (len(groups), "row group"), (found["leaves"], "column")
+    yield f"  {', '.join(counted(n, unit) for n, unit in counts)}, {text.size(found['bytes'])}"
     yield f"  written by {text.shown(found['created_by'] or 'an unnamed writer', 200)}"
     have = found["chunks_with"]
-    what = ", ".join(
-        f"{name.replace('_', ' ')} {_share(have[name], have['total'])}" for name in PARTS
-    )
-    yield f"  {what}"
+    yield f"  {parts_said(have)}"
     if not have["column_index"] and have["total"]:
         yield look.yellow(
             "  without a column index, whole column chunks are read; `pageseek index attach` adds one"
@@ -213,12 +223,6 @@ def draw(
         for leaf, column in zip(leaves, found["columns"], strict=True):
             yield ""
             yield from _draw_pages(file, leaf, column)
-
-
-def _share(part: int, whole: int) -> str:
-    if part == 0:
-        return "none"
-    return "all" if part == whole else f"{part:,} of {whole:,} chunks"
 
 
 def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -36,7 +36,8 @@ ROOMS = {
     "advise": ("advise",),
     "completion": ("completion",),
 }
-COMMANDS = [name for names in ROOMS.values() for name in names] + ["bench"]
+COMMANDS = [name for names in ROOMS.values() for name in names] + ["help", "bench"]
+VERSIONS = ["--version"], ["-V"]
 CODES = "exit codes: 0 done; 1 a file or a request that cannot be served; 2 wrong arguments; 130 interrupted"
 EXAMPLES = """examples:
   pageseek head orders.parquet
@@ -55,7 +56,7 @@ improve  pageseek advise FILE --where SQL    what would make a filter cheaper
          pageseek index attach FILE          page index, Bloom filters and other indexes, added to a file
          pageseek rewrite FILE               the file rewritten: sorted, in small pages
 
-`pageseek --help` lists all commands, `pageseek COMMAND --help` the options of one, with examples."""
+`pageseek help` lists all commands, `pageseek help COMMAND` the options of one, with examples."""
 
 REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     (NoColumnError, "`pageseek schema FILE` lists the columns and their types"),
@@ -85,7 +86,7 @@ def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
         description="Reads from Parquet files only the pages that an answer needs.",
         epilog=f"{EXAMPLES}\n\n{CODES}",
     )
-    made.add_argument("--version", action="version", version=f"pageseek {__version__}")
+    made.add_argument("-V", "--version", action="version", version=f"pageseek {__version__}")
     add_colour(made)
     made.set_defaults(_parser=made, color="auto")
     commands = made.add_subparsers(
@@ -93,9 +94,14 @@ def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
     )
     for room in ROOMS if rooms is None else rooms:
         importlib.import_module(f"pageseek.cli.{room}").add_parser(commands)
-    commands.add_parser(
-        "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"
-    )
+    # both are done before anything is parsed, unless options stand before them
+    for name, said in (
+        ("help", "list the commands, or the options of one"),
+        ("bench", "time pageseek beside other engines (pageseek-bench)"),
+    ):
+        later = commands.add_parser(name, help=said, add_help=False, prefix_chars="\0")
+        later.add_argument("words", nargs=argparse.REMAINDER)
+        later.set_defaults(run=_later)
     return made
 
 
@@ -111,7 +117,9 @@ def _run(given: list[str]) -> int:
         if not given:
             print(OVERVIEW)
             return 0
-        if given[:1] == ["bench"]:
+        if given[0] == "help":
+            given = _asked(given[1:])
+        if given[0] == "bench":
             # imported by name: the command works without the benchmarks, and `cli` must not depend on them
             benched: int = importlib.import_module("pageseek.bench.cli").main(given[1:])
             return benched
@@ -134,11 +142,21 @@ def _run(given: list[str]) -> int:
 def _parsed(given: list[str]) -> argparse.Namespace:
     """The options. Only the module of the command is imported, if it is the first word."""
     room = next((room for room, names in ROOMS.items() if given[0] in names), None)
-    rooms = [room] if room is not None else [] if given == ["--version"] else None
+    rooms = [room] if room is not None else [] if given in VERSIONS else None
     options, unknown = parser(rooms).parse_known_args(given)
     if unknown:  # the parser of the subcommand knows its options
         options._parser.error("unrecognized arguments: " + " ".join(unknown))
     return options
+
+
+def _later(options: argparse.Namespace) -> int:
+    return _run([options.command, *options.words])
+
+
+def _asked(words: Sequence[str]) -> list[str]:
+    """`pageseek help COMMAND` as `pageseek COMMAND --help`."""
+    commands = [word for word in words if not word.startswith("-") and word != "help"]
+    return [*commands, "--help"]
 
 
 def _arrows() -> tuple[type[BaseException], ...]:

@@ -9,7 +9,17 @@ from dataclasses import asdict
 from typing import Any
 
 from pageseek.base.progress import interactive
-from pageseek.cli.arguments import SOURCE, add_table, command, count, keys, names, rates, sources
+from pageseek.cli.arguments import (
+    SOURCE,
+    Added,
+    add_table,
+    command,
+    count,
+    keys,
+    names,
+    rates,
+    sources,
+)
 from pageseek.cli.whole_files import SAID, STDOUT, add_output, destination, tell
 from pageseek.rewriting.layout import CODECS, PAGE_ROWS
 
@@ -57,11 +67,12 @@ def add_parser(commands: Any) -> None:
     order.add_argument(
         "--sort-by",
         type=_sorting,
+        action=Added,
         default=[],
         metavar="A,B:desc",
         help="sort all rows by these columns",
     )
-    order.add_argument("--cluster-by", type=names, default=[], metavar="A,B", help="put rows together that are close in all of these columns")  # fmt: skip
+    order.add_argument("--cluster-by", type=names, action=Added, default=[], metavar="A,B", help="put rows together that are close in all of these columns")  # fmt: skip
     made.add_argument("--page-rows", type=count, default=PAGE_ROWS, metavar="N", help=f"rows of a page (default: {PAGE_ROWS:,})")  # fmt: skip
     made.add_argument("--row-group-rows", type=count, metavar="N", help="rows of a row group (default: a million, or 128 MiB in memory)")  # fmt: skip
     made.add_argument(
@@ -74,11 +85,11 @@ def add_parser(commands: Any) -> None:
     made.add_argument(
         "--codec", choices=CODECS, default="zstd", help="how pages are compressed (default: zstd)"
     )
-    made.add_argument("--lookup", type=keys, default=[], metavar="A,(B,C)", help="columns, and keys of several, whose rows are found by value (pageseek index attach)")  # fmt: skip
+    made.add_argument("--lookup", type=keys, action=Added, default=[], metavar="A,(B,C)", help="columns, and keys of several, whose rows are found by value (pageseek index attach)")  # fmt: skip
     for kind in ("bitmap", "distinct", "trigram"):
-        made.add_argument(f"--{kind}", type=names, default=[], metavar="A,B", help="columns that get an index of this kind (pageseek index attach)")  # fmt: skip
-    made.add_argument("--bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives")  # fmt: skip
-    made.add_argument("--file-bloom", type=rates, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of a whole file")  # fmt: skip
+        made.add_argument(f"--{kind}", type=names, action=Added, default=[], metavar="A,B", help="columns that get an index of this kind (pageseek index attach)")  # fmt: skip
+    made.add_argument("--bloom", type=rates, action=Added, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives")  # fmt: skip
+    made.add_argument("--file-bloom", type=rates, action=Added, default={}, metavar="A,B=0.001", help="columns that get one Bloom filter of a whole file")  # fmt: skip
     made.add_argument("--memory-limit", type=_size, metavar="SIZE", help="memory to take, such as 2G (default: a quarter of the machine's)")  # fmt: skip
     made.add_argument("--spill-folder", metavar="FOLDER", help="where rows wait that do not fit")
     made.add_argument("--json", action="store_true", help="as JSON")

@@ -42,6 +42,9 @@ class DatasetScanner:
     _projection: Projection = Projection()
     _version: Version | None = None  # of the only file, whose row numbers are selected
 
+    def __repr__(self) -> str:
+        return f"<pageseek scanner of {self.scan!r}>"
+
     @property
     @short_traceback
     def projected_schema(self) -> pa.Schema:

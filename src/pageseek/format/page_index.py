@@ -52,7 +52,7 @@ class OffsetIndex:
         return int64s(self.starts)
 
     def __repr__(self) -> str:
-        return f"<OffsetIndex of {self.num_pages} pages>"
+        return f"<OffsetIndex of {self.num_pages:,} page{'s' * (self.num_pages != 1)}>"
 
     def rows_of(self, verdict: bytes, bit: int) -> rows.RowRanges:
         """The rows of the pages whose verdict has a bit."""
@@ -95,6 +95,9 @@ class ColumnIndex:
         self.num_pages = num_pages
         self._null_pages, self._null_counts = null_pages, null_counts
         self._nan_counts, self.bounds = nan_counts, bounds
+
+    def __repr__(self) -> str:
+        return f"<ColumnIndex of {self.num_pages:,} page{'s' * (self.num_pages != 1)}>"
 
     @property
     def null_pages(self) -> npt.NDArray[np.uint8]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from pageseek.base.late_modules import above
 from pageseek.base.report import Report, format_size, one_line
 from pageseek.base.tracebacks import short_traceback
 from pageseek.format.chunks import chunk_range
@@ -49,6 +50,20 @@ class Entry:
         by = "attached" if self.attached else "by the writer"
         by += "" if self.registered else ", not registered"
         return f"{self.kind:<10}  {one_line(self.column or '-'):<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
+
+
+class Listed(list[Entry]):
+    """The indexes of a file, as a list that notebooks show as a table. `name`: of the file."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, entries: Iterable[Entry], name: str) -> None:
+        super().__init__(entries)
+        self.name = name
+
+    def _repr_html_(self) -> str:
+        shown: str = above("Listed._repr_html_")(self)
+        return shown
 
 
 @short_traceback
@@ -94,7 +109,7 @@ def listed(
                 column, offset, size = there
                 if not any(one.kind == name and one.offset == offset for one in found.pointers):
                     made.append(Entry(name, column, n, size, False))
-        return made
+        return Listed(made, file.name)
 
 
 def _is_embedded(one: Pointer) -> bool:

@@ -1,4 +1,4 @@
-"""What `attach` and `verify` have done, for notebooks."""
+"""What `attach`, `list` and `verify` say, for notebooks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,58 @@ from pageseek.base import html
 from pageseek.base.report import format_size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pageseek.index.attached import Attached, AttachedFiles
+    from pageseek.index.detaching import Entry, Listed
     from pageseek.index.findings import Verified
 
 SHOWN = 20  # findings, reasons and failures
+
+
+WHAT = {
+    "page_index": "least and greatest value of each page",
+    "bloom": "tells that a row group lacks a value",
+    "distinct": "the different values of each row group",
+    "distinct_index": "the different values of a column, in DataFusion's form",
+    "lookup": "the rows of each value",
+    "key_lookup": "the rows of each combination of values",
+    "bitmap": "the rows of each of a few values",
+    "trigram": "which rows may have a part of a text, for LIKE",
+    "file_bloom": "tells that the file lacks a value",
+    "footer": "where each column chunk stands in the footer",
+}
+MOST_ENTRIES = 50
+
+
+def listed(found: Listed) -> str:
+    """The indexes of a file, and what each is good for."""
+    if not found:
+        return html.block(found.name, "no indexes")
+    shown: Sequence[Entry] = found[:MOST_ENTRIES]
+    most = max(one.bytes for one in shown)
+    rows = [
+        (
+            one.kind,
+            WHAT.get(one.kind, "" if one.registered else "its kind is not registered here"),
+            one.column or "-",
+            f"{one.chunks:,}",
+            format_size(one.bytes),
+            html.share(one.bytes, most),
+            "attached" if one.attached else "the writer",
+        )
+        for one in shown
+    ]
+    more = len(found) - len(shown)
+    total = format_size(sum(one.bytes for one in found))
+    return html.block(
+        found.name,
+        f"{len(found):,} {'index' if len(found) == 1 else 'indexes'}, {total}",
+        html.table(
+            ("kind", "what it holds", "column", "chunks", "bytes", "", "by"), rows, right=(3, 4)
+        ),
+        html.small(f"and {more:,} more") if more else "",
+    )
 
 
 def attached(one: Attached) -> str:

@@ -5,7 +5,7 @@
 | `rewrite` | the public function |
 | `request` | what the caller asks for, checked before anything is read |
 | `reading` | rows read in little memory |
-| `rewritten` | its result |
+| `rewritten`, `rewritten_html` | its result; how notebooks show it |
 | `orders` | the orders of rows: by columns, or on a curve through several |
 | `curve` | Hilbert's curve |
 | `sort_keys` | rows compared by key columns: sorted, cut at bounds, checked |

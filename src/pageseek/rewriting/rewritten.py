@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pageseek.base.late_modules import above
 from pageseek.base.report import format_size
 from pageseek.index.attached import Attached
 
@@ -59,6 +60,10 @@ class Rewritten:
         self.indexes += part.indexes
         for name in ("rows", "row_groups", "pages", "bytes_before", "bytes_after", "spilled"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
+
+    def _repr_html_(self) -> str:
+        shown: str = above("Rewritten._repr_html_")(self)
+        return shown
 
     def __str__(self) -> str:
         if self.where is not None and not self.files and not self.replaced:

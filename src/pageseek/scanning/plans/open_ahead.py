@@ -10,14 +10,15 @@ from functools import partial
 from itertools import compress
 from time import perf_counter
 
-from pageseek.base.errors import FileChangedError
+from pageseek.base.errors import AccessDeniedError, FileChangedError, PageseekError, StoreError
 from pageseek.base.report import Report
 from pageseek.base.workers import Job, WorkerPool
 from pageseek.datasets.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.types import Options
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.scanning.requests.plan import FilePlan
-from pageseek.scanning.requests.request import Request
+from pageseek.scanning.requests.request import BATCH_SIZE, Request
 from pageseek.storage import Begun, Known, Source
 from pageseek.storage.endpoint import IN_FLIGHT
 
@@ -150,6 +151,38 @@ class FileOpener:
             self._opened.close()
         self._opened = self._foresee = None
         self._expected.clear()
+
+
+def open_each(
+    sources: Sequence[Source],
+) -> Generator[tuple[Source, FileMetadata | Exception], None, None]:
+    """Files in order, each until the next one is opened; the error of one that is damaged, missing or may not be read.
+
+    Raises
+    ------
+    StoreError, AccessDeniedError
+        A store does not answer: of the other files, too.
+    """
+    request, report, at = Request(None, None, None, Options(), "ieee", BATCH_SIZE), Report(), 0
+    while at < len(sources):
+        opener = FileOpener(request)
+        opener.expect(partial(_from, sources, at))
+        with closing(opener):
+            while at < len(sources):
+                source = sources[at]
+                at += 1
+                try:
+                    file = opener.open(source, report)
+                except (StoreError, AccessDeniedError):
+                    raise
+                except (PageseekError, OSError) as error:
+                    yield source, error
+                    break  # what was begun behind a file that fails is given up
+                yield source, file
+
+
+def _from(sources: Sequence[Source], at: int) -> Sequence[Source]:
+    return sources[at:]
 
 
 def _opened(

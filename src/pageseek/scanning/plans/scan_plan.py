@@ -11,6 +11,7 @@ from operator import itemgetter
 import pyarrow as pa
 
 from pageseek.base.batches import batches_of
+from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
@@ -41,6 +42,13 @@ class ScanPlan:
     schema: pa.Schema
     files: tuple[FilePlan, ...]
     report: Report = field(compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<ScanPlan {above('ScanPlan.__repr__')(self)}>"
+
+    def _repr_html_(self) -> str:
+        shown: str = above("ScanPlan._repr_html_")(self)
+        return shown
 
     @property
     def num_rows(self) -> int:
