@@ -455,7 +455,7 @@ def test_a_block_of_each_of_several_files(several: int) -> None:
         with pytest.raises(CoreError, match="block 0 lies outside"):
             hash_blocks.find_in_each(data, np.array([[*outside, 1, 1, 1, 1, 0, 1]]), hashes)
     for outside in ([-1, 4], [0, -4], [1, 700], [701, 0]):
-        with pytest.raises(CoreError, match="hashes from .* on, of 700"):
+        with pytest.raises(CoreError, match="of 700"):
             hash_blocks.find_in_each(data, np.array([[0, 1, 1, 1, 1, 1, *outside]]), hashes)
 
 

@@ -239,9 +239,7 @@ def _named(one: Any) -> tuple[str, tuple[str, ...]]:
         return "", ()
 
 
-def of_leaf(
-    leaf: Leaf, kind: str, version: int, found: Directory | None
-) -> Pointer | None:
+def of_leaf(leaf: Leaf, kind: str, version: int, found: Directory | None) -> Pointer | None:
     """The last index of a kind and version that a column has, if it was built for a column of these types."""
     return _latest(leaf.path, types_of(leaf), kind, version, found)
 

@@ -239,9 +239,9 @@ def ask_lists(
         (form, tuple([(test.leaf.index, test.leaf_type) for test in question]), named)
         for question in questions
     ]
-    if not form.on_demand and LIST_SHARE * needed.sum() < have.sum():
-        if not all(key in table.lists for key in keys):
-            return Asked(none, [], none, needed)
+    few = not form.on_demand and LIST_SHARE * needed.sum() < have.sum()
+    if few and not all(key in table.lists for key in keys):
+        return Asked(none, [], none, needed)
     answers, left_out = [], [test for test in schema_group.tests if not form.takes(test)]
     idle = have & (form.only_denies and not any(map(form.leaves_out, left_out)))
     for question, key in zip(questions, keys, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import ClassVar
 
@@ -47,8 +47,8 @@ Int64s = npt.NDArray[np.int64]
 
 
 class _Pairs(NamedTuple):
-    """Blocks of files in which hashes are looked up, file by file. `start`, `size`, `entries`, `checksum`: of each block. `first`,
-    `count`: which of the hashes belong to it.
+    """Blocks of files in which hashes are looked up, file by file. `start`, `size`, `entries`, `checksum`: of each block.
+    `first_hash`, `num_hashes`: which of the hashes belong to it.
     """
 
     file: Int64s
@@ -56,8 +56,8 @@ class _Pairs(NamedTuple):
     size: Int64s
     entries: Int64s
     checksum: Int64s
-    first: Int64s
-    count: Int64s
+    first_hash: Int64s
+    num_hashes: Int64s
 
     def of(self, some: Flags | slice) -> _Pairs:
         """Some of the blocks."""
@@ -144,7 +144,8 @@ class FileLookups(ColumnLists):
             of_file = np.repeat(files[some], len(first))
             made.append(np.column_stack([of_file, np.tile(asked, (len(some), 1))]))
         file, block, first, count = np.concatenate(made).T
-        return _Pairs(file, *self._blocks[self._at[file] + block].T, first, count)
+        start, size, entries, checksum = self._blocks[self._at[file] + block].T
+        return _Pairs(file, start, size, entries, checksum, first, count)
 
     def _pays(self, pairs: _Pairs, reader: ListReader) -> Flags:
         """Of which files the blocks are small, or small beside the columns."""
@@ -178,9 +179,11 @@ class FileLookups(ColumnLists):
         behind = reader.table.sizes[of[firsts]] - (self._bodies[of[firsts]] + stops[lasts])
         data, spans = reader.read_ends(of[firsts], sizes, behind)
         at = spans[run, 0] + pairs.start - pairs.start[firsts][run]
-        size = np.where(spans[run, 1] == sizes[run], pairs.size, 0)  # of a file that was replaced nothing
+        size = np.where(
+            spans[run, 1] == sizes[run], pairs.size, 0
+        )  # of a file that was replaced nothing
         asked = np.column_stack(
-            [at * (size > 0), size, pairs.entries, pairs.checksum, self._row_bits[of], self._num_rows[of], pairs.first, pairs.count]
+            [at * (size > 0), size, pairs.entries, pairs.checksum, self._row_bits[of], self._num_rows[of], pairs.first_hash, pairs.num_hashes]
         )  # fmt: skip
         counts, rows = (
             np.frombuffer(one, np.int64) for one in hash_blocks.find_in_each(data, asked, hashes)
