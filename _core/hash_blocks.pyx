@@ -106,31 +106,33 @@ def find(blocks, hashes, int row_bits, int64_t num_rows):
         free(block)
 
 
-cdef size_t FIELDS = 6  # of a place
+cdef size_t FIELDS = 8  # of a place
 
 
-def find_in_each(data, places, uint64_t hash):
-    """The rows of several files that may have a value with a hash, by one block of each file.
+def find_in_each(data, places, hashes):
+    """The rows of several files that may have a value with one of some hashes, by blocks of these files.
 
     Parameters
     ----------
-    places : buffer of int64[n, 6]
+    places : buffer of int64[n, 8]
         Of each block where in `data` it begins, and its bytes; its entries, the low half of the XXH64 of its bytes, the bits
-        of a row, and the rows of its file.
+        of a row, and the rows of its file; the first of the hashes that are looked up in it, and how many these are.
+    hashes : buffer of uint64[m]
 
     Returns
     -------
     tuple of (bytes, bytes)
-        int64 each: how many rows each file has, -1 where the block is wrong; and these rows.
+        int64 each: how many rows each block has, -1 where it is wrong; and these rows.
 
     Raises
     ------
     CoreError
-        Places outside of `data`: INVALID.
+        Places outside of `data`, or of the hashes: INVALID.
     """
-    cdef Held held = Held(data), at = Held(places)
-    cdef size_t n = at.size // (8 * FIELDS), i, bits = 0, n_found = 0, n_rows = 0, before
+    cdef Held held = Held(data), at = Held(places), keys = Held(hashes)
+    cdef size_t n = at.size // (8 * FIELDS), i, bits = 0, n_found = 0, n_rows = 0, before, n_hashes = keys.size // 8
     cdef const int64_t *place = at.numbers(FIELDS * n)
+    cdef const uint64_t *wanted = <const uint64_t *>keys.numbers(n_hashes)
     cdef const int64_t *one
     cdef ps_hash_block *block = NULL
     cdef uint8_t *found = NULL
@@ -148,13 +150,15 @@ def find_in_each(data, places, uint64_t hash):
             if one[0] < 0 or one[1] < 0 or <size_t>one[0] > held.size \
                     or <size_t>one[1] > held.size - <size_t>one[0]:
                 raise CoreError(<int>PS_INVALID, None, f"block {i} lies outside")
+            if one[6] < 0 or one[7] < 0 or <size_t>one[6] > n_hashes or <size_t>one[7] > n_hashes - <size_t>one[6]:
+                raise CoreError(<int>PS_INVALID, None, f"{one[7]} hashes from {one[6]} on, of {n_hashes}")
             counts[i] = -1
             if one[5] < 0 or not 1 <= one[4] <= 56 or not 0 <= one[2] <= min(one[1], <int64_t>0xffffffff) \
                     or ps_hash_block_size(<uint32_t>one[2], <int>one[4]) != <size_t>one[1]:
                 continue
             block[i].data, block[i].size = held.data + one[0], <size_t>one[1]
             block[i].n_entries, block[i].checksum = <uint32_t>one[2], <uint32_t>one[3]
-            block[i].hashes, block[i].n_hashes = &hash, 1
+            block[i].hashes, block[i].n_hashes = wanted + one[6], <size_t>one[7]
             bits += (block[i].n_entries + 7) // 8
             counts[i] = 0
         found = <uint8_t *>calloc(bits + 1, 1)

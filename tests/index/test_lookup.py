@@ -425,32 +425,38 @@ def test_every_entry_of_a_block_is_found() -> None:
         assert sorted(found_in(data, n, np.unique(hashes), bits)) == sorted(rows.tolist())
 
 
-def test_a_block_of_each_of_several_files() -> None:
+@pytest.mark.parametrize("several", [1, 3, 20])
+def test_a_block_of_each_of_several_files(several: int) -> None:
     rng = np.random.default_rng(8)
     parts, places, wanted, at = [], [], [], 0
     hashes = np.sort(rng.integers(0, 1 << 63, 700, dtype=np.uint64))
-    for n, bits in ((700, 10), (3, 4), (0, 7), (500, 33), (700, 20)):
+    for i, (n, bits) in enumerate(((700, 10), (3, 4), (0, 7), (500, 33), (700, 20))):
         rows = rng.integers(0, 1 << bits, n)
         data = lookup_form.block_bytes(hashes[:n], rows, bits)
         parts.append(data)
-        places.append([at, len(data), n, xxh64(data) & 0xFFFFFFFF, bits, 1 << bits])
-        wanted.append(found_in(data, n, hashes[1:2], bits))
+        asked = 1 + i % 2, several  # each block is asked for hashes of its own
+        places.append([at, len(data), n, xxh64(data) & 0xFFFFFFFF, bits, 1 << bits, *asked])
+        wanted.append(found_in(data, n, hashes[asked[0] : sum(asked)], bits))
         at += len(data)
-    data, number = b"".join(parts), int(hashes[1])
-    told, found = hash_blocks.find_in_each(data, np.array(places), number)
+    data = b"".join(parts)
+    told, found = hash_blocks.find_in_each(data, np.array(places), hashes)
     assert np.frombuffer(told, np.int64).tolist() == list(map(len, wanted))
     assert np.frombuffer(found, np.int64).tolist() == [row for one in wanted for row in one]
+    assert any(wanted)
     # another number of bytes, entries, checksum, bits, and rows, each in a block of its own
     for i, (field, value) in enumerate(((1, 4), (2, -1), (3, 5), (4, 0), (5, 1))):
         other = np.array(places)
         other[:, field] = np.where(np.arange(5) == i, value, other[:, field])
-        counts = np.frombuffer(hash_blocks.find_in_each(data, other, number)[0], np.int64)
+        counts = np.frombuffer(hash_blocks.find_in_each(data, other, hashes)[0], np.int64)
         expected = list(map(len, wanted))
         expected[i] = -1 if wanted[i] or field != 5 else 0
         assert counts.tolist() == expected, field
     for outside in ([-1, 4], [0, -4], [1, at], [at + 1, 0]):
         with pytest.raises(CoreError, match="block 0 lies outside"):
-            hash_blocks.find_in_each(data, np.array([[*outside, 1, 1, 1, 1]]), number)
+            hash_blocks.find_in_each(data, np.array([[*outside, 1, 1, 1, 1, 0, 1]]), hashes)
+    for outside in ([-1, 4], [0, -4], [1, 700], [701, 0]):
+        with pytest.raises(CoreError, match="of 700"):
+            hash_blocks.find_in_each(data, np.array([[0, 1, 1, 1, 1, 1, *outside]]), hashes)
 
 
 def test_several_blocks_are_asked_at_once() -> None:

@@ -383,7 +383,7 @@ def test_what_is_found_at_once_is_what_the_whole_value_says(tmp_path: Path, odd:
     assert value is not None
     figures = bytes(FIGURES)
     for leaf in file.leaves:
-        form = EntryForm(leaf, KIND, VERSION)
+        form = EntryForm([leaf], KIND, VERSION)
         wanted = of_leaf(leaf, KIND, VERSION, directory_of(value, end))
         assert wanted is not None and form.parsed(value, end) == wanted
         entry = found(form, value, data[end:], figures, len(data), end)
@@ -404,7 +404,7 @@ def test_of_several_the_last_counts() -> None:
         Pointer(KIND, VERSION, offset, 20, ("s",), "BYTE_ARRAY", "STRING", offset, 2)
         for offset in (100, 200)
     ]
-    form = EntryForm(leaf, KIND, VERSION)
+    form = EntryForm([leaf], KIND, VERSION)
     for order in itertools.permutations(of):
         value = Directory(50, order).to_value()
         assert form.pointer(found(form, value, b"", b"", 2000, 1000)) == order[-1]
@@ -415,7 +415,7 @@ def test_what_is_told_of_any_directory_and_bytes_is_what_python_tells() -> None:
     """Directories, bodies and fingerprints with something wrong in them, at random."""
     dice = random.Random(1)
     leaf = cache.open(resolve(_bytes())[0], Report()).leaves[0]
-    form, seen = EntryForm(leaf, KIND, VERSION), set()
+    form, seen = EntryForm([leaf], KIND, VERSION), set()
     for _ in range(4000):
         of_chunks = dice.randbytes(FIGURES * dice.randrange(3))
         chunks = xxh64(of_chunks)
@@ -464,7 +464,7 @@ def test_what_is_told_of_any_directory_and_bytes_is_what_python_tells() -> None:
 @pytest.mark.parametrize("field", range(8))
 def test_files_that_lie_outside_of_what_is_given(field: int) -> None:
     leaf = cache.open(resolve(_bytes())[0], Report()).leaves[0]
-    form, row = EntryForm(leaf, KIND, VERSION), [0, 4, 0, 4, 100, 90, 0, 1]
+    form, row = EntryForm([leaf], KIND, VERSION), [0, 4, 0, 4, 100, 90, 0, 1]
     four, one = memoryview(b"1234"), bytes(FIGURES)
     assert form.find(four, four, one, np.array([row], np.int64))[0, 0] == lists.UNREAD
     for wrong in (-1, 101, -(1 << 63) + 1, (1 << 63) - 1):

@@ -239,19 +239,23 @@ def _named(one: Any) -> tuple[str, tuple[str, ...]]:
         return "", ()
 
 
-def of_leaf(
-    leaf: Leaf,
+def of_leaf(leaf: Leaf, kind: str, version: int, found: Directory | None) -> Pointer | None:
+    """The last index of a kind and version that a column has, if it was built for a column of these types."""
+    return _latest(leaf.path, types_of(leaf), kind, version, found)
+
+
+def _latest(
+    names: tuple[str, ...],
+    types: tuple[str, str],
     kind: str,
     version: int,
     found: Directory | None,
-    types: tuple[str, str] | None = None,
 ) -> Pointer | None:
-    """The last index of a kind and version that a column has, if it was built for a column of these `types`."""
+    """The last entry of a kind and version with these names and types."""
     if found is None:
         return None
-    types = types_of(leaf) if types is None else types
     for one in reversed(found.pointers):
-        known = one.leaf == leaf.path and (one.kind, one.version) == (kind, version)
+        known = one.leaf == names and (one.kind, one.version) == (kind, version)
         if known and (one.physical, one.logical) == types:
             return one
     return None
@@ -273,16 +277,19 @@ def why_none(leaf: Leaf, kind: str, version: int, found: Directory | None) -> st
 
 
 class EntryForm:
-    """The text of the entry of a column's index, as `attach` writes it: it is found in many files without parsing JSON.
+    """The text of the entry of an index, as `attach` writes it: it is found in many files without parsing JSON.
 
     An entry that is found this way is checked as any other, by its checksum and fingerprint.
     """
 
-    def __init__(self, leaf: Leaf, kind: str, version: int) -> None:
-        self.leaf, self.kind, self.version = leaf, kind, version
-        self.types = types_of(leaf)
+    def __init__(self, leaves: Sequence[Leaf], kind: str, version: int) -> None:
+        """`leaves`: its columns, of which only a KEY_LOOKUP has several."""
+        self.kind, self.version = kind, version
+        of_key = kind == KEY_LOOKUP
+        self.names = tuple([leaf.name for leaf in leaves]) if of_key else leaves[0].path
+        self.types = types_of_key(leaves)
         base, offset, length, checksum, chunks = 1 << 57, 1 << 58, 1 << 59, 0x1 << 60, 0x2 << 60
-        entry = Pointer(kind, version, offset, length, leaf.path, *self.types, checksum, chunks)
+        entry = Pointer(kind, version, offset, length, self.names, *self.types, checksum, chunks)
         head, _, rest = Directory(base, (entry,)).to_value().partition(b"%d" % base)
         rest = rest[rest.index(b"{") : rest.rindex(b"]")]
         # the name of the column, which may be a number, stands between the first two numbers and the others
@@ -314,13 +321,13 @@ class EntryForm:
     def parsed(self, value: bytes | memoryview | None, end: int) -> Pointer | None:
         """The index by the value of KEY in a file whose footer begins at `end`, as `directory_of` reads it."""
         known = directory_of(value, end, self.kind)
-        return of_leaf(self.leaf, self.kind, self.version, known, self.types)
+        return _latest(self.names, self.types, self.kind, self.version, known)
 
     def pointer(self, entry: Sequence[int]) -> Pointer:
         """The index by ENTRY_FIELDS."""
         _, offset, length, checksum, chunks = entry
         sums = checksum % (1 << 64), chunks % (1 << 64)
-        return Pointer(self.kind, self.version, offset, length, self.leaf.path, *self.types, *sums)
+        return Pointer(self.kind, self.version, offset, length, self.names, *self.types, *sums)
 
 
 def types_of(leaf: Leaf) -> tuple[str, str]:

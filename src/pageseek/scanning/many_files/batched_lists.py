@@ -7,9 +7,9 @@ what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -47,8 +47,8 @@ class Asked(NamedTuple):
     ----------
     unusable : bool array
         Files whose lists cannot be used here.
-    answers : dict
-        What the lists of the others prove of each test, by its id.
+    answers : list of (BoundLeaf, ListAnswer)
+        What the lists of the others prove of tests.
     idle : bool array
         Files of which these lists prove nothing, and of which a pruner of the same mechanism could prove nothing either.
     unread : bool array
@@ -56,32 +56,49 @@ class Asked(NamedTuple):
     """
 
     unusable: Flags
-    answers: dict[int, ListAnswer]
+    answers: list[tuple[BoundLeaf, ListAnswer]]
     idle: Flags
     unread: Flags
 
 
+Question: TypeAlias = tuple[BoundLeaf, ...]  # a test; for an index of several columns one of each
+
+
 class ListReader:
-    """Reads the lists of one column of the files of a footer table."""
+    """Reads the lists of one column of the files of a footer table, or of several columns as one key.
+
+    Attributes
+    ----------
+    leaves : list of Leaf
+        The columns; `leaf`, `leaf_type` and `chunks` are of the first one.
+    """
 
     def __init__(
         self,
         table: FooterTable,
         schema_group: SchemaGroup,
-        test: BoundLeaf,
+        question: Question,
         batch: TailBatch,
         report: Report,
     ) -> None:
         self.table, self.schema_group, self.batch = table, schema_group, batch
-        self.leaf, self.leaf_type = test.leaf, test.leaf_type
-        self.chunks = table.chunks[:, schema_group.column[test.leaf.index]]
-        self.figures = figures(table.counts, self.chunks)
+        self.leaves = [test.leaf for test in question]
+        self.leaf, self.leaf_type = question[0].leaf, question[0].leaf_type
+        of_each = [table.chunks[:, schema_group.column[leaf.index]] for leaf in self.leaves]
+        self.chunks = of_each[0]
+        made = [figures(table.counts, chunks) for chunks in of_each]
+        self.figures = made[0] if len(made) == 1 else _file_by_file(made, table)
         self._report, self._far = report, 0
 
     def figures_of(self, k: int) -> bytes:
         """The figures of the chunks of a file, which its fingerprint is of."""
-        first, n = self.table.first.item(k), self.table.n.item(k)
+        first, n = self.places_of_figures[k].tolist()
         return self.figures[FIGURES * first : FIGURES * (first + n)]
+
+    @property
+    def places_of_figures(self) -> npt.NDArray[np.int64]:
+        """For each file the first of its `figures`, and how many it has: one for each chunk."""
+        return len(self.leaves) * np.stack([self.table.first, self.table.n], axis=1)
 
     def read(self, k: int, offset: int, length: int) -> memoryview:
         """Bytes of a file. OSError: it was replaced. InvalidIndexError: LISTS bytes have been read."""
@@ -118,6 +135,13 @@ class ListReader:
         self._report.waves += 1
         self._report.bytes["index"] += int(spans[:, 1].sum())
         return tails, spans
+
+
+def _file_by_file(of_each: Sequence[bytes], table: FooterTable) -> bytes:
+    """The figures of several columns: those of the first file, one column after the other, those of the second, and so on."""
+    every = np.frombuffer(b"".join(of_each), np.uint8).reshape(-1, FIGURES)
+    file_of = np.repeat(np.arange(len(table.n)), table.n)
+    return every[np.argsort(np.tile(file_of, len(of_each)), kind="stable")].tobytes()
 
 
 def doubtful_entries(
@@ -163,6 +187,11 @@ class ColumnLists:
         """The files that may have a list of the column of a test."""
         return table.has(cls.footer_key)
 
+    @classmethod
+    def questions(cls, table: FooterTable, schema_group: SchemaGroup) -> list[Question]:
+        """What such lists are asked: each of the tests that they take, by itself."""
+        return [(test,) for test in schema_group.tests if cls.takes(test)]
+
     @staticmethod
     def takes(test: BoundLeaf) -> bool:
         """Whether such lists may prove anything of a test."""
@@ -178,10 +207,10 @@ class ColumnLists:
         raise NotImplementedError
 
     def ask(
-        self, test: BoundLeaf, needed: Flags, reader: Callable[[], ListReader]
+        self, question: Question, needed: Flags, reader: Callable[[], ListReader]
     ) -> ListAnswer | None:
-        """The proof of a test for the files that are `needed`, and maybe others. `reader`: makes what reads more of them."""
-        return self.evaluate(test)
+        """The proof for the files that are `needed`, and maybe others. `reader`: makes what reads more of them."""
+        return self.evaluate(question[0])
 
 
 def ask_lists(
@@ -198,30 +227,37 @@ def ask_lists(
     """
     unusable: Flags = np.zeros(len(open_files), np.bool_)
     none = unusable.copy()
-    tests = [test for test in schema_group.tests if form.takes(test)]
+    questions = form.questions(table, schema_group)
     have = unusable.copy()
-    for test in tests:
-        have |= form.present(table, schema_group, test)
+    for question in questions:
+        have |= form.present(table, schema_group, question[0])
     needed = open_files & have
-    if not tests or not needed.any():
-        return Asked(unusable, {}, none, none)
+    if not questions or not needed.any():
+        return Asked(unusable, [], none, none)
     named = schema_group.bound_request.request.distinct_index
-    keys = [(form, test.leaf.index, test.leaf_type, named) for test in tests]
-    if form.on_demand:
-        if needed.sum() < FEWEST:  # they are opened, and then asked
-            return Asked(none, {}, none, none)
-    elif LIST_SHARE * needed.sum() < have.sum() and not all(key in table.lists for key in keys):
-        return Asked(none, {}, none, needed)
-    answers, left_out = {}, [test for test in schema_group.tests if not form.takes(test)]
+    keys = [
+        (form, tuple([(test.leaf.index, test.leaf_type) for test in question]), named)
+        for question in questions
+    ]
+    few = not form.on_demand and LIST_SHARE * needed.sum() < have.sum()
+    if few and not all(key in table.lists for key in keys):
+        return Asked(none, [], none, needed)
+    answers, left_out = [], [test for test in schema_group.tests if not form.takes(test)]
     idle = have & (form.only_denies and not any(map(form.leaves_out, left_out)))
-    for test, key in zip(tests, keys, strict=True):
-        reader = partial(ListReader, table, schema_group, test, batch, report)
+    for question, key in zip(questions, keys, strict=True):
+        if form.on_demand and needed.sum() < FEWEST:  # they are opened, and then asked
+            break
+        reader = partial(ListReader, table, schema_group, question, batch, report)
         if key not in table.lists:
             table.lists[key] = form(reader())
         found: ColumnLists = table.lists[key]
-        answer = found.ask(test, needed, reader)
+        answer = found.ask(question, needed, reader)
         unusable |= found.unusable
-        if answer is not None:
-            answers[id(test)] = answer
-            idle &= table.of_files(np.frombuffer(answer.may, np.uint8) == 0) == 0
+        if answer is None:
+            continue
+        answers.append((question[0], answer))
+        may = np.frombuffer(answer.may, np.uint8)
+        idle &= table.of_files(may == 0) == 0
+        if schema_group.requires(question[0]):  # of files that it leaves out nothing more is read
+            needed = needed & (table.of_files(may) > 0)
     return Asked(unusable, answers, idle & ~unusable, none)

@@ -79,7 +79,7 @@ class DistinctLists(ColumnLists):
         """The files that have a list of the column, the bytes of these lists one behind the other, and their sizes."""
         table, batch = reader.table, reader.batch
         have = np.flatnonzero(table.has(KEY))
-        entry_form = EntryForm(reader.leaf, KIND, VERSION)
+        entry_form = EntryForm([reader.leaf], KIND, VERSION)
         pairs = table.pairs[have, KEYS.index(KEY)]
         places = batch.spans(table.members[have])
         spans = np.stack([table.first[have], table.n[have]], axis=1)

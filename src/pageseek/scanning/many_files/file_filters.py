@@ -77,7 +77,7 @@ class FileFilters(ColumnLists):
         """The filters that were read with the footers, and those that are read now."""
         table, batch = reader.table, reader.batch
         have = np.flatnonzero(table.names(_ENTRIES))
-        entry_form = EntryForm(reader.leaf, form.KIND, form.VERSION)
+        entry_form = EntryForm([reader.leaf], form.KIND, form.VERSION)
         pairs = table.pairs[have, KEYS.index(KEY)]
         groups = np.stack([table.first[have], table.n[have]], axis=1)
 

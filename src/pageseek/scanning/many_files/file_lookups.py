@@ -1,41 +1,74 @@
-"""Lookup indexes (docs/format.md, kind `lookup`) of many similar files, of which one value reads a block each."""
+"""Lookup indexes (docs/format.md, kinds `lookup` and `key_lookup`) of many similar files, of which one value reads a block each."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
 from pageseek._core import hash_blocks, lists
 from pageseek._core.bloom import xxh64
-from pageseek.base.late_modules import npt
+from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import json, npt
+from pageseek.base.records import NamedTuple
 from pageseek.format import lookup_form as form
-from pageseek.format.embedded import KEY, MAGIC, PAYLOAD_HEAD_BYTES, EntryForm
+from pageseek.format.embedded import KEY, KEY_LOOKUP, MAGIC, PAYLOAD_HEAD_BYTES, EntryForm
+from pageseek.format.schema import Leaf, Schema
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.needed_hashes import has_built_form, needed_hashes
+from pageseek.prune.needed_hashes import has_built_form, needed_hashes, needed_hashes_of_key
 from pageseek.scanning.many_files.batched_lists import (
     ColumnLists,
     ListAnswer,
     ListReader,
+    Question,
     doubtful_entries,
 )
 from pageseek.scanning.many_files.footer_table import AT, KEYS, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
-MOST_VALUES = 8  # of an IN: each may be a read of each file
+MOST_VALUES = 4096  # of an IN: by mistake nearly every file has one of more
 MOST_ROWS = 1 << 24  # of a file, whose directory is then 128 kB; files with more are few
 READ = 16 << 20  # bytes that are read at a time
-SMALL_BLOCK = 64 << 10  # bytes of a block that is read whatever the column has
+SMALL_BLOCKS = 128 << 10  # bytes of the blocks of a file that are read whatever the column has
+DOUBT = 8  # larger ones are if the column has so many times their bytes
+GAP = 32 << 10  # bytes between two blocks that are read with them: to open a file again costs more
 SAMPLE = 16  # files that are asked first, if there are many
-_ENTRIES = entries_of([form.KIND])
+LEFT_OUT = 8  # the others are asked if one in so many of the sample is left out: to open one costs more than to ask as many
+MOST_KEYS = 16  # of several columns, by which a filter is looked up
+# the columns of an index, as `attach` writes its entry
+_KEY_ENTRY = re.compile(
+    rb'"kind":"key_lookup","version":\d+,"offset":\d+,"length":\d+,"leaf":(\[(?:"(?:[^"\\]|\\.)*",?)+\])'
+)
 Int64s = npt.NDArray[np.int64]
 
 
+class _Pairs(NamedTuple):
+    """Blocks of files in which hashes are looked up, file by file. `start`, `size`, `entries`, `checksum`: of each block.
+    `first_hash`, `num_hashes`: which of the hashes belong to it.
+    """
+
+    file: Int64s
+    start: Int64s
+    size: Int64s
+    entries: Int64s
+    checksum: Int64s
+    first_hash: Int64s
+    num_hashes: Int64s
+
+    def of(self, some: Flags | slice) -> _Pairs:
+        """Some of the blocks."""
+        return _Pairs(*[one[some] for one in self])
+
+
 class FileLookups(ColumnLists):
-    """The indexes of one column, of which directories are kept, and blocks are read for each value."""
+    """The indexes of one column, or of one key, of which directories are kept, and blocks are read for each value."""
 
     on_demand = True
+    kind: ClassVar[str] = form.KIND
 
     def __init__(self, reader: ListReader) -> None:
         table = reader.table
@@ -45,7 +78,8 @@ class FileLookups(ColumnLists):
         self._rows_before = np.concatenate([[0], np.cumsum(table.rows)])  # of each row group
         self._num_rows: Int64s = table.of_files(table.rows)
         self.unusable = np.zeros(n, np.bool_)
-        self._left = table.names(_ENTRIES) & ~table.huge  # whose directories were not read yet
+        # whose directories were not read yet
+        self._left = table.names(entries_of([self.kind])) & ~table.huge
         self._left &= (self._num_rows > 0) & (self._num_rows <= MOST_ROWS)
         self._bodies = np.zeros(n, np.int64)  # where in a file the body begins; 0 if it has none
         self._at = np.zeros(n, np.int64)  # where in `_blocks` its blocks begin
@@ -57,22 +91,22 @@ class FileLookups(ColumnLists):
     @classmethod
     def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
         """The files that have indexes."""
-        return table.names(_ENTRIES)
+        return table.names(entries_of([cls.kind]))
 
     @staticmethod
     def takes(test: BoundLeaf) -> bool:
-        """Whether rows need one of very few values."""
+        """Whether rows need one of some values."""
         if test.leaf.group or test.leaf.max_rep or test.leaf_type.is_null:
             return False
         hashes = needed_hashes(test)
-        return hashes is not None and len(hashes) <= MOST_VALUES
+        return hashes is not None and 0 < len(hashes) <= MOST_VALUES
 
     def ask(
-        self, test: BoundLeaf, needed: Flags, reader: Callable[[], ListReader]
+        self, question: Question, needed: Flags, reader: Callable[[], ListReader]
     ) -> ListAnswer | None:
         """The row groups of the files that are `needed` in which no row has one of the values."""
-        hashes = needed_hashes(test)
-        if hashes is None or not has_built_form(self._tree, test):
+        hashes = _hashes(question)
+        if hashes is None or not all(has_built_form(self._tree, test) for test in question):
             return None
         reading = reader()
         with self._lock:
@@ -80,88 +114,99 @@ class FileLookups(ColumnLists):
             if len(missing):
                 self._load(missing, reading)
         files = np.flatnonzero(needed & (self._bodies > 0) & ~self.unusable)
-        if len(files):
-            files = files[self._pays(files, hashes, reading)]
+        if not len(files):
+            return None
+        pairs = self._pairs(files, hashes)
+        pairs = pairs.of(self._pays(pairs, reading)[pairs.file])
+        files = pairs.file[np.diff(pairs.file, prepend=-1) != 0]
         if not len(files):
             return None
         may = np.ones(self._groups.sum(), np.bool_)
-        step = max(len(files) // SAMPLE, 1)
+        sample = np.zeros(len(self._groups), np.bool_)
+        sample[files[:: max(len(files) // SAMPLE, 1)]] = True
+        of_sample = sample[pairs.file]
+        gone = self._ask(pairs.of(of_sample), hashes, reading, may)
         # of a value that most files have, the others would be asked for nothing
-        if self._ask(files[::step], hashes, reading, may) * 2 >= len(files[::step]) and step > 1:
-            others = np.delete(files, np.arange(0, len(files), step))
-            self._ask(others, hashes, reading, may)
+        if gone * LEFT_OUT >= sample.sum():
+            self._ask(pairs.of(~of_sample), hashes, reading, may)
         return ListAnswer(may.tobytes(), bytes(len(may)), None)
 
-    def _pays(self, files: Int64s, hashes: form.U64, reader: ListReader) -> Flags:
-        """Of which files the blocks are small beside the column."""
-        column = reader.schema_group.column[reader.leaf.index]
-        sizes = reader.table.chunks[:, column, AT["total_compressed_size"]]
-        whole = reader.table.of_files(sizes)[files]
-        most = self._blocks[self._at[files, None] + self._places(files, hashes), 1].max(axis=1)
-        return np.asarray((most <= SMALL_BLOCK) | (most * 8 < whole))
+    def _pairs(self, files: Int64s, hashes: form.U64) -> _Pairs:
+        """The blocks of files to which hashes belong."""
+        num_blocks = form.nums_of_blocks(self._num_rows[files])
+        order = np.argsort(num_blocks, kind="stable")
+        counts, begins = np.unique(num_blocks[order], return_index=True)
+        made = [np.zeros((0, 4), np.int64)]
+        for count, some in zip(counts.tolist(), np.split(order, begins[1:]), strict=True):
+            of_each = form.block_of(hashes, count)  # in order, as the hashes are
+            first = np.flatnonzero(np.diff(of_each, prepend=-1))
+            asked = np.stack([of_each[first], first, np.diff(first, append=len(hashes))], axis=1)
+            of_file = np.repeat(files[some], len(first))
+            made.append(np.column_stack([of_file, np.tile(asked, (len(some), 1))]))
+        file, block, first, count = np.concatenate(made).T
+        start, size, entries, checksum = self._blocks[self._at[file] + block].T
+        return _Pairs(file, start, size, entries, checksum, first, count)
 
-    def _places(self, files: Int64s, hashes: form.U64) -> Int64s:
-        """The block of each hash in each file, shape (files, hashes)."""
-        blocks = form.nums_of_blocks(self._num_rows[files]).astype(np.uint64)
-        return form.block_of(hashes, blocks[:, None])
+    def _pays(self, pairs: _Pairs, reader: ListReader) -> Flags:
+        """Of which files the blocks are small, or small beside the columns."""
+        table, at = reader.table, AT["total_compressed_size"]
+        columns = [reader.schema_group.column[leaf.index] for leaf in reader.leaves]
+        whole = table.of_files(table.chunks[:, columns, at].sum(axis=1))
+        size = np.bincount(pairs.file, pairs.size, len(whole))
+        return np.asarray((size <= SMALL_BLOCKS) | (size * DOUBT < whole))
 
-    def _ask(self, files: Int64s, hashes: form.U64, reader: ListReader, may: Flags) -> int:
+    def _ask(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, may: Flags) -> int:
         """Clear `may` for the row groups of files that have none of the values. Returns how many files have none."""
-        blocks = self._places(files, hashes)
-        sizes = self._blocks[self._at[files, None] + blocks, 1].sum(axis=1)
-        parts = np.searchsorted(np.cumsum(sizes), np.arange(READ, sizes.sum(), READ))
+        firsts = np.flatnonzero(np.diff(pairs.file, prepend=-1))
+        ends = np.cumsum(pairs.size)
+        whole = int(ends[-1]) if len(ends) else 0
+        parts = np.searchsorted(ends[firsts], np.arange(READ, whole, READ))
+        marks = np.unique(np.append(firsts, len(ends))[np.append(parts, [0, len(firsts)])]).tolist()
         gone = 0
-        for some in np.split(np.arange(len(files)), np.unique(parts)):
-            if len(some):
-                gone += self._ask_some(files[some], blocks[some], hashes, reader, may)
+        for begin, end in pairwise(marks):
+            gone += self._ask_some(pairs.of(slice(begin, end)), hashes, reader, may)
         return gone
 
-    def _ask_some(
-        self,
-        files: Int64s,
-        blocks: Int64s,
-        hashes: form.U64,
-        reader: ListReader,
-        may: Flags,
-    ) -> int:
-        """As `_ask`, of files whose blocks are in memory together. `blocks`: as `_places`."""
-        # values in one block read it once
-        pairs, which = np.unique(np.arange(len(files))[:, None] << 32 | blocks, return_inverse=True)
-        of_pair = files[pairs >> 32]
-        starts, sizes, entries, checksums = self._blocks[self._at[of_pair] + (pairs & 0xFFFFFFFF)].T
-        behind = reader.table.sizes[of_pair] - (self._bodies[of_pair] + starts + sizes)
-        data, spans = reader.read_ends(of_pair, sizes, behind)
-        rows_of = self._row_bits[of_pair], self._num_rows[of_pair]
-        asked = np.column_stack([spans[:, 0], spans[:, 1], entries, checksums, *rows_of])
-        wrong = np.zeros(len(files), np.bool_)
-        found = np.zeros(len(self._groups), np.bool_)  # files that have a value
-        passing = []  # their row groups
-        for place, number in zip(which.reshape(blocks.shape).T, hashes.tolist(), strict=True):
-            counts, rows = (
-                np.frombuffer(one, np.int64)
-                for one in hash_blocks.find_in_each(data, asked[place], number)
-            )
-            wrong |= (counts < 0) | (spans[place, 1] != sizes[place])
-            counts = np.maximum(counts, 0)
-            found[files[counts > 0]] = True
-            at = np.repeat(self._rows_before[self._firsts[files]], counts) + rows
-            passing.append(np.searchsorted(self._rows_before, at, "right") - 1)
-        self.unusable[files[wrong]] = True  # they are opened, and say what is wrong
-        known = np.zeros(len(self._groups), np.bool_)
-        known[files[~wrong]] = True
+    def _ask_some(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, may: Flags) -> int:
+        """As `_ask`, of files whose blocks are in memory together."""
+        of, n = pairs.file, len(self._groups)
+        # blocks of a file that lie close together are one read
+        stops = pairs.start + pairs.size
+        far = (np.diff(of, prepend=-1) != 0) | (pairs.start - np.append(0, stops[:-1]) > GAP)
+        firsts, run = np.flatnonzero(far), np.cumsum(far) - 1
+        lasts = np.append(firsts[1:], len(of)) - 1
+        sizes = stops[lasts] - pairs.start[firsts]
+        behind = reader.table.sizes[of[firsts]] - (self._bodies[of[firsts]] + stops[lasts])
+        data, spans = reader.read_ends(of[firsts], sizes, behind)
+        at = spans[run, 0] + pairs.start - pairs.start[firsts][run]
+        size = np.where(
+            spans[run, 1] == sizes[run], pairs.size, 0
+        )  # of a file that was replaced nothing
+        asked = np.column_stack(
+            [at * (size > 0), size, pairs.entries, pairs.checksum, self._row_bits[of], self._num_rows[of], pairs.first_hash, pairs.num_hashes]
+        )  # fmt: skip
+        counts, rows = (
+            np.frombuffer(one, np.int64) for one in hash_blocks.find_in_each(data, asked, hashes)
+        )
+        self.unusable[of[counts < 0]] = True  # they are opened, and say what is wrong
+        known, found = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        known[of] = True
+        known[of[counts < 0]] = False
+        found[of[counts > 0]] = True  # files that have a value
         may &= ~np.repeat(known, self._groups)
-        may[np.concatenate(passing)] = True
+        rows_before = self._rows_before[self._firsts[of]]
+        passing = np.repeat(rows_before, np.maximum(counts, 0)) + rows
+        may[np.searchsorted(self._rows_before, passing, "right") - 1] = True
         return int((known & ~found).sum())
 
     def _load(self, files: Int64s, reader: ListReader) -> None:
         """Read the directories of some files."""
         table, batch = reader.table, reader.batch
         self._left[files] = False
-        entry_form = EntryForm(reader.leaf, form.KIND, form.VERSION)
+        entry_form = EntryForm(reader.leaves, self.kind, form.VERSION)
         ends = batch.spans(table.members[files])
-        groups = np.stack([table.first[files], table.n[files]], axis=1)
         pairs = table.pairs[files, KEYS.index(KEY)]
-        asked = np.concatenate([pairs, ends, groups], axis=1)
+        asked = np.concatenate([pairs, ends, reader.places_of_figures[files]], axis=1)
         entries = entry_form.find(table.data, batch.tails, reader.figures, asked)
         state = entries[:, 0]
         self.unusable[files[doubtful_entries(reader, entry_form, files, entries)]] = True
@@ -210,3 +255,45 @@ class FileLookups(ColumnLists):
         self._row_bits[files] = found.row_bits
         parts = found.starts, found.sizes, found.entries, found.checksums
         return np.stack([one[sound] for one in parts], axis=2).reshape(-1, 4), sound
+
+
+class FileKeyLookups(FileLookups):
+    """The indexes of several columns as one key."""
+
+    kind = KEY_LOOKUP
+
+    @classmethod
+    def questions(cls, table: FooterTable, schema_group: SchemaGroup) -> list[Question]:
+        """For each key of the files a test of each of its columns that every row has to pass; keys of the most columns first."""
+        tests: dict[int, BoundLeaf] = {}
+        for test in schema_group.required:
+            if cls.takes(test):
+                tests.setdefault(test.leaf.index, test)
+        made: list[Question] = []
+        for leaves in _keys(table, schema_group.tree) if len(tests) > 1 else ():
+            question = tuple([tests[leaf.index] for leaf in leaves if leaf.index in tests])
+            if len(question) == len(leaves) and _hashes(question) is not None:
+                made.append(question)
+        return sorted(made, key=len, reverse=True)[:MOST_KEYS]
+
+
+def _hashes(question: Question) -> form.U64 | None:
+    """The hashes of the values, or of the keys, of which a row needs one, in order; None if there are too many."""
+    hashes = needed_hashes(question[0]) if len(question) == 1 else needed_hashes_of_key(question)
+    return hashes if hashes is not None and 0 < len(hashes) <= MOST_VALUES else None
+
+
+def _keys(table: FooterTable, tree: Schema) -> list[tuple[Leaf, ...]]:
+    """The columns of all keys that directories of the files list in the form in which `attach` writes them."""
+    known: list[tuple[Leaf, ...]] | None = table.lists.get(_keys)
+    if known is None:
+        known = []
+        listed = table.directories(np.flatnonzero(table.names(entries_of([KEY_LOOKUP]))))[0]
+        for names in sorted({*_KEY_ENTRY.findall(listed)}):
+            try:
+                leaves = tuple([tree.find(name) for name in json.loads(names)])
+            except (ValueError, PredicateError):  # of columns that the files do not have
+                continue
+            known.append(leaves)
+        table.lists[_keys] = known
+    return known

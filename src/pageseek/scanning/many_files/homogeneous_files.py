@@ -14,6 +14,7 @@ from pageseek._core import rows
 from pageseek.base.late_modules import npt
 from pageseek.base.report import ChunkReport, LeafReport, Report
 from pageseek.format.chunks import all_declared_pages
+from pageseek.format.embedded import KEY_LOOKUP
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
@@ -35,7 +36,7 @@ from pageseek.scanning.many_files.chunk_filters import ChunkFilters
 from pageseek.scanning.many_files.datafusion_lists import DatafusionLists
 from pageseek.scanning.many_files.distinct_lists import DistinctLists
 from pageseek.scanning.many_files.file_filters import FileFilters
-from pageseek.scanning.many_files.file_lookups import FileLookups
+from pageseek.scanning.many_files.file_lookups import FileKeyLookups, FileLookups
 from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 from pageseek.scanning.one_file.group_joints import CODED_ROWS
@@ -43,7 +44,7 @@ from pageseek.scanning.one_file.group_joints import CODED_ROWS
 _OF_ROWS = entries_of(OF_OPENED)
 LISTS: dict[str, type[ColumnLists]] = {
     FILE_BLOOM: FileFilters, BLOOM_FILTER: ChunkFilters, DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists,
-    LOOKUP: FileLookups,
+    KEY_LOOKUP: FileKeyLookups, LOOKUP: FileLookups,
 }  # fmt: skip
 MECHANISMS = STATISTICS, *LISTS  # that prune many files together, in this order
 # columns of `HomogeneousFiles.pruned`: the bytes of a file; for each mechanism whether it ruled out the last of the file, the
@@ -136,7 +137,8 @@ class HomogeneousFiles:
                 self._unasked |= np.repeat(unread, table.n)
             if idle.any():
                 self.idle.append((mechanism, np.repeat(idle, table.n)))
-            for test, answer in answers.items():
+            for tested, answer in answers:
+                test = id(tested)
                 may, must = (np.frombuffer(one, np.uint8) for one in (answer.may, answer.must))
                 if test in proofs:
                     before = [np.frombuffer(one, np.uint8) for one in proofs[test]]

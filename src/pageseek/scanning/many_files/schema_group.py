@@ -7,7 +7,7 @@ import numpy as np
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
-from pageseek.predicate.bound import BoundConst, leaves_of, tests_of
+from pageseek.predicate.bound import BoundConst, BoundLeaf, conjuncts, leaves_of, tests_of
 from pageseek.prune.footer_finality import may_be_final
 from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
 from pageseek.scanning.one_file.group_joints import leaves_to_join
@@ -27,6 +27,8 @@ class SchemaGroup:
         The schema, and the Arrow schema that its writer left.
     read : list of Leaf
         The leaves that are read; empty if they are not looked at.
+    tests, required : list of BoundLeaf
+        The tests that an index may decide, and those of them that every row of the result passes.
     leaf_types : dict
         For each tested leaf its leaf type, whether its bounds are trusted, and whether its counts of nulls are.
     leaves : uint64 array
@@ -50,6 +52,8 @@ class SchemaGroup:
         bound, options = bound_request.bound, bound_request.request.options
         self.constant = isinstance(bound, BoundConst)  # the filter does not depend on rows
         self.tests = [] if bound is None else tests_of(bound)
+        parts = [] if bound is None else conjuncts(bound)
+        self.required = [part for part in parts if isinstance(part, BoundLeaf)]
         tested = [test.leaf for test in self.tests if not test.leaf.group]
         self.leaf_types: dict[int, tuple[LeafType, bool, bool]] = {
             leaf.index: (file.leaf_type(leaf, options), *file.usable_statistics(leaf))
@@ -75,6 +79,10 @@ class SchemaGroup:
         self.wanted = np.array(
             [leaf.index in bound_request.leaves.payload for leaf in self.read], bool
         )
+
+    def requires(self, test: BoundLeaf) -> bool:
+        """Whether every row of the result passes a test."""
+        return any(test is one for one in self.required)
 
     @staticmethod
     def may_be_made(file: FileMetadata, bound_request: BoundRequest, account: bool) -> bool:
