@@ -71,6 +71,10 @@ class ListReader:
     ----------
     leaves : list of Leaf
         The columns; `leaf`, `leaf_type` and `chunks` are of the first one.
+    figures : bytes
+        Of all chunks, file by file, as fingerprints are of them.
+    places_of_figures : numpy.ndarray
+        For each file the first of its figures, and how many it has: one for each chunk.
     """
 
     def __init__(
@@ -88,17 +92,13 @@ class ListReader:
         self.chunks = of_each[0]
         made = [figures(table.counts, chunks) for chunks in of_each]
         self.figures = made[0] if len(made) == 1 else _file_by_file(made, table)
+        self.places_of_figures = len(question) * np.stack([table.first, table.n], axis=1)
         self._report, self._far = report, 0
 
     def figures_of(self, k: int) -> bytes:
         """The figures of the chunks of a file, which its fingerprint is of."""
         first, n = self.places_of_figures[k].tolist()
         return self.figures[FIGURES * first : FIGURES * (first + n)]
-
-    @property
-    def places_of_figures(self) -> npt.NDArray[np.int64]:
-        """For each file the first of its `figures`, and how many it has: one for each chunk."""
-        return len(self.leaves) * np.stack([self.table.first, self.table.n], axis=1)
 
     def read(self, k: int, offset: int, length: int) -> memoryview:
         """Bytes of a file. OSError: it was replaced. InvalidIndexError: LISTS bytes have been read."""
