@@ -90,13 +90,53 @@ bool ps_convert_decimal(const uint8_t *in, size_t length, uint8_t *out, size_t w
     }                                                                                          \
     return PS_OK;
 
-static void widen(const uint8_t *in, size_t in_width, uint8_t *out, size_t out_width,
-                  size_t n) {
-    for (size_t i = 0; i < n; i++, in += in_width, out += out_width) {
-        int64_t v = in_width == 4 ? (int32_t)ps_load32(in) : (int64_t)ps_load64(in);
-        ps_store64(out, (uint64_t)v);
-        memset(out + 8, v < 0 ? 0xff : 0, out_width - 8);
+/* A decimal of 16 or 32 bytes from its 16 least bytes. */
+PS_INLINE void store_decimal(uint8_t *out, size_t width, uint64_t low, int64_t high) {
+    ps_store64(out, low);
+    ps_store64(out + 8, (uint64_t)high);
+    if (width == 32) {
+        ps_store64(out + 16, (uint64_t)(high >> 63));
+        ps_store64(out + 24, (uint64_t)(high >> 63));
     }
+}
+
+/* Decimals from integers of 4 or 8 bytes. The widths are constants where this is called. */
+PS_INLINE void widen(const uint8_t *in, size_t in_width, uint8_t *out, size_t out_width,
+                     size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = in + i * in_width;
+        const int64_t v = in_width == 4 ? (int32_t)ps_load32(p) : (int64_t)ps_load64(p);
+        store_decimal(out + i * out_width, out_width, (uint64_t)v, v >> 63);
+    }
+}
+
+/* Eight bytes, the greatest first. */
+PS_INLINE uint64_t load_big(const uint8_t *p) {
+    uint64_t v = ps_load64(p);
+    v = (v & UINT64_C(0x00ff00ff00ff00ff)) << 8 | (v >> 8 & UINT64_C(0x00ff00ff00ff00ff));
+    v = (v & UINT64_C(0x0000ffff0000ffff)) << 16 | (v >> 16 & UINT64_C(0x0000ffff0000ffff));
+    return v << 32 | v >> 32;
+}
+
+/* The decimals of `from` bytes that whole words can be loaded of, from the first one on; how many these are. `to` is a constant where
+ * this is called. */
+PS_INLINE size_t turn_decimals(const uint8_t *in, size_t from, uint8_t *out, size_t to,
+                               size_t n) {
+    if (from < 1 || from > 16 || n * from < 8) return 0;
+    if (from <= 8) { /* the bytes behind a value are those of others */
+        const size_t whole = (n * from - 8) / from + 1;
+        for (size_t i = 0; i < whole; i++) {
+            const int64_t v = (int64_t)load_big(in + i * from) >> (64 - 8 * from);
+            store_decimal(out + i * to, to, (uint64_t)v, v >> 63);
+        }
+        return whole;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = in + i * from;
+        store_decimal(out + i * to, to, load_big(p + from - 8),
+                      (int64_t)load_big(p) >> (128 - 8 * from));
+    }
+    return n;
 }
 
 #define NANOS_OF_DAY UINT64_C(86400000000000)
@@ -255,10 +295,19 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
     }
     if (spec->kind == PS_D128 || spec->kind == PS_D256) {
         if (spec->physical != PQ_FIXED) {
-            widen(in, from, out, to, n);
+            if (from == 4 && to == 16)
+                widen(in, 4, out, 16, n);
+            else if (from == 4)
+                widen(in, 4, out, 32, n);
+            else if (to == 16)
+                widen(in, 8, out, 16, n);
+            else
+                widen(in, 8, out, 32, n);
             return PS_OK;
         }
-        for (size_t i = 0; i < n; i++) {
+        const size_t turned = to == 16 ? turn_decimals(in, from, out, 16, n)
+                                       : turn_decimals(in, from, out, 32, n);
+        for (size_t i = turned; i < n; i++) {
             if (!ps_convert_decimal(in + i * from, from, out + i * to, to)) {
                 return ps_fail(err, PS_CORRUPT, (uint64_t)(i * from),
                                "a decimal of %zu bytes does not fit %zu", from, to);

@@ -21,6 +21,7 @@
 #define SCRATCH_LEAST ((size_t)64 << 10)
 #define SCRATCH_MOST  ((size_t)4 << 20)
 #define MOST_HELPERS  ((size_t)7) /* a page is the least that a thread is given */
+#define READ_AT_ONCE  ((size_t)256 << 10)
 #define HELPER_COST   (128 << 10) /* of tasks that are worth the start of another thread */
 
 enum { DATA = 0, DICTIONARY = 2, DATA_V2 = 3 }; /* parquet.thrift, PageType */
@@ -132,6 +133,26 @@ static bool fetch(ps_unread *unread) {
     return is_there(unread);
 }
 
+/* Reads page i, and with it those behind it whose bytes follow in the file and in memory: a call of the system for each would take
+ * long where they are small. */
+static bool fetch_page(const ps_page_task *t, size_t i) {
+    const ps_task_page *p = &t->pages[i];
+    ps_unread *first = p->unread;
+    if (is_there(first)) return true;
+    size_t n = 1, length = first->length;
+    for (const ps_unread *u;
+         i + n < t->n_pages && (u = p[n].unread) && !u->there &&
+         u->out == first->out + length && u->offset == first->offset + (int64_t)length;
+         n++) {
+        if (length + u->length > READ_AT_ONCE) break;
+        length += u->length;
+    }
+    if (!first->source.read(first->source.of, first->offset, first->out, length))
+        return n > 1 && fetch(first); /* the file may end behind it */
+    for (size_t k = 0; k < n; k++) p[k].unread->there = true;
+    return true;
+}
+
 static bool take_dictionary(const ps_page_task *t, unpacking *into) {
     ps_page_header h;
     if (!fetch(t->unread_dictionary) ||
@@ -221,7 +242,7 @@ static bool lacks_dictionary(const ps_page_task *t) {
     if (t->dictionary || t->levels_only) return false;
     for (size_t i = 0; i < t->n_pages; i++) {
         ps_page_header h;
-        if (fetch(t->pages[i].unread) &&
+        if (fetch_page(t, i) &&
             ps_page_header_read(t->pages[i].data, t->pages[i].length, &h, NULL) == PS_OK &&
             is_data(&h) && is_of_codes(&h))
             return true;
@@ -256,7 +277,7 @@ static ps_task_state take_pages(ps_page_task *t, scratch_memory *scratch, ps_tak
     for (size_t i = 0; i < t->n_pages && *state == PS_TAKE_PAGE; i++) {
         const ps_task_page *p = &t->pages[i];
         ps_page_header h;
-        if (!fetch(p->unread) || ps_page_header_read(p->data, p->length, &h, NULL) != PS_OK)
+        if (!fetch_page(t, i) || ps_page_header_read(p->data, p->length, &h, NULL) != PS_OK)
             return PS_TASK_AGAIN;
         const size_t body = (size_t)h.header_length;
         if (t->entries && !to_values(&h)) return PS_TASK_AGAIN;
@@ -320,7 +341,7 @@ static ps_task_state take_chunks(ps_page_task *t, scratch_memory *scratch, ps_ta
             t->dictionary = NULL;
             t->dictionary_used = false;
         }
-        if (!fetch(t->pages[i].unread)) return PS_TASK_AGAIN;
+        if (!fetch_page(t, i)) return PS_TASK_AGAIN;
         done = take_chunk(t, &t->pages[i], scratch, state);
     }
     return done;

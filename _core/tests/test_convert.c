@@ -1,4 +1,6 @@
 /* test_convert.c - values at the ends of what their kind holds. */
+#include <stdlib.h>
+
 #include "../c/convert.h"
 #include "check.h"
 
@@ -120,7 +122,69 @@ static void decimals_beyond_their_precision(void) {
     }
 }
 
+/* Decimals of every width, in memory that ends with them, against the conversion of one. */
+static void decimals_of_every_width(void) {
+    static const uint8_t fill[] = {0, 0xff, 0x80, 0x7f, 1};
+    uint32_t seed = 5;
+    for (int32_t from = 1; from <= 33; from++)
+        for (size_t n = 0; n <= 11; n++)
+            for (int kind = PS_D128; kind <= PS_D256; kind += PS_D256 - PS_D128)
+                for (size_t way = 0; way <= sizeof fill; way++) {
+                    const size_t width = (size_t)from, to = kind == PS_D128 ? 16 : 32;
+                    const ps_leaf_spec spec = {.physical = PQ_FIXED,
+                                               .kind = kind,
+                                               .width = (int32_t)to,
+                                               .type_length = from};
+                    const size_t size = n * width;
+                    uint8_t *in = malloc(size + (size == 0)), *out = malloc(n * to + 1);
+                    uint8_t wanted[32];
+                    bool fits = true;
+                    for (size_t i = 0; i < size; i++) {
+                        seed = seed * 1664525 + 1013904223;
+                        in[i] = way < sizeof fill ? fill[way] : (uint8_t)(seed >> 13);
+                    }
+                    for (size_t i = 0; i < n; i++)
+                        fits &= ps_convert_decimal(in + i * width, width, wanted, to);
+                    CHECK_INT(ps_convert_fixed(&spec, in, out, n, NULL),
+                              fits ? PS_OK : PS_CORRUPT);
+                    for (size_t i = 0; fits && i < n; i++) {
+                        ps_convert_decimal(in + i * width, width, wanted, to);
+                        CHECK(memcmp(out + i * to, wanted, to) == 0);
+                    }
+                    free(in);
+                    free(out);
+                }
+}
+
+/* Decimals of integers. */
+static void decimals_of_integers(void) {
+    static const int64_t values[] = {0,         1,         -1,        77,       -77,
+                                     INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX};
+    enum { N = sizeof values / sizeof *values };
+    for (int wide_in = 0; wide_in < 2; wide_in++)
+        for (int kind = PS_D128; kind <= PS_D256; kind += PS_D256 - PS_D128) {
+            const size_t to = kind == PS_D128 ? 16 : 32;
+            const ps_leaf_spec spec = {
+                .physical = wide_in ? PQ_INT64 : PQ_INT32, .kind = kind, .width = (int32_t)to};
+            uint8_t in[8 * N], out[32 * N], wanted[32];
+            for (int i = 0; i < N; i++) {
+                const int32_t narrow = (int32_t)values[i];
+                memcpy(in + (wide_in ? 8 : 4) * i, wide_in ? (const void *)&values[i] : &narrow,
+                       wide_in ? 8 : 4);
+            }
+            CHECK_INT(ps_convert_fixed(&spec, in, out, N, NULL), PS_OK);
+            for (size_t i = 0; i < N; i++) {
+                const int64_t value = wide_in ? values[i] : (int32_t)values[i];
+                memset(wanted, value < 0 ? 0xff : 0, sizeof wanted);
+                memcpy(wanted, &value, 8);
+                CHECK(memcmp(out + i * to, wanted, to) == 0);
+            }
+        }
+}
+
 int main(void) {
+    decimals_of_every_width();
+    decimals_of_integers();
     decimals_beyond_their_precision();
     int96_at_every_end();
     fixed_bounds_are_packed();
