@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Bytes of a local file that the thread reads which needs them first.
 
-They belong to the storage layer: kernels do no IO. A thread of the core that decodes a page reads it before, so that the pages of a
-file are read by all threads that decode.
+They belong to the storage layer: kernels do no IO. A thread of the core that decodes a page reads it before, so that the
+pages of a file are read by all threads that decode.
 """
-from pageseek._core.leaf cimport ps_source, ps_unread
-from pageseek._core.memory cimport Block, allocate
+from pageseek._core.leaf cimport ps_source
+from pageseek._core.memory cimport allocate
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo, PyBuffer_Release, PyBUF_SIMPLE, PyObject_GetBuffer

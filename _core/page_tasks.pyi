@@ -1,17 +1,16 @@
 from typing import Any, Final, TypeAlias
 
 from pageseek._core.decode import LeafDecoder
-from pageseek._core.file_bytes import FileBytes
 from pageseek._core.memory import Block
 from typing_extensions import disjoint_base
 
 _Wanted: TypeAlias = list[
     tuple[
         LeafDecoder,
-        list[tuple[memoryview | FileBytes, int, int]],
+        list[tuple[memoryview, int, int]],
         Any,
         int,
-        memoryview | FileBytes | list[bytes] | None,
+        memoryview | list[bytes] | None,
         bool,
     ]
 ]

@@ -26,9 +26,9 @@ def read_pages(list wanted not None, size_t threads=1):
     ----------
     wanted : list of (LeafDecoder, list, ranges, int, buffer or None, bool)
         A decoder, which occurs once; its pages, each (buffer, first row, rows) as the offset index has them, where FileBytes
-        are read by the thread that decodes them, and occur once; the rows, and the hint, as for `begin`; the dictionary page; and whether the pages are whole chunks, of a row group each. For a
-        decoder of `passes` a list takes the place of the dictionary page: for each chunk, or for all pages together, a
-        buffer with a byte for each entry of the dictionary, 1 or 0.
+        are read by the thread that decodes them; the rows, and the hint, as for `begin`; the dictionary page; and whether
+        the pages are whole chunks, of a row group each. For a decoder of `passes` a list takes the place of the dictionary
+        page: for each chunk, or for all pages together, a buffer with a byte for each entry of the dictionary, 1 or 0.
     threads : int
         The greatest number of threads. A decoder is one thread's.
 

@@ -110,6 +110,7 @@ class Fetcher:
         if wanted:
             requests, places, parts = self._requests(wanted, kind)
             began = log.begun()
+            answers: Sequence[Any]
             if self._far or isinstance(self.store, RemoteStore):
                 answers = self._answers(places, parts)
             else:
@@ -192,9 +193,9 @@ class Fetcher:
         out: list[memoryview | None],
         wanted: Sequence[tuple[int, int, int]],
         requests: Sequence[tuple[int, int, int]],
-        answers: Sequence[Buffer],
+        answers: Sequence[Any],
     ) -> None:
-        """Put the bytes of answers where they were wanted."""
+        """Put the bytes of answers, buffers or FileBytes, where they were wanted."""
         if self._version_check is not None:
             self._version_check.confirmed = True
         served = iter(wanted)
