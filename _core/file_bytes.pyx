@@ -84,6 +84,8 @@ cdef class FileBytes:
         cdef Py_buffer view
         if self.unread.there:
             return 0
+        if self.block is None:
+            raise ValueError("it has no place in a file")
         with nogil:
             there = self.unread.source.read(
                 self.unread.source.of, self.unread.offset, self.unread.out, self.unread.length

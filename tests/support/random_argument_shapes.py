@@ -11,6 +11,7 @@ import numpy as np
 from pageseek._core import build, codecs, decode, files, metadata, search
 
 import pageseek as ps
+from pageseek.storage.local import LocalStore
 from support.random_argument_data import (
     AGAIN,
     CHUNKS,
@@ -337,6 +338,19 @@ def of_names() -> tuple[Any, ...]:
     )
 
 
+def of_file_bytes() -> tuple[Any, ...]:
+    """Of a store with this file, whose descriptor may be closed, or be that of something else."""
+    store = LocalStore(__file__)
+    fd = R.choice((store.descriptor, -1, 1 << 20, small()))
+    return (
+        store,
+        fd,
+        R.choice((store._open_file, None)),
+        R.choice((0, small(), number())),
+        R.choice((0, small(), number())),
+    )
+
+
 def of_seen() -> tuple[Any, ...]:
     names = [one for one in POOL if type(one) is files.Names] or [None]
     return R.choice(names), R.choice((0, small(), number())), R.choice((1, small(), number()))
@@ -469,8 +483,8 @@ def of_point_read() -> tuple[Any, ...]:
     )
 
 
-DatasetSchema = Callable[[], Any]
-SHAPES: dict[str, DatasetSchema] = {
+Arguments = Callable[[], Any]
+SHAPES: dict[str, Arguments] = {
     "bloom.header": lambda: (damaged(build.BloomFilter(1).to_bytes()[:20]),),
     "bloom.hashable": lambda: (form(),),
     "bloom.hashes": lambda: (lambda f: (f, literals(f[2], f[3])))(form()),
@@ -519,6 +533,7 @@ SHAPES: dict[str, DatasetSchema] = {
     "pages.PageReader.head": of_head,
     "points.PointReader": of_point_reader,
     "points.PointReader.read": of_point_read,
+    "file_bytes.FileBytes": of_file_bytes,
     "files.Names": of_names,
     "files.seen": of_seen,
     "files.read_ends": of_read_ends,
