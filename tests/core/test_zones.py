@@ -73,7 +73,7 @@ def contents(draw: st.DrawFn, kind: Kind) -> tuple[list[Value], Zone]:
     """Rows of a zone, and a description that is true of them, though not complete or exact."""
     content = draw(st.lists(kind.values | st.none(), max_size=6))
     numbers = [v for v in content if v is not None and not is_nan(v)]
-    slack = draw(st.lists(kind.values.filter(lambda v: not is_nan(v)), max_size=2))
+    slack = draw(st.lists(kind.numbers, max_size=2))
     bounds = None
     if numbers and draw(st.integers(0, 4)):
         bounds = min([*numbers, *slack], key=key), max([*numbers, *slack], key=key)
@@ -101,7 +101,7 @@ def test_no_outcome_of_a_row_is_missing(kind: Kind, data: st.DataObject) -> None
 @every_kind
 @given(data=st.data())
 def test_exact_bounds_give_nothing_more_than_they_allow(kind: Kind, data: st.DataObject) -> None:
-    numbers = kind.values.filter(lambda v: not is_nan(v))
+    numbers = kind.numbers
     low, high = sorted(data.draw(st.tuples(numbers, numbers)), key=key)
     nulls = data.draw(st.sampled_from([0, 2, None]))
     count = None if nulls is None else nulls + 5
@@ -133,7 +133,7 @@ def test_exact_bounds_give_nothing_more_than_they_allow(kind: Kind, data: st.Dat
 
 @st.composite
 def sorted_zones(draw: st.DrawFn, kind: Kind, order: int) -> list[Zone]:
-    numbers = kind.values.filter(lambda v: not is_nan(v))
+    numbers = kind.numbers
     n = draw(st.integers(0, 12))
     lows = sorted(draw(st.lists(numbers, min_size=n, max_size=n)), key=key)
     highs = sorted(draw(st.lists(numbers, min_size=n, max_size=n)), key=key)

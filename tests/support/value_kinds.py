@@ -26,6 +26,11 @@ class Kind(NamedTuple):
         return self.code in (rows.KIND_F16, rows.KIND_F32, rows.KIND_F64)
 
     @property
+    def numbers(self) -> st.SearchStrategy[Value]:
+        """Values that are not NaN."""
+        return numbers_of(WIDTHS[self.code]) if self.is_float else self.values
+
+    @property
     def is_bytes(self) -> bool:
         return self.code in (rows.KIND_BYTES, rows.KIND_LARGE_BYTES, rows.KIND_FIXED)
 
@@ -36,9 +41,16 @@ def integers(bits: int, signed: bool) -> st.SearchStrategy[int]:
     return st.integers(max(low, -3), 4) | st.sampled_from([v for v in edges if low <= v <= high])
 
 
+WIDTHS = {rows.KIND_F16: 16, rows.KIND_F32: 32, rows.KIND_F64: 64}  # bits
+
+
+def numbers_of(width: Any) -> st.SearchStrategy[float]:
+    few = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, math.inf, -math.inf])
+    return few | st.floats(width=width, allow_nan=False)
+
+
 def floats(width: int) -> st.SearchStrategy[float]:
-    few = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, math.nan, -math.nan])
-    return few | st.floats(width=width)
+    return numbers_of(width) | st.sampled_from([math.nan, -math.nan]) | st.floats(width=width)
 
 
 few_bytes = st.lists(st.sampled_from([0, 97, 98, 255]), max_size=3).map(bytes)
