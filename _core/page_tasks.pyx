@@ -124,8 +124,8 @@ cdef class PageWork:
         cdef FileBytes later
         if isinstance(data, FileBytes):
             later = data
-            if later in self.unread:
-                later.load()  # as two threads may not read it
+            if later.block is None or later in self.unread:
+                later.load()  # which refuses bytes of no file; two threads may not read the same ones
             if not later.unread.there:
                 self.unread.add(later)
                 at[0], length[0] = later.unread.out, later.unread.length

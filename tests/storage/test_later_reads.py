@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from pageseek._core import file_bytes
 from pageseek._core.file_bytes import FileBytes
+from pageseek._core.page_tasks import read_pages
 
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.io.fetch import Fetcher
+from pageseek.scanning.leaves.leaf_reader import LeafReader
 from pageseek.storage import local
 from pageseek.storage.local import LocalStore
 
@@ -104,10 +106,10 @@ def test_the_descriptor_is_kept_while_bytes_are_unread(path: str) -> None:
 @pytest.mark.parametrize("at_once", [[(0, 50_000), (0, 50_000)], [(0, 50_000), (40_000, 60_000)]])
 def test_ranges_that_overlap_have_the_same_bytes(path: str, at_once: Any) -> None:
     data, store = Path(path).read_bytes(), LocalStore(path)
-    fetched = Fetcher(store, Report()).read(at_once, "data")
+    fetched = Fetcher(store, Report()).read(at_once, "data", later=True)
     assert all(isinstance(part, memoryview) for part in fetched)  # as two threads may not read them
     assert [bytes(part) for part in fetched] == [data[at : at + n] for at, n in at_once]
-    apart = Fetcher(store, Report()).read([(50_000, 50_000), (0, 50_000)], "data")
+    apart = Fetcher(store, Report()).read([(50_000, 50_000), (0, 50_000)], "data", later=True)
     assert all(isinstance(part, FileBytes) for part in apart)
     assert [bytes(part) for part in apart] == [data[50_000:100_000], data[:50_000]]
 
@@ -154,6 +156,41 @@ def test_answers_are_those_of_reads_at_once(
                     wanted = found
             assert found.equals(wanted), (condition, threads)
             assert len(found) or condition is not None
+
+
+def test_no_two_readers_are_given_the_same_unread_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads would read them into one place."""
+    monkeypatch.setattr(local, "LATER", 1)
+    path, given = tmp_path / "some.parquet", list[Any]()
+    structs = [None if i % 5 == 0 else {"x": i % 9} for i in range(20_000)]
+    lists = [None if i % 7 == 0 else [i % 9] * (i % 3) for i in range(20_000)]
+    made = pa.table({"s": structs, "tags": lists, "id": range(20_000)})
+    pq.write_table(made, path, row_group_size=9_000, data_page_size=9_000, use_dictionary=False)
+    give = LeafReader.give
+
+    def noted(reader: LeafReader, buffers: list[Any], fetched: int) -> None:
+        given.extend(buffers)
+        give(reader, buffers, fetched)
+
+    monkeypatch.setattr(LeafReader, "give", noted)
+    for condition in ("s is null or s.x = 5", "tags is null or id < 50", "s is null and id > 7"):
+        for columns in (["id"], ["id", "s", "tags"]):
+            given.clear()
+            ps.read_table(path, columns, filter=condition, threads=2)
+            later = [id(one) for one in given if isinstance(one, FileBytes)]
+            assert given
+            assert len(later) == len(set(later)), condition
+
+
+def test_bytes_of_no_file_are_refused() -> None:
+    nothing = FileBytes.__new__(FileBytes)
+    decoder = ps.LeafDecoder((1, 0, 3, 0, 0, 0, 0), 0, 0)  # of int32
+    with pytest.raises(ValueError, match="no place in a file"):
+        bytes(nothing)
+    with pytest.raises(ValueError, match="no place in a file"):
+        read_pages([(decoder, [(nothing, 0, 1)], ps.RowRanges.all(1).buffers, 0, None, False)])  # type: ignore[list-item]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors as Linux shows them")

@@ -100,9 +100,11 @@ class Fetcher:
         self.gap = int(store.latency * store.bandwidth)
         self.report = report
 
-    def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
-        """The bytes at each (offset, length), in the order of the ranges. `kind`: metadata, index or data. FileBytes may take the
-        place of a memoryview of data.
+    def read(
+        self, ranges: Sequence[tuple[int, int]], kind: str, later: bool = False
+    ) -> list[memoryview]:
+        """The bytes at each (offset, length), in the order of the ranges. `kind`: metadata, index or data. `later`: FileBytes may take
+        the place of a memoryview, which are read by the thread that needs them.
 
         Ranges near each other become one request (coalesce.py). What the tail or `kept` holds needs none.
         """
@@ -117,7 +119,7 @@ class Fetcher:
                 if self.pool is not None:
                     self.pool.go_on()
                 cancellation.go_on()
-                if kind == "data" and not began and isinstance(self.store, LocalStore):
+                if later and not began and isinstance(self.store, LocalStore):
                     answers = self.store.read_later(places)
                 else:
                     answers = self.store.read(places)

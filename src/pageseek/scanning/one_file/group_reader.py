@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 
 from pageseek._core import rows
@@ -188,10 +189,16 @@ class GroupReader:
         new = dict(zip(missing, (yield Read(missing, "data")), strict=True))
         lengths = {at: at[1] for at in missing}
         payload = self._use.payload
+        times = Counter([at for places in wanted for at in places])
         for reader, places in zip(readers, wanted, strict=True):
+            holds = (reader.leaf.group or self.stepwise) and reader.leaf.index in payload
+            for at in places:
+                # what several threads may need is read now
+                if at in new and (holds or times[at] > 1):
+                    new[at] = memoryview(new[at])
             given = [new[at] if at in new else held[at] for at in places]
             reader.give(given, sum([lengths.pop(at, 0) for at in places]))
-            if (reader.leaf.group or self.stepwise) and reader.leaf.index in payload:
+            if holds:
                 self._held += [(at[0], new[at]) for at in places if at in new]
         self._held.sort(key=_place)
         return size

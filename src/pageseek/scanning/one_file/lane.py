@@ -74,7 +74,7 @@ class Lane:
         """The step after this one, which is answered. StopIteration at the end."""
         try:
             if type(step) is Read:
-                answer: Any = self.fetcher.read(*step)
+                answer: Any = self.fetcher.read(*step, later=step.kind == "data")
             elif type(step) is list:
                 answer = self.fetcher.read(step, "index")
             elif type(step) is DecodePages:

@@ -100,7 +100,9 @@ class IndexMismatch(Exception):
 
 
 class Read(NamedTuple):
-    """Bytes of the file at each (offset, length). `kind`: metadata, index or data. The result is a memoryview of each."""
+    """Bytes of the file at each (offset, length). `kind`: metadata, index or data. The result is a memoryview of each; of data it
+    may be FileBytes, which are read by the thread that needs them.
+    """
 
     ranges: Wanted
     kind: str
