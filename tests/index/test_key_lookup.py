@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.format.embedded import directory
+from pageseek.format.embedded import directory, types_of_key
 from pageseek.index import index_specs, key_builder, lookup_builder, spilled
 from pageseek.index.kinds import key_lookup
 from support.opened import open_metadata
@@ -249,6 +250,25 @@ def test_wrong_keys(path: str, tmp_path: Path, lookup: Any, error: type, what: s
     with pytest.raises(TypeError, match=r"several columns as one key go with lookup"):
         ps.index.attach(path, bitmap=[("tenant", "id")], output=tmp_path / "b.parquet")  # type: ignore[list-item]
     assert not (tmp_path / "b.parquet").exists()
+
+
+def test_a_key_of_one_column_is_none(path: str, tmp_path: Path) -> None:
+    """An index of one column, made by the name of the kind, would have the hashes of values, not of keys."""
+    with pytest.raises(ValueError, match=r"of several columns as one key: lookup=\[\('a', 'b'\)\]"):
+        ps.index.attach(path, indexes={"key_lookup": ["id"]}, output=tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match="there are: ") as error:
+        ps.index.attach(path, indexes={"nope": ["id"]}, output=tmp_path / "b.parquet")
+    assert "key_lookup" not in str(error.value)
+    file = open_metadata(path)
+    found = directory(file)
+    assert found is not None
+    (pointer,) = [one for one in found.pointers if one.leaf == ("tenant", "id")]
+    assert key_lookup.key_leaves(file, pointer) is not None
+    for names in (("tenant",), ("tenant", "tenant"), ("tenant", "\ud800"), ("tenant", "nope")):
+        leaves = [file.schema_tree.find("tenant")] * len(names)
+        physical, logical = types_of_key(leaves)
+        other = replace(pointer, leaf=names, physical=physical, logical=logical)
+        assert key_lookup.key_leaves(file, other) is None, names
 
 
 def test_keys_of_many_rows_get_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

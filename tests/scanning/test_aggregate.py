@@ -152,10 +152,10 @@ def data_bytes(monkeypatch: pytest.MonkeyPatch, path: str, figures: list[Any], *
     read = Fetcher.read
     total = 0
 
-    def counted(self: Fetcher, ranges: Any, kind: str) -> Any:
+    def counted(self: Fetcher, ranges: Any, kind: str, later: bool = False) -> Any:
         nonlocal total
         total += sum(length for _, length in ranges) if kind == "data" else 0
-        return read(self, ranges, kind)
+        return read(self, ranges, kind, later)
 
     monkeypatch.setattr(Fetcher, "read", counted)
     ps.scan(path, **how).aggregate(figures)

@@ -329,6 +329,27 @@ def test_files_of_many_rows_are_opened(kept: Path, monkeypatch: pytest.MonkeyPat
     assert opened() > N // 2
 
 
+def test_files_with_too_many_blocks_together_are_opened(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_lookups, "MOST_PAIRS", N // 2)
+    for condition in CONDITIONS[:4]:
+        check_rows(ps.scan(str(kept), filter=condition))
+    ps.clear_cache()
+    ps.scan(str(kept), filter="number = 2411").plan()
+    assert opened() > N // 2
+
+
+def test_more_keys_than_are_listed_are_asked_file_by_file(
+    keyed_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_lookups, "MOST_LISTED", 0)
+    check_rows(ps.scan(str(keyed_folder), filter="tenant = 3 and number = 2411"))
+    ps.clear_cache()
+    ps.scan(str(keyed_folder), filter="tenant = 3 and number = 2411", prune=["key_lookup"]).plan()
+    assert opened() > N // 2
+
+
 def test_threads_ask_the_same_indexes(kept: Path) -> None:
     scan, wrong = ps.scan(str(kept)), []
 

@@ -361,10 +361,10 @@ def test_dictionaries_that_pages_ask_for_come_in_one_wave(monkeypatch: pytest.Mo
     waves: list[int] = []
     read = Fetcher.read
 
-    def counted(self: Fetcher, ranges: Any, kind: str) -> Any:
+    def counted(self: Fetcher, ranges: Any, kind: str, later: bool = False) -> Any:
         if kind == "data":
             waves.append(len(ranges))
-        return read(self, ranges, kind)
+        return read(self, ranges, kind, later)
 
     scan = ps.scan(data, filter=ps.col("key") == 7_001)
     monkeypatch.setattr(Fetcher, "read", counted)

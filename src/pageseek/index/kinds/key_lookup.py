@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from pageseek.base.errors import PredicateError
 from pageseek.base.records import dataclass
 from pageseek.format import lookup_form as form
 from pageseek.format.embedded import (
@@ -138,12 +137,16 @@ def _keys(file: FileMetadata) -> list[_Key]:
 
 
 def key_leaves(file: FileMetadata, pointer: Pointer) -> tuple[Leaf, ...] | None:
-    """The columns of an index of this kind, if the file has such columns, of the types that it was built of."""
-    if (pointer.kind, pointer.version) != (KEY_LOOKUP, form.VERSION) or not pointer.leaf:
+    """The columns of an index of this kind, if the file has such columns, of the types that it was built of. A key has two different
+    columns or more.
+    """
+    if (pointer.kind, pointer.version) != (KEY_LOOKUP, form.VERSION) or len(pointer.leaf) < 2:
         return None
     try:
         leaves = tuple([file.schema_tree.find(name) for name in pointer.leaf])
-    except PredicateError:
+    except ValueError:  # a PredicateError, or a name that is no text
+        return None
+    if len({leaf.index for leaf in leaves}) < len(leaves):
         return None
     return leaves if types_of_key(leaves) == (pointer.physical, pointer.logical) else None
 

@@ -19,6 +19,7 @@ from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.format.embedded import FIGURES, KEY, EntryForm, InvalidIndexError, figures
+from pageseek.format.schema import lazy
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.scanning.many_files.footer_table import Flags, FooterTable
@@ -71,10 +72,6 @@ class ListReader:
     ----------
     leaves : list of Leaf
         The columns; `leaf`, `leaf_type` and `chunks` are of the first one.
-    figures : bytes
-        Of all chunks, file by file, as fingerprints are of them.
-    places_of_figures : numpy.ndarray
-        For each file the first of its figures, and how many it has: one for each chunk.
     """
 
     def __init__(
@@ -90,10 +87,18 @@ class ListReader:
         self.leaf, self.leaf_type = question[0].leaf, question[0].leaf_type
         of_each = [table.chunks[:, schema_group.column[leaf.index]] for leaf in self.leaves]
         self.chunks = of_each[0]
-        made = [figures(table.counts, chunks) for chunks in of_each]
-        self.figures = made[0] if len(made) == 1 else _file_by_file(made, table)
-        self.places_of_figures = len(question) * np.stack([table.first, table.n], axis=1)
-        self._report, self._far = report, 0
+        self._of_each, self._report, self._far = of_each, report, 0
+
+    @lazy
+    def figures(self) -> bytes:
+        """The figures of all chunks, file by file, as fingerprints are of them."""
+        made = [figures(self.table.counts, chunks) for chunks in self._of_each]
+        return made[0] if len(made) == 1 else _file_by_file(made, self.table)
+
+    @lazy
+    def places_of_figures(self) -> npt.NDArray[np.int64]:
+        """For each file the first of its figures, and how many it has: one for each chunk."""
+        return len(self.leaves) * np.stack([self.table.first, self.table.n], axis=1)
 
     def figures_of(self, k: int) -> bytes:
         """The figures of the chunks of a file, which its fingerprint is of."""

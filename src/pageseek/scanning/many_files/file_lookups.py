@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from typing import ClassVar
 
@@ -12,12 +14,10 @@ import numpy as np
 
 from pageseek._core import hash_blocks, lists
 from pageseek._core.bloom import xxh64
-from pageseek.base.errors import PredicateError
 from pageseek.base.late_modules import json, npt
 from pageseek.base.records import NamedTuple
 from pageseek.format import lookup_form as form
 from pageseek.format.embedded import KEY, KEY_LOOKUP, MAGIC, PAYLOAD_HEAD_BYTES, EntryForm
-from pageseek.format.schema import Leaf, Schema
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.needed_hashes import has_built_form, needed_hashes, needed_hashes_of_key
 from pageseek.scanning.many_files.batched_lists import (
@@ -39,6 +39,10 @@ GAP = 32 << 10  # bytes between two blocks that are read with them: to open a fi
 SAMPLE = 16  # files that are asked first, if there are many
 LEFT_OUT = 8  # the others are asked if one in so many of the sample is left out: to open one costs more than to ask as many
 MOST_KEYS = 16  # of several columns, by which a filter is looked up
+MOST_LISTED = 256  # of these that the files list
+MOST_PAIRS = (
+    1 << 20
+)  # blocks that are looked up in all files together, each of some 100 bytes of memory
 # the columns of an index, as `attach` writes its entry
 _KEY_ENTRY = re.compile(
     rb'"kind":"key_lookup","version":\d+,"offset":\d+,"length":\d+,"leaf":(\[(?:"(?:[^"\\]|\\.)*",?)+\])'
@@ -62,6 +66,18 @@ class _Pairs(NamedTuple):
     def of(self, some: Flags | slice) -> _Pairs:
         """Some of the blocks."""
         return _Pairs(*[one[some] for one in self])
+
+    @property
+    def begins_run(self) -> Flags:
+        """Whether a block is the first of a run: those of a file that lie close together are one read."""
+        gaps = self.start - np.append(0, (self.start + self.size)[:-1])
+        return np.asarray((np.diff(self.file, prepend=-1) != 0) | (gaps > GAP))
+
+    @property
+    def bytes_read(self) -> Int64s:
+        """The bytes of each block, with those between it and the one before in its run."""
+        gaps = self.start - np.append(0, (self.start + self.size)[:-1])
+        return self.size + np.where(self.begins_run, 0, gaps)
 
 
 class FileLookups(ColumnLists):
@@ -116,6 +132,8 @@ class FileLookups(ColumnLists):
         files = np.flatnonzero(needed & (self._bodies > 0) & ~self.unusable)
         if not len(files):
             return None
+        if np.minimum(form.nums_of_blocks(self._num_rows[files]), len(hashes)).sum() > MOST_PAIRS:
+            return None
         pairs = self._pairs(files, hashes)
         pairs = pairs.of(self._pays(pairs, reading)[pairs.file])
         files = pairs.file[np.diff(pairs.file, prepend=-1) != 0]
@@ -152,13 +170,13 @@ class FileLookups(ColumnLists):
         table, at = reader.table, AT["total_compressed_size"]
         columns = [reader.schema_group.column[leaf.index] for leaf in reader.leaves]
         whole = table.of_files(table.chunks[:, columns, at].sum(axis=1))
-        size = np.bincount(pairs.file, pairs.size, len(whole))
+        size = np.bincount(pairs.file, pairs.bytes_read, len(whole))
         return np.asarray((size <= SMALL_BLOCKS) | (size * DOUBT < whole))
 
     def _ask(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, may: Flags) -> int:
         """Clear `may` for the row groups of files that have none of the values. Returns how many files have none."""
         firsts = np.flatnonzero(np.diff(pairs.file, prepend=-1))
-        ends = np.cumsum(pairs.size)
+        ends = np.cumsum(pairs.bytes_read)
         whole = int(ends[-1]) if len(ends) else 0
         parts = np.searchsorted(ends[firsts], np.arange(READ, whole, READ))
         marks = np.unique(np.append(firsts, len(ends))[np.append(parts, [0, len(firsts)])]).tolist()
@@ -170,9 +188,7 @@ class FileLookups(ColumnLists):
     def _ask_some(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, may: Flags) -> int:
         """As `_ask`, of files whose blocks are in memory together."""
         of, n = pairs.file, len(self._groups)
-        # blocks of a file that lie close together are one read
-        stops = pairs.start + pairs.size
-        far = (np.diff(of, prepend=-1) != 0) | (pairs.start - np.append(0, stops[:-1]) > GAP)
+        stops, far = pairs.start + pairs.size, pairs.begins_run
         firsts, run = np.flatnonzero(far), np.cumsum(far) - 1
         lasts = np.append(firsts[1:], len(of)) - 1
         sizes = stops[lasts] - pairs.start[firsts]
@@ -265,35 +281,37 @@ class FileKeyLookups(FileLookups):
     @classmethod
     def questions(cls, table: FooterTable, schema_group: SchemaGroup) -> list[Question]:
         """For each key of the files a test of each of its columns that every row has to pass; keys of the most columns first."""
-        tests: dict[int, BoundLeaf] = {}
+        tests: dict[str, BoundLeaf] = {}
         for test in schema_group.required:
             if cls.takes(test):
-                tests.setdefault(test.leaf.index, test)
+                tests.setdefault(test.leaf.name, test)
         made: list[Question] = []
-        for leaves in _keys(table, schema_group.tree) if len(tests) > 1 else ():
-            question = tuple([tests[leaf.index] for leaf in leaves if leaf.index in tests])
-            if len(question) == len(leaves) and _hashes(question) is not None:
+        for names in _keys(table) if len(tests) > 1 else ():
+            question = tuple([tests[name] for name in names if name in tests])
+            if len(question) == len(names) and _hashes(question) is not None:
                 made.append(question)
         return sorted(made, key=len, reverse=True)[:MOST_KEYS]
 
 
 def _hashes(question: Question) -> form.U64 | None:
     """The hashes of the values, or of the keys, of which a row needs one, in order; None if there are too many."""
-    hashes = needed_hashes(question[0]) if len(question) == 1 else needed_hashes_of_key(question)
-    return hashes if hashes is not None and 0 < len(hashes) <= MOST_VALUES else None
+    of_each = [needed_hashes(test) for test in question]
+    num_keys = math.prod([0 if one is None else len(one) for one in of_each])
+    if not 0 < num_keys <= MOST_VALUES:
+        return None
+    return of_each[0] if len(question) == 1 else needed_hashes_of_key(question)
 
 
-def _keys(table: FooterTable, tree: Schema) -> list[tuple[Leaf, ...]]:
-    """The columns of all keys that directories of the files list in the form in which `attach` writes them."""
-    known: list[tuple[Leaf, ...]] | None = table.lists.get(_keys)
+def _keys(table: FooterTable) -> list[tuple[str, ...]]:
+    """The names of the columns of keys that directories of the files list in the form in which `attach` writes them."""
+    known: list[tuple[str, ...]] | None = table.lists.get(_keys)
     if known is None:
         known = []
         listed = table.directories(np.flatnonzero(table.names(entries_of([KEY_LOOKUP]))))[0]
-        for names in sorted({*_KEY_ENTRY.findall(listed)}):
-            try:
-                leaves = tuple([tree.find(name) for name in json.loads(names)])
-            except (ValueError, PredicateError):  # of columns that the files do not have
-                continue
-            known.append(leaves)
+        for found in sorted({*_KEY_ENTRY.findall(listed)})[:MOST_LISTED]:
+            with suppress(ValueError):  # of names that are no text
+                names = tuple(json.loads(found))
+                if len({*names}) == len(names) > 1:
+                    known.append(names)
         table.lists[_keys] = known
     return known
