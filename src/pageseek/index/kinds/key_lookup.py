@@ -140,10 +140,11 @@ def key_leaves(file: FileMetadata, pointer: Pointer) -> tuple[Leaf, ...] | None:
     """The columns of an index of this kind, if the file has such columns, of the types that it was built of. A key has two different
     columns or more.
     """
-    if (pointer.kind, pointer.version) != (KEY_LOOKUP, form.VERSION) or len(pointer.leaf) < 2:
+    names = pointer.leaf or ()
+    if (pointer.kind, pointer.version) != (KEY_LOOKUP, form.VERSION) or len(names) < 2:
         return None
     try:
-        leaves = tuple([file.schema_tree.find(name) for name in pointer.leaf])
+        leaves = tuple([file.schema_tree.find(name) for name in names])
     except ValueError:  # a PredicateError, or a name that is no text
         return None
     if len({leaf.index for leaf in leaves}) < len(leaves):
