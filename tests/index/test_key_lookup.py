@@ -254,7 +254,7 @@ def test_wrong_keys(path: str, tmp_path: Path, lookup: Any, error: type, what: s
 
 def test_a_key_of_one_column_is_none(path: str, tmp_path: Path) -> None:
     """An index of one column, made by the name of the kind, would have the hashes of values, not of keys."""
-    with pytest.raises(ValueError, match=r"of several columns as one key: lookup=\[\('a', 'b'\)\]"):
+    with pytest.raises(ValueError, match=r"parameter of its own: lookup=\[\('a', 'b'\)\]"):
         ps.index.attach(path, indexes={"key_lookup": ["id"]}, output=tmp_path / "b.parquet")
     with pytest.raises(ValueError, match="there are: ") as error:
         ps.index.attach(path, indexes={"nope": ["id"]}, output=tmp_path / "b.parquet")

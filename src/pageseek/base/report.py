@@ -589,6 +589,11 @@ def one_line(text: str) -> str:
     )
 
 
+def counted(n: int, unit: str) -> str:
+    """A number of things, whose name is given for one."""
+    return f"{n:,} {unit}{'s' * (n != 1)}"
+
+
 def format_size(n: int) -> str:
     """A number of bytes in at most four digits and a unit."""
     if n < 1000:

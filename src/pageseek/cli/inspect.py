@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import CorruptFileError, NoColumnError, PredicateError
+from pageseek.base.report import counted
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import SOURCE, add_table, command, sources
-from pageseek.cli.inspect_files import MOST_FILES, PARTS, counted, parts_said, show
+from pageseek.cli.inspect_files import MOST_FILES, PARTS, parts_said, show
 from pageseek.cli.plots import add_plot, check_plot, saved
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
+from pageseek.base.report import counted
 from pageseek.cli import terminal, text
 
 if TYPE_CHECKING:
@@ -231,11 +232,6 @@ def _folder(names: Sequence[str]) -> str:
             break
         common.append(level[0] + slash)
     return "".join(common)
-
-
-def counted(n: int, unit: str) -> str:
-    """A number of things."""
-    return f"{n:,} {unit}{'s' * (n != 1)}"
 
 
 def _writer(created_by: str | None) -> str:

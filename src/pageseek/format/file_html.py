@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base import html
 from pageseek.base.errors import PageseekError
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 
 if TYPE_CHECKING:
     from pageseek.format.parquet_file import LeafColumn, ParquetFile
@@ -19,8 +19,8 @@ NAMED = 8  # columns on one line
 
 def line(file: ParquetFile) -> str:
     """The file on one line."""
-    groups = _counted(file.num_row_groups, "row group")
-    said = f"{file.name}: {_counted(file.num_rows, 'row')}, {groups}, {format_size(file.size)}"
+    groups = counted(file.num_row_groups, "row group")
+    said = f"{file.name}: {counted(file.num_rows, 'row')}, {groups}, {format_size(file.size)}"
     try:
         fields = list(file.schema)
     except (PageseekError, OSError):  # a column that cannot be read, or a closed file
@@ -67,15 +67,11 @@ def _render(file: ParquetFile) -> str:
     counts = (file.num_rows, "row"), (file.num_row_groups, "row group"), (file.num_leaves, "column")
     return html.block(
         f"ParquetFile {file.name}",
-        f"{', '.join(_counted(n, unit) for n, unit in counts)}, {format_size(file.size)}",
+        f"{', '.join(counted(n, unit) for n, unit in counts)}, {format_size(file.size)}",
         html.small(f"written by {file.created_by or 'an unnamed writer'}"),
         html.table(head, rows, right=(3, 5)) if rows else "",
         html.small(f"and {left:,} more columns") if left else "",
     )
-
-
-def _counted(n: int, unit: str) -> str:
-    return f"{n:,} {unit}{'s' * (n != 1)}"
 
 
 def _bounds(file: ParquetFile, leaf: LeafColumn) -> tuple[str, str]:

@@ -32,6 +32,7 @@ from pageseek.prune.kind import Builder, IndexedColumn
 from pageseek.prune.registry import kind_named, kind_names
 
 Names = Sequence[str]
+_PARAMETERS = {PAGE_INDEX: "page_index=", BLOOM: "bloom=", KEY_LOOKUP: "lookup=[('a', 'b')]"}
 MAX_PAYLOAD_BYTES = (1 << 30) + PAYLOAD_HEAD_BYTES  # of an index with its head
 
 
@@ -117,18 +118,12 @@ def embedded_columns(
         asked["distinct_index"] = [distinct_index]
     for name, columns in dict(indexes or {}).items():
         kind = kind_named(name)
-        if name == KEY_LOOKUP:
-            raise ValueError(
-                f"indexes: {name!r} is of several columns as one key: lookup=[('a', 'b')]"
-            )
         if not callable(getattr(kind, "build", None)):
-            if name in (PAGE_INDEX, BLOOM):
-                raise ValueError(f"indexes: {name!r} has a parameter of its own: {name}=")
-            able = [
-                n
-                for n in kind_names()
-                if n != KEY_LOOKUP and callable(getattr(kind_named(n), "build", None))
-            ]
+            if name in _PARAMETERS:
+                raise ValueError(
+                    f"indexes: {name!r} has a parameter of its own: {_PARAMETERS[name]}"
+                )
+            able = [n for n in kind_names() if callable(getattr(kind_named(n), "build", None))]
             why = "is not registered" if kind is None else "has no build()"
             raise ValueError(f"indexes: kind {name!r} {why}; there are: {', '.join(able)}")
         asked[name] = [*asked.get(name, ()), *_names(f"indexes[{name!r}]", columns)]

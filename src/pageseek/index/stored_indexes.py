@@ -53,8 +53,6 @@ class StoredIndexes:
                 self._find_key(pointer)
         for name in kind_names():
             kind = kind_named(name)
-            if name == KEY_LOOKUP:
-                continue
             if getattr(kind, "footer_key", None) is not None:
                 self._find_one(name, kind, named)
             elif callable(getattr(kind, "build", None)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pageseek.base.late_modules import above
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 from pageseek.index.attached import Attached
 
 SHOWN = 3  # names of files
@@ -73,11 +73,11 @@ class Rewritten:
         sizes = f"{format_size(self.bytes_before)} -> {format_size(self.bytes_after)}"
         lines = [
             f"{', '.join(names)}{more}: {self.rows:,} rows, {sizes}, in {self.seconds:.1f} s",
-            f"  {_counted(self.row_groups, 'row group')}, {_counted(self.pages, 'page')}",
+            f"  {counted(self.row_groups, 'row group')}, {counted(self.pages, 'page')}",
         ]
         if self.version is not None:
             lines.append(
-                f"  {_counted(self.replaced, 'file')} -> {_counted(len(self.files), 'file')}, in version {self.version} of the table"
+                f"  {counted(self.replaced, 'file')} -> {counted(len(self.files), 'file')}, in version {self.version} of the table"
             )
         if self.sort_by:
             said = [name if way == "ascending" else f"{name} {way}" for name, way in self.sort_by]
@@ -89,7 +89,3 @@ class Rewritten:
         for made in self.indexes:
             lines += ["  " + line for line in str(made).splitlines()[1:]]
         return "\n".join(lines)
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"

@@ -17,7 +17,7 @@ from pageseek.format.embedded import (
 )
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.index.kinds.lookup import LookupKind
+from pageseek.index.kinds.lookup import HashedRowsKind
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.kind import IndexedColumn
 from pageseek.prune.needed_hashes import has_built_form, needed_hashes, needed_hashes_of_key
@@ -37,14 +37,13 @@ class _Key:
     leaves: tuple[Leaf, ...]
 
 
-class KeyLookupKind(LookupKind):
+class KeyLookupKind(HashedRowsKind):
     """Rules out all rows but those that an index has for `=` and IN of several columns, all of which every row has to pass.
 
     The test of the first column stands for all of them.
     """
 
-    name, version = KEY_LOOKUP, form.VERSION
-    title = "lookup index of several columns"
+    name, title = KEY_LOOKUP, "lookup index of several columns"
 
     # -- build ------------------------------------------------------------------------------------
 

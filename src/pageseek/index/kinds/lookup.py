@@ -43,11 +43,10 @@ class FileLookup:
         self.known = Latest()
 
 
-class LookupKind(PartialIndexKind):
-    """Rules out all rows but those that an index has for the values of `=` and IN."""
+class HashedRowsKind(PartialIndexKind):
+    """Rules out all rows but those that an index has for hashes: of values, or of keys of several columns."""
 
-    name, version = form.KIND, form.VERSION
-    title = "lookup index"
+    version = form.VERSION
     whole = True
 
     # -- build ------------------------------------------------------------------------------------
@@ -58,12 +57,6 @@ class LookupKind(PartialIndexKind):
             raise UnsupportedError(
                 f"column {column.name!r}: values of {column.type} have no hashes; leave it out of lookup=[...]"
             )
-
-    def build(self, column: IndexedColumn) -> LookupBuilder:
-        """The hashes of all row groups, put together."""
-        from pageseek.index.lookup_builder import LookupBuilder
-
-        return LookupBuilder(column)
 
     # -- prune ------------------------------------------------------------------------------------
 
@@ -183,6 +176,18 @@ def _rows(index: FileLookup, hashes: form.U64) -> Asking[form.I64]:
     made = directory.rows(blocks, parts, hashes, counts)
     index.known.keep(hashes.tobytes(), made)
     return made
+
+
+class LookupKind(HashedRowsKind):
+    """Rules out all rows but those that an index has for the values of `=` and IN."""
+
+    name, title = form.KIND, "lookup index"
+
+    def build(self, column: IndexedColumn) -> LookupBuilder:
+        """The hashes of all row groups, put together."""
+        from pageseek.index.lookup_builder import LookupBuilder
+
+        return LookupBuilder(column)
 
 
 KIND = LookupKind()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
-from pageseek.base.report import format_size, one_line
+from pageseek.base.report import counted, format_size, one_line
 
 if TYPE_CHECKING:
     from pageseek.scanning.plans.scan_plan import ScanPlan
@@ -18,7 +18,7 @@ NAMED = 8  # columns on one line
 def line(plan: ScanPlan) -> str:
     """The plan on one line."""
     request = plan.request
-    files, groups = _counted(len(plan.files), "file"), _counted(_groups(plan.files), "row group")
+    files, groups = counted(len(plan.files), "file"), counted(_groups(plan.files), "row group")
     parts = [
         f"{files}, {groups}, {_rows(plan)}, about {format_size(plan.cost)}",
         f"columns {_columns(plan)}",
@@ -66,7 +66,7 @@ def render(plan: ScanPlan) -> str:
     ]
     left = len(plan.files) - len(shown)
     return html.block(
-        f"What is left to read: {_counted(len(plan.schema.names), 'column')}, {wanted}",
+        f"What is left to read: {counted(len(plan.schema.names), 'column')}, {wanted}",
         f"columns {_columns(plan)}",
         html.table((), facts),
         html.table(("file", "row groups", "rows", "bytes", ""), rows, right=(1, 2, 3))
@@ -80,7 +80,7 @@ def render(plan: ScanPlan) -> str:
 
 
 def _rows(plan: ScanPlan) -> str:
-    said = _counted(plan.num_rows, "row")
+    said = counted(plan.num_rows, "row")
     return said if plan.request.filter is None else f"at most {said}"
 
 
@@ -93,7 +93,3 @@ def _columns(plan: ScanPlan) -> str:
     names = plan.schema.names
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more or "none"
-
-
-def _counted(n: int, unit: str) -> str:
-    return f"{n:,} {unit}{'s' * (n != 1)}"
