@@ -1,45 +1,43 @@
-"""The examples of the README and of docs: blocks of Python and commands, and the outputs that pages show behind them."""
+"""The examples of the README and of docs: blocks of Python and commands, and the outputs that pages show behind them.
+
+usage: python -m support.doc_examples PAGE URL ANSWERS
+
+Runs a page in the current folder, with its blocks for Spark. What the blocks print goes to the file ANSWERS as JSON. URL is what `stand_ins`
+yields.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
+import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from support.object_server.server import ObjectServer
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTED_ELSEWHERE = {
     "docs/pages.md",
     "docs/pruners.md",
 }  # by format/test_parquet_file.py and prune/test_pruners.py
-# Run as they stand, in an empty folder; what they print is compared with what they show.
-COMPLETE = (
-    "README.md",
-    "docs/index.md",
-    "docs/quickstart.md",
-    "docs/example-files.md",
-    "docs/filters.md",
-    "docs/reading-explain.md",
-    "docs/choosing-an-index.md",
-    "docs/comparison.md",
-    "docs/writing-files.md",
-    "docs/howto-service.md",
-    "docs/howto-notebook.md",
-    "docs/troubleshooting.md",
-    "docs/notebooks/why-so-much.md",
-    "docs/notebooks/index-for-a-lake.md",
-)
-# What a page says whose examples run behind those of FILES.
-USES_FILES, FILES = (
-    "The examples use the [files for the examples](example-files.md).",
-    "docs/example-files.md",
-)
+FILES = "docs/example-files.md"
+# What pages say whose examples run behind blocks of FILES, and behind how many of them.
+USES = {
+    "The examples use the [files for the examples](example-files.md).": 1,
+    "The examples use the [files and tables for the examples](example-files.md#tables).": 2,
+}
+SERVER = "https://example.org/"
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
 HOME = "/home/you/demo"  # stands for the folder in which a page was run
 
@@ -55,7 +53,10 @@ class Block:
 
     @property
     def is_for_spark(self) -> bool:
-        return self.language == "python" and "pageseek.spark" in self.code
+        return (
+            self.language == "python"
+            and re.search(r"\b(pageseek\.|py)spark\b", self.code) is not None
+        )
 
 
 def blocks(text: str) -> list[Block]:
@@ -72,57 +73,119 @@ def blocks(text: str) -> list[Block]:
     return made
 
 
-def pages() -> dict[str, Path]:
-    """Every page with examples that are run here, by its name."""
-    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    named = {path.relative_to(ROOT).as_posix(): path for path in paths}
-    return {name: path for name, path in named.items() if name not in TESTED_ELSEWHERE}
-
-
-def with_files() -> list[str]:
-    """The pages whose examples run behind those of FILES."""
-    return [name for name, path in pages().items() if USES_FILES in path.read_text()]
-
-
-def examples(spark: bool) -> dict[str, str]:
-    """By page its examples as one program: those for Spark, or the others. Pages in COMPLETE and `with_files` have no others here."""
-    found = {}
-    for name, path in pages().items():
+def pages(spark: bool) -> list[str]:
+    """The pages with examples in Python: those with examples for Spark, or those with others."""
+    found = []
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        name = path.relative_to(ROOT).as_posix()
         made = [block for block in blocks(path.read_text()) if block.language == "python"]
-        chosen = [block.code for block in made if block.is_for_spark == spark]
-        if chosen and (spark or name not in (*COMPLETE, *with_files())):
-            found[name] = "\n".join(chosen)
+        if name not in TESTED_ELSEWHERE and any(block.is_for_spark == spark for block in made):
+            found.append(name)
     return found
 
 
-def assumed(page: str) -> list[str]:
-    """The names that a page says its examples assume."""
-    said = re.search(r"^The examples assume (.*?)\.$", pages()[page].read_text(), re.M | re.DOTALL)
-    return re.findall(r"`([a-z_]+)`", said[1]) if said else []
+def made_files(text: str) -> list[Block]:
+    """The blocks of FILES behind which the examples of a page run."""
+    used = max((number for said, number in USES.items() if said in text), default=0)
+    return blocks((ROOT / FILES).read_text())[:used]
 
 
-def printed(page: str, folder: Path, replaced: Mapping[str, str]) -> Iterator[tuple[Block, str]]:
-    """Run the blocks of a page one after the other, in a folder that is the current one; yield what each prints."""
+@contextlib.contextmanager
+def stand_ins() -> Iterator[str]:
+    """An object server in place of the reader's buckets and of SERVER, with the files for the examples.
+
+    URLs of S3 lead to it by the environment. Yields the URL that takes the place of SERVER.
+    """
+    with tempfile.TemporaryDirectory() as name, ObjectServer() as server:
+        folder = Path(name)
+        files, tables = blocks((ROOT / FILES).read_text())
+        with contextlib.chdir(folder):
+            _run(files.code, FILES, space := {})
+            if find_spec("deltalake") and find_spec("pyiceberg"):
+                _run(tables.code, FILES, space)
+                space["catalog"].close()
+        orders, sales = (
+            (folder / "orders.parquet").read_bytes(),
+            (folder / "sales/00.parquet").read_bytes(),
+        )
+        for key, data in (
+            ("lake/orders.parquet", orders),
+            ("bucket/sales/a.parquet", sales),
+            ("public-bucket/a.parquet", sales),
+            ("web/sales.parquet", sales),
+            ("web/a.parquet", sales),
+        ):
+            server.put(key, data)
+        for path in (folder / "tables").rglob("*"):
+            if path.is_file():
+                server.put(f"lake/{path.relative_to(folder / 'tables')}", path.read_bytes())
+        environment = {
+            "AWS_ENDPOINT": server.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": "any",
+            "AWS_SECRET_ACCESS_KEY": "any",
+        }
+        with mock.patch.dict(os.environ, environment):
+            yield server.url("web/")
+
+
+def printed(page: str, folder: Path, url: str, spark: bool = False) -> Iterator[tuple[Block, str]]:
+    """Run the blocks of a page one after the other, in a folder that is the current one; yield what each prints.
+
+    Blocks for Spark are left out unless `spark` is true. `url` is what `stand_ins` yields.
+    """
     space: dict[str, Any] = {"__name__": "__main__"}
-    text = pages()[page].read_text()
-    if USES_FILES in text:
-        for block in blocks(pages()[FILES].read_text()):
-            exec(block.code, space)
-    for block in blocks(text):
-        if block.is_for_spark:
-            continue
-        code = block.code
-        for said, meant in replaced.items():
-            code = code.replace(said, meant)
-        if block.language == "sh":
-            text = "".join(_command(line, folder) for line in _commands(code))
-        else:
-            out = io.StringIO()
-            place = "\n" * (block.line - 1)  # a traceback names the line of the page
-            with contextlib.redirect_stdout(out):
-                exec(compile(place + code, page, "exec"), space)
-            text = out.getvalue()
-        yield block, text.replace(str(folder), HOME)
+    text = (ROOT / page).read_text()
+    try:
+        for block in made_files(text):
+            _run(block.code, FILES, space)
+        for block in blocks(text):
+            if block.is_for_spark and not spark:
+                continue
+            code = block.code.replace(SERVER, url)
+            if block.language == "sh":
+                said = "".join(_command(line, folder) for line in _commands(code))
+            else:
+                place = "\n" * (block.line - 1)  # a traceback names the line of the page
+                said = _run(place + code, page, space)
+            yield block, said.replace(str(folder), HOME)
+    finally:
+        if "catalog" in space:
+            space["catalog"].close()
+
+
+def printed_with_spark(page: str, folder: Path, url: str) -> list[tuple[Block, str]]:
+    """The same with the blocks for Spark, in a process of its own, since a session keeps the folder in which it began."""
+    paths = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    with tempfile.TemporaryDirectory() as beside:
+        answers = Path(beside) / "answers.json"
+        command = [sys.executable, "-m", "support.doc_examples", page, url, str(answers)]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        if done.returncode:
+            raise AssertionError(f"{page}\nexit code {done.returncode}\n{done.stderr[-6000:]}")
+        said = json.loads(answers.read_text())
+    return list(zip(blocks((ROOT / page).read_text()), said, strict=True))
+
+
+def _run(code: str, page: str, space: dict[str, Any]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, page, "exec"), space)
+    return out.getvalue()
 
 
 def _commands(code: str) -> list[str]:
@@ -143,6 +206,7 @@ UNITS = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 LOOSE = (
     (re.compile(r"^ *(requests|time) .*$", re.MULTILINE), r"\1"),  # how quick a machine is decides
     (re.compile(r"[#.]{10,}"), "BAR"),
+    (re.compile(r"part-\d+-[\w.-]+\.parquet"), "FILE"),  # the name has the time, and a random part
     (re.compile(r"\d[\d,.]* (ms|us|s)\b"), "TIME"),
     (re.compile(r"\d+\.\d+\.\d+"), "VERSION"),
     (re.compile(r"[ -]{2,}"), "  "),  # the widths of columns follow those of numbers
@@ -172,3 +236,25 @@ def difference(shown: str, said: str) -> str:
         if abs(one - other) > max(one, other) / 6 + 1_000:
             return f"shown: {one:,.0f} bytes, printed: {other:,.0f} bytes"
     return ""
+
+
+def wrong_outputs(page: str, answers: Iterable[tuple[Block, str]]) -> str:
+    """Where a page shows something else than its examples print; "" if nowhere."""
+    text, wrong = (ROOT / page).read_text(), []
+    for block, said in answers:
+        if block.output:
+            first, stop = block.output
+            if found := difference(text[first:stop], said):
+                wrong.append(f"{page}, line {block.line}: {found}")
+    remedy = "python tools/outputs.py writes what the examples print"
+    return "\n".join([*wrong, remedy]) if wrong else ""
+
+
+def main(page: str, url: str, answers: str) -> None:
+    """Run a page with its blocks for Spark, and write what the blocks print."""
+    made = [said for _, said in printed(page, Path.cwd(), url, spark=True)]
+    Path(answers).write_text(json.dumps(made))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
