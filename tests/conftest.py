@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -24,6 +25,7 @@ from support.tiers import chosen_values, covering, examples
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SPARK_CLASSES = ROOT / "build" / "spark-classes.jsa"  # by tools/spark_classes.py
 
 # for random tests that do not say themselves how many examples they try
 settings.register_profile("pageseek", max_examples=examples(100), deadline=None)
@@ -46,6 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, item in enumerate(group):
             if number not in sample:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """The half a million objects of the tests themselves stay: no collection of garbage looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +105,9 @@ def spark_ready() -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Nearly all code of Spark runs a few times here: to compile it well takes half of the time of the processors.
     given = os.environ.get("JDK_JAVA_OPTIONS", "")
+    if SPARK_CLASSES.exists() and "-XX:SharedArchiveFile" not in given:
+        # Java goes without an archive that does not fit, and would print so where programs print their answers.
+        given = f"-XX:SharedArchiveFile={SPARK_CLASSES} -Xlog:disable {given}"
     if QUICK_JAVA not in given:
         os.environ["JDK_JAVA_OPTIONS"] = f"{QUICK_JAVA} {given}".rstrip()
 

@@ -19,9 +19,9 @@ WAITING = ["-n", str(CORES + 1)]
 SLOWEST = ["--durations=40", "--durations-min=2"]  # are named, so that the fast tier stays fast
 # Stages with one process run beside others. Those that use all cores run alone, and so does the benchmark, which measures.
 ROUNDS = [
-    [["lint"], ["build", "oldest", "oldest-spark"]],
+    [["lint", "compile-tests", "spark-classes", "oracle"], ["build", "oldest", "oldest-spark"]],
     [["unit"]],
-    [["ctest"], ["oracle"]],
+    [["ctest"]],
     [["fuzz"]],
     [["spark"]],
     [["bench"]],
@@ -53,6 +53,18 @@ def stages() -> dict[str, Step]:
             seconds=150,
         ),
         Step(
+            "compile-tests",
+            [PYTHON, "tools/compile_tests.py"],
+            what="the tests, for all processes of `unit` and `spark`",
+            seconds=35,
+        ),
+        Step(
+            "spark-classes",
+            [PYTHON, "tools/spark_classes.py"],
+            what="classes of Spark, for all Java processes of `spark`",
+            seconds=30,
+        ),
+        Step(
             "build", ["bash", "tools/wheel.sh"], what="sdist, wheel, audits, smoke test", seconds=65
         ),
         Step(
@@ -67,7 +79,7 @@ def stages() -> dict[str, Step]:
             what="the wheel with the oldest release of Spark",
             seconds=60,
         ),
-        Step("unit", unit, what="tests in Python", seconds=1000),
+        Step("unit", unit, what="tests in Python", seconds=600),
         Step("ctest", ["bash", "tools/ctest.sh"], what="C tests under sanitizers", seconds=145),
         Step("fuzz", ["bash", "tools/fuzz.sh"], what=f"{FUZZED} s a fuzz target", seconds=200),
         Step(
@@ -76,7 +88,7 @@ def stages() -> dict[str, Step]:
             what="answers against two engines, on a sample",
             seconds=35,
         ),
-        Step("spark", spark, what="a Spark session, and a small cluster", seconds=670),
+        Step("spark", spark, what="a Spark session, and a small cluster", seconds=350),
         Step("bench", script("pageseek-bench", "--quick"), what="the benchmark, small", seconds=25),
     ]
     return {step.name: step for step in steps}

@@ -36,7 +36,7 @@ from pageseek.format.value_list import KIND, VERSION
 from pageseek.io import tails as ends
 from pageseek.scanning.many_files import batched_lists
 from pageseek.storage.resolve import resolve
-from support.batch_comparison import check_rows, kept_of, opened, rows
+from support.batch_comparison import check_rows, kept_of, opened, same_rows
 
 N = 30
 NAN = float("nan")
@@ -87,7 +87,7 @@ def check(scan: ps.Scan) -> ps.Scan:
 
 def same(found: pa.Table, wanted: pa.Table) -> bool:
     """Equal, and NaN equals NaN."""
-    return repr(rows(found)) == repr(rows(wanted))
+    return same_rows(found, wanted)
 
 
 CONDITIONS = [

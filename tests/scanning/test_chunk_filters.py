@@ -22,7 +22,7 @@ from pageseek.format.types import ABSENT
 from pageseek.scanning.many_files import chunk_filters, footer_batches, homogeneous_files
 from pageseek.scanning.many_files.footer_table import FooterTable, entries_of
 from pageseek.scanning.one_file import file_scan
-from support.batch_comparison import check_rows, opened, outcome, rows
+from support.batch_comparison import check_rows, opened, outcome, same_rows
 
 N, ROWS = 24, 900
 COLUMNS = ["number", "small", "text", "real"]
@@ -117,7 +117,7 @@ def test_plans_are_those_of_files_opened_one_by_one(kept: Path, condition: str) 
 def test_the_rows_are_those_of_a_whole_read(kept: Path, condition: str) -> None:
     whole = outcome(lambda: ps.read_table(str(kept), filter=condition, prune=False))
     found = outcome(lambda: ps.read_table(str(kept), filter=condition))
-    assert repr(rows(found)) == repr(rows(whole))
+    assert same_rows(found, whole)
 
 
 def test_one_file_is_opened_for_the_value_of_one(kept: Path) -> None:

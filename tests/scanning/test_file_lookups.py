@@ -24,7 +24,7 @@ from pageseek.format.embedded import KEY, PAYLOAD_HEAD_BYTES, directory
 from pageseek.io import tails
 from pageseek.scanning.many_files import file_lookups
 from pageseek.storage.resolve import resolve
-from support.batch_comparison import check_rows, opened, outcome, rows
+from support.batch_comparison import check_rows, opened, outcome, same_rows
 
 N = 24
 COLUMNS = ["number", "text", "real"]
@@ -154,9 +154,7 @@ def test_plans_are_those_of_files_opened_one_by_one(kept: Path, condition: str) 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_rows_are_those_of_a_whole_read(kept: Path, condition: str) -> None:
     whole = outcome(lambda: ps.read_table(str(kept), filter=condition, prune=False))
-    assert repr(rows(outcome(lambda: ps.read_table(str(kept), filter=condition)))) == repr(
-        rows(whole)
-    )
+    assert same_rows(outcome(lambda: ps.read_table(str(kept), filter=condition)), whole)
 
 
 @pytest.mark.parametrize("condition", OF_KEYS)
@@ -164,9 +162,7 @@ def test_keys_of_several_columns(keyed: Path, condition: str) -> None:
     check_rows(ps.scan(str(keyed), filter=condition))
     check_rows(ps.scan(str(keyed), filter=condition, prune=["key_lookup"]))
     whole = outcome(lambda: ps.read_table(str(keyed), filter=condition, prune=False))
-    assert repr(rows(outcome(lambda: ps.read_table(str(keyed), filter=condition)))) == repr(
-        rows(whole)
-    )
+    assert same_rows(outcome(lambda: ps.read_table(str(keyed), filter=condition)), whole)
 
 
 def test_every_key_is_found(keyed: Path) -> None:
@@ -531,7 +527,7 @@ def test_an_odd_file_among_many(
     for condition in asked_of(at, several):
         scan = check_rows(ps.scan(str(changed), filter=condition))
         whole = outcome(lambda: ps.read_table(str(changed), filter=condition, prune=False))  # noqa: B023
-        assert repr(rows(outcome(scan.to_table))) == repr(rows(whole)), condition
+        assert same_rows(outcome(scan.to_table), whole), condition
 
 
 @pytest.mark.parametrize(("odd", "told"), [
