@@ -61,6 +61,8 @@ cdef class LeafDecoder(LeafBuffers):
         are true.
     entries_only : bool
         For `read_pages`, whose page is the dictionary page: its entries are the rows.
+    tests : RowTests, optional
+        For `read_pages`, which gives only the rows that pass; the leaf is flat, and its kind not K_BOOL and no views.
 
     Call `begin(selection)`, then `head(bytes)` and `take(first_row)` for each page that holds a selected row, then
     `finish()`, which returns the buffers. `take` returns TAKE_PAGE (the next page comes), TAKE_DONE, TAKE_FULL

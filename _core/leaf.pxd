@@ -2,6 +2,7 @@
 from pageseek._core.codecs cimport ps_codec
 from pageseek._core.header cimport ps_error, ps_leaf_spec, ps_page_header, ps_selection, ps_status
 from pageseek._core.pages cimport PageReader
+from pageseek._core.search cimport RowTests, ps_row_test
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -44,6 +45,10 @@ cdef extern from "pageseek.h" nogil:
     int64_t ps_leaf_row(const ps_leaf *)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
     ps_status ps_leaf_nesting_level(ps_leaf *, int32_t, ps_column *, ps_error *)
+    ctypedef struct ps_passing:
+        int64_t rows, passed
+        uint8_t *mask
+        size_t capacity
     int64_t ps_leaf_page_rows(const ps_leaf *)
 
     ctypedef struct ps_packed:
@@ -85,10 +90,14 @@ cdef extern from "pageseek.h" nogil:
         size_t step
         int64_t max_page, max_values
         bint nested, repeats, always_compressed, levels_only, codes_only, entries
+        const ps_row_test *tests
+        size_t n_tests
+        bint keeps
         ps_task_state state
         bint dictionary_used
         size_t dictionary_pages, pages_read, pages_seen
         ps_column column
+        ps_passing passing
     void ps_page_tasks(ps_page_task *, size_t, size_t)
     ctypedef struct ps_page_work:
         pass
@@ -114,6 +123,9 @@ cdef class LeafBuffers(PageReader):
     cdef bint has_page, has_levels, has_ranges  # which views are held
     cdef bint dictionary_held, dictionary_used  # a view is held; `read_pages` used one
     cdef readonly size_t dictionary_pages, pages_read, pages_seen  # by `read_pages`
+    cdef readonly RowTests tests
+    # of the rows that `read_pages` has tested: their number, how many passed, and a bitmap of these
+    cdef readonly tuple passing
 
     cdef void drop_dictionary(self)
     cdef void release_page(self)
@@ -130,6 +142,7 @@ cdef class LeafBuffers(PageReader):
     cdef int take_on(self) except -1
     cdef tuple finish_column(self)
     cdef tuple made(self, ps_column *out)
+    cdef void take_passing(self, ps_passing *out)
     cdef list finished_nesting_levels(self)
 
 cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil

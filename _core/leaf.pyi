@@ -4,6 +4,7 @@ from typing import Final, Self, TypeAlias
 from pageseek._core.codecs import CodecSettings
 from pageseek._core.memory import Block
 from pageseek._core.pages import PageReader
+from pageseek._core.search import RowTests
 from typing_extensions import Buffer, disjoint_base
 
 from pageseek.base.errors import CoreError as CoreError
@@ -35,10 +36,15 @@ class LeafBuffers(PageReader):
         codec_settings: CodecSettings | None = None,
         passes: bool = False,
         entries_only: bool = False,
+        tests: RowTests | None = None,
     ) -> Self: ...
     dictionary_pages: int
     pages_read: int
     pages_seen: int
+    @property
+    def tests(self) -> RowTests | None: ...
+    @property
+    def passing(self) -> tuple[int, int, Buffer] | None: ...
     @property
     def has_dictionary(self) -> bool: ...
     @property

@@ -44,7 +44,8 @@ cdef class LeafBuffers(PageReader):
                   str codec="uncompressed", decompress=None, tuple nesting_levels=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t max_values=INT64_MAX, int64_t likely_rows=0,
                   bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1,
-                  CodecSettings codec_settings=None, bint passes=False, bint entries_only=False):
+                  CodecSettings codec_settings=None, bint passes=False, bint entries_only=False,
+                  RowTests tests=None):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_nesting_level levels[254]  # 2 * PS_MAX_LEVEL
@@ -71,7 +72,7 @@ cdef class LeafBuffers(PageReader):
         while self.rep_mask < max_rep:
             self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
-        self.codes_only, self.entries_only = codes_only, entries_only
+        self.codes_only, self.entries_only, self.tests = codes_only, entries_only, tests
 
     def __dealloc__(self):
         self.release_page()
@@ -273,6 +274,12 @@ cdef class LeafBuffers(PageReader):
         values = wrap(out.values, out.values_size, out.values_capacity)
         return out.n, out.null_count, validity, offsets, values
 
+    cdef void take_passing(self, ps_passing *out):
+        """Take which rows passed; their bitmap is a Block."""
+        cdef size_t size = <size_t>(out.rows + 7) // 8
+        mask, out.mask = wrap(out.mask, size, out.capacity) if out.mask != NULL else b"", NULL
+        self.passing = out.rows, out.passed, mask
+
     cdef list finished_nesting_levels(self):
         """The buffers of each nesting level, after the output has ended."""
         cdef ps_column out
@@ -307,6 +314,8 @@ cdef void drop_columns(ps_page_task *tasks, Py_ssize_t n) noexcept:
                 ps_buffer_free(made.offsets, made.offsets_capacity)
             if made.values != NULL:
                 ps_buffer_free(made.values, made.values_capacity)
+            if tasks[i].passing.mask != NULL:
+                ps_buffer_free(tasks[i].passing.mask, tasks[i].passing.capacity)
 
 
 cdef bint end_page_work(ps_page_work *work, bint abandon) noexcept nogil:

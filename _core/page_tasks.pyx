@@ -35,7 +35,8 @@ def read_pages(list wanted not None, size_t threads=1):
     Returns
     -------
     list
-        For each decoder what `finish` gives, TAKE_DICTIONARY, or None. None: the core does not know the codec, the output
+        For each decoder what `finish` gives, TAKE_DICTIONARY, or None. A decoder with tests gives the rows that pass, and
+        its `passing` tells them. None: the core does not know the codec, the output
         takes several arrays, or a page has a fault, which a second read page by page names.
     """
     cdef PageWork work = PageWork(wanted)
@@ -117,6 +118,9 @@ cdef class PageWork:
             task.nested, task.repeats = decoder.nested, decoder.rep_mask > 0
             task.always_compressed, task.levels_only = decoder.always_compressed, decoder.levels_only
             task.codes_only, task.chunk, task.entries = decoder.codes_only, whole, decoder.entries_only
+            decoder.passing = None
+            if decoder.tests is not None:
+                task.tests, task.n_tests, task.keeps = decoder.tests.tests, decoder.tests.n, decoder.tests.keeps
         self.ready = True
 
     cdef ps_unread *hold(self, data, Py_buffer *view, const uint8_t **at, size_t *length) except? NULL:
@@ -176,6 +180,8 @@ cdef class PageWork:
                 decoder.pages_read, decoder.pages_seen = task.pages_read, task.pages_seen
                 if task.state == PS_TASK_DONE:
                     task.state = PS_TASK_AGAIN  # its output is the caller's
+                    if task.n_tests:
+                        decoder.take_passing(&task.passing)
                     out.append(decoder.made(&task.column))
                 elif task.state == PS_TASK_DICTIONARY:
                     out.append(DICTIONARY_WANTED)

@@ -263,6 +263,7 @@ ps_status ps_page_open(const ps_page_header *header, const uint8_t *data, size_t
  *   new                               idle, no page, at row 0
  *   begin                  any        begun, output empty; an output that was not finished is freed
  *   begin -> failure       any        idle; an output that was not finished is freed
+ *   filter                 begun      begun; no row was taken
  *   page                   any        has that page; refused: no page
  *   take -> PAGE           begun      begun; the page is used up, or there is none
  *   take -> DONE           begun      begun; every selected row is in the output
@@ -272,6 +273,7 @@ ps_status ps_page_open(const ps_page_header *header, const uint8_t *data, size_t
  *   finish                 begun      idle; page and row stay, so that begin goes on with what is left
  *   finish -> failure      begun      begun or idle; the output is of no use, and begin comes next
  *   nesting_level          idle       after finish, once for each level of a nested leaf
+ *   filtered               idle       after finish, once
  *   dictionary             any        a page that used the dictionary before is gone
  *   forget                 any        no page
  *   forget_dictionary      any        no dictionary, and no page that uses it
@@ -307,6 +309,30 @@ ps_status ps_leaf_passes(ps_leaf *leaf, const uint8_t *passes, int64_t n, ps_err
  * known. */
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
                         size_t hint, ps_error *err);
+/* A test of the values of a leaf, as of ps_compare. */
+typedef struct ps_row_test {
+    ps_op op;
+    bool negate;
+    ps_nan nan;
+    ps_values literals;
+    const ps_in *in; /* of PS_IN where its list is open, else NULL: then `literals` has it */
+} ps_row_test;
+
+/* Has the output keep only the rows that pass all tests, or, without `keeps`, none of them. It is for a flat leaf whose output
+ * has no views and is not PS_BOOL, and comes between begin and the first row. The tests are borrowed until finish. A value
+ * that is not of its type is a fault also where its row does not pass. */
+ps_status ps_leaf_filter(ps_leaf *leaf, const ps_row_test *tests, size_t n, bool keeps,
+                         ps_error *err);
+
+/* Which of the selected rows pass. */
+typedef struct ps_passing {
+    int64_t rows, passed; /* that were tested; of these */
+    uint8_t *mask;        /* a bit for each that was tested; NULL where none was */
+    size_t capacity;      /* bytes, for ps_buffer_free */
+} ps_passing;
+/* Hands over which rows of the last output passed, once. The mask is the caller's. */
+void ps_leaf_filtered(ps_leaf *leaf, ps_passing *out);
+
 /* Bytes at the front of a body of `size` bytes in which the selected rows of the page probably lie; `size` where that is not
  * known or would spare little. Levels or byte strings of an unusual length may need more. */
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size);
@@ -414,13 +440,17 @@ typedef struct ps_page_task {
     bool nested, repeats, always_compressed, levels_only, codes_only;
     /* `pages` is the dictionary page, whose entries are taken as rows; the leaf has no levels */
     bool entries;
+    const ps_row_test *tests; /* as for ps_leaf_filter */
+    size_t n_tests;
+    bool keeps;
     /* out */
     ps_task_state state;
     bool dictionary_used;    /* the dictionary, or that of the last chunk */
     size_t dictionary_pages; /* that were unpacked */
     size_t pages_read,
         pages_seen; /* pages that were unpacked; of a chunk, those up to the last selected row */
-    ps_column column; /* PS_TASK_DONE: its buffers are the caller's */
+    ps_column column;   /* PS_TASK_DONE: its buffers are the caller's */
+    ps_passing passing; /* likewise its mask, where there are tests */
 } ps_page_task;
 
 /* Does the tasks, each of another leaf, on `threads` threads at most (one on Windows). Afterwards the leaves have no page

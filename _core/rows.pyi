@@ -39,6 +39,7 @@ from pageseek._core.search import OP_NE as OP_NE
 from pageseek._core.search import OP_NEVER as OP_NEVER
 from pageseek._core.search import OP_PREFIX as OP_PREFIX
 from pageseek._core.search import Lookup as Lookup
+from pageseek._core.search import RowTests as RowTests
 from pageseek._core.search import Zones as Zones
 from pageseek._core.search import codes_mask as codes_mask
 from pageseek._core.search import compare as compare

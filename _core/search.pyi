@@ -45,6 +45,18 @@ MAY_NULL: Final[int]
 class Lookup:
     def __new__(cls, kind: int, width: int, literals: _Literals, table: bool) -> Self: ...
 
+@final
+class RowTests:
+    def __new__(
+        cls,
+        kind: int,
+        width: int,
+        tests: list[tuple[int, bool, _Literals | Lookup | None, int]],
+        keeps: bool,
+    ) -> Self: ...
+    @property
+    def keeps(self) -> bool: ...
+
 def compare(
     kind: int,
     width: int,

@@ -16,7 +16,7 @@ from pageseek._core.status cimport check
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
@@ -24,19 +24,7 @@ cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_kind:
         PS_BOOL, PS_I8, PS_I16, PS_I32, PS_I64, PS_U8, PS_U16, PS_U32, PS_U64
         PS_F16, PS_F32, PS_F64, PS_D128, PS_D256, PS_BYTES, PS_LARGE_BYTES, PS_FIXED
-    ctypedef enum ps_op:
-        PS_EQ, PS_NE, PS_LT, PS_LE, PS_GT, PS_GE
-        PS_IN, PS_PREFIX, PS_IS_NULL, PS_IS_NAN, PS_ALWAYS, PS_NEVER
-    ctypedef enum ps_nan:
-        PS_NAN_IEEE, PS_NAN_SPARK
     int PS_MAY_TRUE, PS_MAY_FALSE, PS_MAY_NULL
-    ctypedef struct ps_values:
-        int32_t kind, width
-        int64_t n
-        const uint8_t *validity
-        const uint8_t *values
-        size_t values_size
-        const void *offsets
     ctypedef struct ps_zones:
         size_t n
         ps_values lower, upper
@@ -51,8 +39,6 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_literals_sort(const ps_values *, int64_t *, size_t *, ps_error *)
     ps_status ps_compare(const ps_values *, ps_op, bint, const ps_values *, ps_nan, uint8_t *,
                          int64_t *, ps_error *)
-    ctypedef struct ps_in:
-        ps_values literals
     ps_status ps_in_open(const ps_values *, ps_in *, ps_error *)
     size_t ps_in_table_size(ps_in *)
     void ps_in_build(ps_in *, void *)
@@ -204,6 +190,56 @@ cdef class Lookup:
         cdef void *into = PyBytes_AsString(self.table)
         with nogil:
             ps_in_build(&self.c, into)
+
+
+@cython.final
+cdef class RowTests:
+    """Tests of the values of one leaf, which a LeafDecoder makes as soon as it has decoded some: rows have to pass them all.
+
+    Parameters
+    ----------
+    kind, width
+        Of the values, as for `compare`.
+    tests : list of (int, bool, literals or Lookup or None, int)
+        For each test its op, whether it is negated, its literals, as for `compare`, and the NaN rule.
+    keeps : bool
+        Whether the values that pass come out; otherwise none does.
+
+    Raises
+    ------
+    CoreError
+        Buffers shorter than n says, or no test.
+    """
+
+    def __cinit__(self, int32_t kind, int32_t width, list tests not None, bint keeps):
+        cdef Lookup ready
+        cdef _Values literals
+        cdef ps_row_test *one
+        cdef size_t n = len(tests)
+        self.held, self.keeps = [], keeps
+        self.tests = <ps_row_test *> PyMem_Calloc(n + 1, sizeof(ps_row_test))
+        if self.tests == NULL:
+            raise MemoryError
+        for op, negate, given, nan in tuple(tests):
+            if self.n == n:
+                raise ValueError("tests were added meanwhile")
+            one = &self.tests[self.n]
+            one.op, one.negate, one.nan = op, negate, nan
+            if one.op == PS_IN and isinstance(given, Lookup):
+                ready = given
+                one.in_list = &ready.c
+                self.held.append(ready)
+            else:
+                literals = literals_of(kind, width, one.op, given)
+                literals.keep()
+                one.literals = literals.c
+                self.held.append(literals)
+            self.n += 1
+        if not self.n:
+            raise CoreError(<int> PS_INVALID, None, "no test")
+
+    def __dealloc__(self):
+        PyMem_Free(self.tests)
 
 
 def compare(int32_t kind, int32_t width, int64_t n, validity, values, offsets, ps_op op, bint negate,

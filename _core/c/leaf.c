@@ -46,6 +46,7 @@ static void drop_output(ps_leaf *leaf) {
     ps_grow_drop(&leaf->out.values);
     ps_grow_drop(&leaf->out.offsets);
     if (leaf->nest) ps_nest_drop_output(leaf->nest);
+    ps_filter_drop(&leaf->filter);
     leaf->out.begun = false;
 }
 
@@ -368,12 +369,14 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
 
 ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     if (!leaf->out.begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
-    const ps_status status = leaf->nest ? ps_nest_take(leaf, state, err)
-                                        : take_runs(leaf, state, err);
+    ps_status status = leaf->nest ? ps_nest_take(leaf, state, err)
+                                  : take_runs(leaf, state, err);
+    if (status == PS_OK) {
+        ps_output_check_text(leaf);
+        if (leaf->filter.n) status = ps_filter_rows(leaf, err);
+    }
     if (status != PS_OK) {
         ps_leaf_forget(leaf); /* it stands somewhere inside the page */
-    } else {
-        ps_output_check_text(leaf);
     }
     return status;
 }

@@ -9,6 +9,7 @@
  *   dictionary, plain, booleans, delta_numbers, delta_strings, stream_split: encodings, behind the table ps_encoding
  *   levels      the levels of a page
  *   views       byte strings as views
+ *   filter      rows of the output that pass tests
  *   output      buffers of the output, checks, hand-over
  *
  * Each part of the state has an owner. Only the owner changes it, with these exceptions:
@@ -19,8 +20,10 @@
  *                           encoding moves `place` and `last`; runs and blocks move `row` and `value`; a new dictionary
  *                           drops a page that used the old one
  *   rows        leaf        nest does the same for a nested leaf; a block sets `evaluated`
- *   out         output      leaf begins it and counts rows and nulls, as blocks and nest do; encodings fill its buffers
+ *   out         output      leaf begins it and counts rows and nulls, as blocks and nest do; encodings fill its buffers;
+ *                           filter takes rows out of it
  *   flat        levels
+ *   filter      filter
  *   nest        nest        nest.h says which of its files */
 #ifndef PAGESEEK_LEAF_H
 #define PAGESEEK_LEAF_H
@@ -110,6 +113,15 @@ typedef struct ps_leaf_rows {
     int64_t evaluated; /* up to this row runs are read one by one, without trying a block */
 } ps_leaf_rows;
 
+/* Tests that rows of the output have to pass. */
+typedef struct ps_filter {
+    const ps_row_test *tests; /* borrowed */
+    size_t n;                 /* none: every row stays */
+    bool keeps;
+    int64_t rows, passed; /* that were tested; of these */
+    ps_grow mask, scratch;
+} ps_filter;
+
 /* The output, from begin to finish. Of a nested leaf, `rows` counts its slots. */
 typedef struct ps_leaf_output {
     bool begun;
@@ -135,6 +147,7 @@ struct ps_leaf {
     ps_leaf_page_state page;
     ps_leaf_rows rows;
     ps_leaf_output out;
+    ps_filter filter;
     ps_flat flat;  /* one of these two is used */
     ps_nest *nest; /* NULL: flat */
 };
@@ -169,6 +182,13 @@ void ps_output_check_text(ps_leaf *leaf);
 ps_status ps_output_check(ps_leaf *leaf, ps_error *err);
 /* Hands the output over. After a failure some of it is gone. */
 ps_status ps_output_give(ps_leaf *leaf, ps_column *out, ps_error *err);
+
+/* ---- filter.c ---------------------------------------------------------------------------- */
+
+/* Forgets the tests, and frees the mask. */
+void ps_filter_drop(ps_filter *filter);
+/* Tests the rows of the output that were not tested yet, and leaves those that pass. */
+ps_status ps_filter_rows(ps_leaf *leaf, ps_error *err);
 
 /* ---- views.c ----------------------------------------------------------------------------- */
 

@@ -352,6 +352,8 @@ static ps_task_state begin(ps_page_task *t, scratch_memory *scratch) {
     if (t->codec == PS_CODEC_OTHER ||
         ps_leaf_begin(t->leaf, &t->selection, INT64_MAX, t->hint, NULL) != PS_OK)
         return PS_TASK_AGAIN;
+    if (t->n_tests && ps_leaf_filter(t->leaf, t->tests, t->n_tests, t->keeps, NULL) != PS_OK)
+        return PS_TASK_AGAIN;
     const ps_task_state done = t->chunk ? take_chunks(t, scratch, &state)
                                         : take_pages(t, scratch, &state);
     return done == PS_TASK_DONE && state != PS_TAKE_DONE ? PS_TASK_AGAIN : done;
@@ -360,6 +362,7 @@ static ps_task_state begin(ps_page_task *t, scratch_memory *scratch) {
 static void run(ps_page_task *t, scratch_memory *scratch) {
     t->dictionary_used = false;
     t->pages_read = t->pages_seen = t->dictionary_pages = 0;
+    t->passing = (ps_passing){0};
     t->state = begin(t, scratch);
     ps_unpack_end(&scratch->page.from);
     ps_unpack_end(&scratch->dictionary.from);
@@ -370,6 +373,7 @@ static void run(ps_page_task *t, scratch_memory *scratch) {
         if (c->values) ps_buffer_free(c->values, c->values_capacity);
         t->state = PS_TASK_AGAIN;
     }
+    if (t->state == PS_TASK_DONE && t->n_tests) ps_leaf_filtered(t->leaf, &t->passing);
     ps_leaf_forget(t->leaf);
     ps_leaf_forget_dictionary(t->leaf); /* its memory goes with the scratch memory */
     if (t->state != PS_TASK_DONE) ps_leaf_clear(t->leaf); /* other tasks may take long */

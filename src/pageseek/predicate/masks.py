@@ -41,6 +41,8 @@ def joined(masks: list[tuple[Bitmap, int, int]]) -> tuple[Bitmap, int]:
     """The masks of consecutive arrays as one."""
     if len(masks) == 1:
         return masks[0][0], masks[0][1]
+    if not any(size % 8 for _, _, size in masks[:-1]):
+        return np.concatenate([mask for mask, _, _ in masks]), sum([one for _, one, _ in masks])
     bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
     return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
 

@@ -122,9 +122,11 @@ class DecodedColumns:
         self._entries.clear()
         self._ladders.clear()
 
-    def keep(self, mask: Bitmap, n: int, count: int) -> None:
-        """Keep the `count` of n rows that are set in a bitmap."""
+    def keep(self, mask: Bitmap, n: int, count: int, done: Key | None = None) -> None:
+        """Keep the `count` of n rows that are set in a bitmap. `done`: a leaf that has no others."""
         for key, arrays in self.arrays.items():
+            if key == done:
+                continue
             nesting_levels = self._ladders.get(key)
             if nesting_levels is not None and repeats(nesting_levels):
                 self._ladders[key] = made = taken(nesting_levels, mask)

@@ -102,8 +102,10 @@ class LeafChunk:
         except core.CoreError as error:
             raise from_core(error, self.where) from error
 
-    def new_decoder(self, passes: bool = False) -> core.LeafDecoder:
-        """A decoder of its pages. `passes`: of which codes pass a test."""
+    def new_decoder(
+        self, passes: bool = False, tests: rows.RowTests | None = None
+    ) -> core.LeafDecoder:
+        """A decoder of its pages. `passes`: of which codes pass a test. `tests`: of its rows."""
         leaf, form = self.leaf, self.leaf_type.core
         return core.LeafDecoder(
             passing_form(form) if passes else form,
@@ -115,6 +117,7 @@ class LeafChunk:
             max_values=self.max_values,
             codec_settings=self.codec_settings,
             passes=passes,
+            tests=tests,
         )
 
     def hint(self, ranges: rows.RowRanges, buffers: Sequence[memoryview]) -> int:

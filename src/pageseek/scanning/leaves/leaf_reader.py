@@ -17,12 +17,14 @@ from pageseek.format.nesting import Decoded
 from pageseek.format.page_index import Page
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
 from pageseek.io.range_requests import PageTask
+from pageseek.predicate.masks import Bitmap
 from pageseek.scanning.leaves.chunk_headers import pages_of_chunk
 from pageseek.scanning.leaves.dictionary_codes import CodesDecoder
 from pageseek.scanning.leaves.leaf_chunk import LeafChunk, PagePlace
 from pageseek.scanning.leaves.leaf_places import pages_wanted
 from pageseek.scanning.leaves.output_size import likely_cost
 from pageseek.scanning.leaves.page_walk import PageWalk
+from pageseek.scanning.leaves.row_tests import rows_that_pass
 from pageseek.scanning.leaves.segments import PageBytes, Segment, count_segments, segments_of
 from pageseek.scanning.requests.steps import ScanContext, Steps
 
@@ -44,6 +46,10 @@ class LeafReader:
         What is known of the leaf.
     native : bool
         The core can decode all pages in one call: `task` and `take` in place of `decode`.
+    row_tests : RowTests, optional
+        Tests of the rows, which the core makes while it decodes. What has to be decoded in another way is not tested.
+    passing : (bitmap, int), optional
+        The rows that passed them, and their number: `arrays` has no other ones then.
     """
 
     __slots__ = (
@@ -69,6 +75,8 @@ class LeafReader:
         "native",
         "nbytes",
         "of",
+        "passing",
+        "row_tests",
     )
 
     def __init__(
@@ -92,6 +100,8 @@ class LeafReader:
         self.entries: pa.Array | None = None
         self.arrays: list[pa.Array] | None = None  # after `take`
         self.native = False
+        self.row_tests: rows.RowTests | None = None
+        self.passing: tuple[Bitmap, int] | None = None
         self.nbytes = 0  # compressed bytes of the pages, or of the chunk
         self.of = of = LeafChunk(file, row_group, part, context)
         offsets = of.offsets
@@ -203,7 +213,7 @@ class LeafReader:
         if dictionary is not None:
             dictionary = memoryview(dictionary)  # threads share it: it is read now
         known = dictionary if passes is None else [passes]
-        self._segments = [of.new_decoder(passes is not None) for _ in segments]
+        self._segments = [of.new_decoder(passes is not None, self.row_tests) for _ in segments]
         made: list[PageTask] = []
         for decoder, (places, buffers, ranges) in zip(self._segments, segments, strict=True):
             hint = of.hint(ranges, buffers)
@@ -249,6 +259,8 @@ class LeafReader:
         if passes is not None:
             whole = pages is None and known is None
             return of.new_decoder(True), known or places, ranges, 0, [passes], whole
+        if self.row_tests is not None:
+            self._decoder = of.new_decoder(tests=self.row_tests)
         return self._decoder, places, ranges, hint, self._dictionary_data, pages is None
 
     def take(self, results: Sequence[tuple[Any, ...] | int | None]) -> tuple[int, int] | None:
@@ -272,7 +284,7 @@ class LeafReader:
             finally:
                 self._count([decoder])
                 decoder.release()
-            self.arrays = [array]
+            self.arrays, self.passing = [array], rows_that_pass([decoder])
             return None
         self._made = made
         if made is None:  # rows may have been taken
@@ -295,7 +307,7 @@ class LeafReader:
             raise self.of.placed(error, PagePlace(), self._pages is not None) from error
         finally:
             self._count(decoders)
-        self.arrays = arrays
+        self.arrays, self.passing = arrays, rows_that_pass(decoders)
         return None
 
     def count_tested(self, tasks: Sequence[PageTask]) -> None:

@@ -129,10 +129,17 @@ class GroupFilter:
                 break
             began = time.perf_counter()
             found: tuple[Bitmap, int] | None = None
+            own: Key | None = None  # a leaf that is held only for the rows that pass
             alone = self._tested_alone(place)
-            if alone is not None and alone.leaf.key not in held and last[alone.leaf.key] == i:
-                found = yield from self._reader.test_codes(alone, part, ranges)
             n, before = ranges.num_rows, ranges
+            if alone is not None and alone.leaf.key not in held:
+                key = alone.leaf.key
+                keeps = alone.leaf.index in self._use.payload or last[key] > i
+                if not keeps:
+                    found = yield from self._reader.test_codes(alone, part, ranges)
+                if found is None and key not in held:
+                    found = yield from self._reader.read_passing(alone, part, ranges, keeps)
+                    own = key if found is not None else None
             if found is None:
                 yield from self._read_tested(tests, ranges)
                 found = decoded.evaluate(part, n)
@@ -145,22 +152,20 @@ class GroupFilter:
                 ranges = ranges.refine(mask)
                 if not count:
                     decoded.clear()
-                decoded.keep(mask, n, count)
+                decoded.keep(mask, n, count, own)
             if measures:
                 left, now = self._blocks(ranges), self._blocks(before)
                 self._learned.note(place, (n, now), (count, left), seconds)
         return ranges
 
     def _tested_alone(self, place: int) -> Part | None:
-        """The one leaf that a condition tests, unless its values are payload, too, or more than single values are tested."""
+        """The one flat leaf that a condition tests, unless more than single values are tested."""
         condition, tests = self._use.conditions[place]
         if len(tests) > 1 or self._by_levels or has_residual(condition):
             return None
         (test,) = tests.values()
         leaf = test.leaf
-        if leaf.group or not leaf.flat or leaf.index in self._use.payload:
-            return None
-        return Part(leaf, test.leaf_type)
+        return None if leaf.group or not leaf.flat else Part(leaf, test.leaf_type)
 
     def _read_tested(self, tests: dict[Key, BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
         """Read what a condition tests, as far as it is not held."""

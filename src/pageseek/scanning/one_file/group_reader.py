@@ -22,6 +22,7 @@ from pageseek.scanning.leaves.leaf_places import places_wanted
 from pageseek.scanning.leaves.leaf_reader import LeafReader
 from pageseek.scanning.leaves.output_size import likely_memory
 from pageseek.scanning.leaves.page_batch import decode_pages
+from pageseek.scanning.leaves.row_tests import row_tests
 from pageseek.scanning.requests.leaf_use import LeafUse
 from pageseek.scanning.requests.steps import Decode, Held, Read, Reserve, ScanContext, Steps
 
@@ -239,6 +240,27 @@ class GroupReader:
                     return joined_masks([tests.mask(one) for one in made])
         yield from self._decode([reader], size, n)
         return None
+
+    def read_passing(
+        self, part: Part, condition: Bound, ranges: rows.RowRanges, keeps: bool
+    ) -> Steps[tuple[Bitmap, int] | None]:
+        """Read a flat leaf that is tested alone. The rows for which the condition is TRUE, as a bitmap and their number, where the core
+        has tested them: the leaf is held for these rows then, if it `keeps` any. None: `decoded` may have the leaf for all rows.
+        """
+        n, leaf = ranges.num_rows, part.leaf
+        tests = row_tests(condition, part.leaf_type, n, keeps)
+        if tests is None:
+            return None
+        again = leaf.index in self._read_before
+        self._read_before.add(leaf.index)
+        coded = n >= CODED_ROWS
+        reader = LeafReader(
+            self._file, self._row_group, part, self._context, again=again, tested=coded
+        )
+        reader.row_tests = tests
+        size = yield from self._give([reader], [reader.want(ranges)], n)
+        yield from self._decode([reader], size, n)
+        return reader.passing
 
     def levels_only(self, leaf: Leaf) -> bool:
         """Whether only the levels of a leaf that stands for a group are read."""

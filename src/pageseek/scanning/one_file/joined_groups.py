@@ -35,6 +35,7 @@ from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import pages_wanted
 from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
 from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_cost, likely_rows
+from pageseek.scanning.leaves.row_tests import row_tests, rows_that_pass
 from pageseek.scanning.leaves.segments import count_segments, stops_of
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
 from pageseek.scanning.one_file.group_filter import GroupFilter
@@ -213,18 +214,45 @@ class JoinedReader(GroupReader):
         """Fetch and decode several leaves, as GroupReader does. Dictionary codes are never kept, as each row group has its own."""
         if not parts:
             return
-        chosen = self._places
-        if ranges is not self.ranges:
-            chosen = [one for one in chosen if ranges.meets(one.first, one.first + one.num_rows)]
-            if not self._want_all_pages(parts, chosen, ranges, tested):
-                yield from self._read_apart(parts, chosen, ranges, tested)
-                return
+        chosen = self._chosen(ranges)
+        if ranges is self.ranges or self._want_all_pages(parts, chosen, ranges, tested):
+            yield from self._read_chunks(parts, chosen, ranges)
+        else:
+            yield from self._read_apart(parts, chosen, ranges, tested)
+
+    def read_passing(
+        self, part: Part, condition: Bound, ranges: rows.RowRanges, keeps: bool
+    ) -> Steps[tuple[Bitmap, int] | None]:
+        """As GroupReader has it, where the row groups are not read one by one."""
+        chosen = self._chosen(ranges)
+        if ranges is not self.ranges and not self._want_all_pages([part], chosen, ranges, True):
+            return None
+        tests = row_tests(condition, part.leaf_type, ranges.num_rows, keeps)
+        if tests is None:
+            return None
+        decoders = yield from self._read_chunks([part], chosen, ranges, tests)
+        return rows_that_pass(decoders)
+
+    def _chosen(self, ranges: rows.RowRanges) -> list[Place]:
+        """The row groups that have some of the rows."""
+        if ranges is self.ranges:
+            return self._places
+        return [one for one in self._places if ranges.meets(one.first, one.first + one.num_rows)]
+
+    def _read_chunks(
+        self,
+        parts: Sequence[Part],
+        chosen: Sequence[Place],
+        ranges: rows.RowRanges,
+        tests: rows.RowTests | None = None,
+    ) -> Steps[list[core.LeafDecoder]]:
+        """Fetch and decode whole chunks of several leaves. Returns what decoded them. `tests`: of the one leaf."""
         size, fetched = yield from self._fetch_chunks(parts, chosen)
         tasks: list[PageTask] = []
         ends, told = [], []
         for part, chunks in zip(parts, fetched, strict=True):
             told.append(self._told_pages(chunks, ranges))
-            tasks += self._tasks(part, chunks, chosen, ranges, told[-1])
+            tasks += self._tasks(part, chunks, chosen, ranges, told[-1], tests=tests)
             ends.append(len(tasks))
         made = yield DecodePages(tasks, size)
         at = 0
@@ -236,6 +264,7 @@ class JoinedReader(GroupReader):
             arrays = [to_arrow(part.leaf_type, *one) for one in some]
             self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
             self._decoded(_Decoded(part.leaf, chosen, chunks, ranges, decoders, pages))
+        return [task[0] for task in tasks]
 
     def _decoded(self, one: _Decoded) -> None:
         """Keep what was decoded for `count`."""
@@ -379,9 +408,10 @@ class JoinedReader(GroupReader):
         ranges: rows.RowRanges,
         told: list[int] | None,
         passes: list[bytes] | None = None,
+        tests: rows.RowTests | None = None,
     ) -> list[PageTask]:
         """The work of the core for one leaf: one task, or several segments. `passes`: of each chunk the entries of its dictionary
-        that pass a test, which become the result.
+        that pass a test, which become the result. `tests`: of its rows.
         """
         context, leaf = self._context, part.leaf
         settings = self._settings(chunks)
@@ -415,6 +445,7 @@ class JoinedReader(GroupReader):
                 max_values=_ANY,
                 codec_settings=settings,
                 passes=passes is not None,
+                tests=tests,
             )
             pages = [
                 (data, one.first, one.num_rows)
