@@ -32,7 +32,7 @@ from pageseek.prune.registry import (
 Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 # mechanisms that by the footer prove nothing of some row groups; lists of values were asked before, and files with indexes of
-# rows are opened
+# rows that were not are opened
 _KNOWN = {
     LOG, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, *OF_MANY_FILES, *OF_OPENED,
 }  # fmt: skip

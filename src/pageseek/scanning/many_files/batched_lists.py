@@ -22,6 +22,7 @@ from pageseek.format.embedded import FIGURES, KEY, EntryForm, InvalidIndexError,
 from pageseek.format.schema import lazy
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import BoundLeaf
+from pageseek.scanning.many_files.candidate_rows import CandidateRows
 from pageseek.scanning.many_files.footer_table import Flags, FooterTable
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 from pageseek.storage.local import read_part
@@ -33,12 +34,16 @@ FEWEST = 8  # files that are as quickly opened
 
 class ListAnswer(NamedTuple):
     """The proof of a test by lists: for each row group whether some row may pass, and whether all do. `exact`: whether the
-    list has all values of the row group and no others; None if no list tells.
+    list has all values of the row group and no others; None if no list tells. `rows`: those that may pass, if indexes name them.
+    `told`, `unpaid`: as Asked has them; None for no file.
     """
 
     may: bytes
     must: bytes
     exact: Flags | None
+    rows: CandidateRows | None = None
+    told: Flags | None = None
+    unpaid: Flags | None = None
 
 
 class Asked(NamedTuple):
@@ -54,12 +59,17 @@ class Asked(NamedTuple):
         Files of which these lists prove nothing, and of which a pruner of the same mechanism could prove nothing either.
     unread : bool array
         Files whose lists were not read, since few are needed: pruners ask them when the files are opened.
+    told, unpaid : bool array
+        Files whose lists have told all that a pruner of the same mechanism could learn from them; these, and files of which it
+        would learn too little for what that costs, if they are small.
     """
 
     unusable: Flags
     answers: list[tuple[BoundLeaf, ListAnswer]]
     idle: Flags
     unread: Flags
+    told: Flags
+    unpaid: Flags
 
 
 Question: TypeAlias = tuple[BoundLeaf, ...]  # a test; for an index of several columns one of each
@@ -217,6 +227,13 @@ class ColumnLists:
         """The proof for the files that are `needed`, and maybe others. `reader`: makes what reads more of them."""
         return self.evaluate(question[0])
 
+    @classmethod
+    def complete(
+        cls, table: FooterTable, schema_group: SchemaGroup, questions: Sequence[Question]
+    ) -> tuple[bool, bool]:
+        """Whether a pruner could ask no more than the questions; and whether it pays in small files to ask no more."""
+        return False, False
+
 
 def ask_lists(
     form: type[ColumnLists],
@@ -237,8 +254,11 @@ def ask_lists(
     for question in questions:
         have |= form.present(table, schema_group, question[0])
     needed = open_files & have
+    told, unpaid = (
+        np.full(len(none), flag) for flag in form.complete(table, schema_group, questions)
+    )
     if not questions or not needed.any():
-        return Asked(unusable, [], none, none)
+        return Asked(unusable, [], none, none, told, unpaid)
     named = schema_group.bound_request.request.distinct_index
     keys = [
         (form, tuple([(test.leaf.index, test.leaf_type) for test in question]), named)
@@ -246,11 +266,12 @@ def ask_lists(
     ]
     few = not form.on_demand and LIST_SHARE * needed.sum() < have.sum()
     if few and not all(key in table.lists for key in keys):
-        return Asked(none, [], none, needed)
+        return Asked(none, [], none, needed, none, none)
     answers, left_out = [], [test for test in schema_group.tests if not form.takes(test)]
     idle = have & (form.only_denies and not any(map(form.leaves_out, left_out)))
     for question, key in zip(questions, keys, strict=True):
         if form.on_demand and needed.sum() < FEWEST:  # they are opened, and then asked
+            told, unpaid = told & ~needed, unpaid & ~needed
             break
         reader = partial(ListReader, table, schema_group, question, batch, report)
         if key not in table.lists:
@@ -258,6 +279,8 @@ def ask_lists(
         found: ColumnLists = table.lists[key]
         answer = found.ask(question, needed, reader)
         unusable |= found.unusable
+        told &= none if answer is None or answer.told is None else answer.told
+        unpaid &= none if answer is None or answer.unpaid is None else answer.unpaid
         if answer is None:
             continue
         answers.append((question[0], answer))
@@ -265,4 +288,4 @@ def ask_lists(
         idle &= table.of_files(may == 0) == 0
         if schema_group.requires(question[0]):  # of files that it leaves out nothing more is read
             needed = needed & (table.of_files(may) > 0)
-    return Asked(unusable, answers, idle & ~unusable, none)
+    return Asked(unusable, answers, idle & ~unusable, none, told, unpaid)

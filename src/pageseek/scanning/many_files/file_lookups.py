@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import ClassVar
@@ -27,6 +27,7 @@ from pageseek.scanning.many_files.batched_lists import (
     Question,
     doubtful_entries,
 )
+from pageseek.scanning.many_files.candidate_rows import CandidateCollector
 from pageseek.scanning.many_files.footer_table import AT, KEYS, Flags, FooterTable, entries_of
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
@@ -80,6 +81,44 @@ class _Pairs(NamedTuple):
         return self.size + np.where(self.begins_run, 0, gaps)
 
 
+class _Found:
+    """What indexes tell of some values.
+
+    Attributes
+    ----------
+    may : bool array
+        For each row group whether a row may have one.
+    rows : CandidateCollector
+        The rows that may.
+    told, unpaid : bool array
+        As in ListAnswer.
+    """
+
+    def __init__(self, lookups: FileLookups) -> None:
+        n = len(lookups.groups)
+        self.may = np.ones(lookups.groups.sum(), np.bool_)
+        self.rows = CandidateCollector(lookups.rows_before, lookups.groups)
+        self.told: Flags = np.zeros(n, np.bool_)
+        self.unpaid: Flags = np.zeros(n, np.bool_)
+
+    def add(self, lookups: FileLookups, of: Int64s, counts: Int64s, rows: Int64s) -> int:
+        """Take the rows of files. `of`: the file of each block; `counts`: its rows, -1 if the block is wrong. Returns how many files have
+        none.
+        """
+        n, before = len(lookups.groups), lookups.rows_before
+        known, have = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        known[of] = True
+        known[of[counts < 0]] = False
+        have[of[counts > 0]] = True
+        self.told |= known
+        self.may &= ~np.repeat(known, lookups.groups)
+        file = np.repeat(of, np.maximum(counts, 0))
+        passing = before[lookups.firsts[file]] + rows
+        self.may[np.searchsorted(before, passing, "right") - 1] = True
+        self.rows.add(known, file, passing)
+        return int((known & ~have).sum())
+
+
 class FileLookups(ColumnLists):
     """The indexes of one column, or of one key, of which directories are kept, and blocks are read for each value."""
 
@@ -89,14 +128,14 @@ class FileLookups(ColumnLists):
     def __init__(self, reader: ListReader) -> None:
         table = reader.table
         n = len(table.members)
-        self._tree, self._groups = reader.schema_group.tree, table.n
-        self._firsts = table.first
-        self._rows_before = np.concatenate([[0], np.cumsum(table.rows)])  # of each row group
+        self._tree, self.groups = reader.schema_group.tree, table.n
+        self.firsts = table.first
+        self.rows_before = np.concatenate([[0], np.cumsum(table.rows)])  # of each row group
         self._num_rows: Int64s = table.of_files(table.rows)
         self.unusable = np.zeros(n, np.bool_)
+        self._beyond = table.huge | (self._num_rows == 0) | (self._num_rows > MOST_ROWS)
         # whose directories were not read yet
-        self._left = table.names(entries_of([self.kind])) & ~table.huge
-        self._left &= (self._num_rows > 0) & (self._num_rows <= MOST_ROWS)
+        self._left = table.names(entries_of([self.kind])) & ~self._beyond
         self._bodies = np.zeros(n, np.int64)  # where in a file the body begins; 0 if it has none
         self._at = np.zeros(n, np.int64)  # where in `_blocks` its blocks begin
         self._row_bits = np.zeros(n, np.int64)
@@ -117,10 +156,25 @@ class FileLookups(ColumnLists):
         hashes = needed_hashes(test)
         return hashes is not None and 0 < len(hashes) <= MOST_VALUES
 
+    @classmethod
+    def complete(
+        cls, table: FooterTable, schema_group: SchemaGroup, questions: Sequence[Question]
+    ) -> tuple[bool, bool]:
+        """As ColumnLists has it. Rows are told of tests that every row has to pass. Of more values than are asked together
+        nearly every file has one, if only by mistake.
+        """
+        asked = [test for question in questions for test in question if schema_group.requires(test)]
+        left = [
+            len(hashes)
+            for test, hashes in _hashed(schema_group, schema_group.tests)
+            if not any(test is one for one in asked)
+        ]
+        return not left, all(n > MOST_VALUES for n in left)
+
     def ask(
         self, question: Question, needed: Flags, reader: Callable[[], ListReader]
     ) -> ListAnswer | None:
-        """The row groups of the files that are `needed` in which no row has one of the values."""
+        """The row groups of the files that are `needed` in which no row has one of the values, and the rows of the others that may."""
         hashes = _hashes(question)
         if hashes is None or not all(has_built_form(self._tree, test) for test in question):
             return None
@@ -130,24 +184,28 @@ class FileLookups(ColumnLists):
             if len(missing):
                 self._load(missing, reading)
         files = np.flatnonzero(needed & (self._bodies > 0) & ~self.unusable)
-        if not len(files):
-            return None
         if np.minimum(form.nums_of_blocks(self._num_rows[files]), len(hashes)).sum() > MOST_PAIRS:
             return None
         pairs = self._pairs(files, hashes)
-        pairs = pairs.of(self._pays(pairs, reading)[pairs.file])
+        found = _Found(self)
+        pays = self._pays(pairs, reading)
+        # those without an index as `attach` writes it may have another one, of which only the open file says why it is of no use
+        found.unpaid |= needed & ~self._beyond & ((self._bodies == 0) | ~pays) & ~self.unusable
+        pairs = pairs.of(pays[pairs.file])
         files = pairs.file[np.diff(pairs.file, prepend=-1) != 0]
-        if not len(files):
-            return None
-        may = np.ones(self._groups.sum(), np.bool_)
-        sample = np.zeros(len(self._groups), np.bool_)
+        sample = np.zeros(len(self.groups), np.bool_)
         sample[files[:: max(len(files) // SAMPLE, 1)]] = True
         of_sample = sample[pairs.file]
-        gone = self._ask(pairs.of(of_sample), hashes, reading, may)
+        gone = self._ask(pairs.of(of_sample), hashes, reading, found)
         # of a value that most files have, the others would be asked for nothing
         if gone * LEFT_OUT >= sample.sum():
-            self._ask(pairs.of(~of_sample), hashes, reading, may)
-        return ListAnswer(may.tobytes(), bytes(len(may)), None)
+            self._ask(pairs.of(~of_sample), hashes, reading, found)
+        else:
+            found.unpaid[files] = True
+        found.unpaid &= ~self.unusable
+        may = found.may.tobytes()
+        rows = found.rows.collected()
+        return ListAnswer(may, bytes(len(may)), None, rows, found.told, found.unpaid | found.told)
 
     def _pairs(self, files: Int64s, hashes: form.U64) -> _Pairs:
         """The blocks of files to which hashes belong."""
@@ -155,7 +213,9 @@ class FileLookups(ColumnLists):
         order = np.argsort(num_blocks, kind="stable")
         counts, begins = np.unique(num_blocks[order], return_index=True)
         made = [np.zeros((0, 4), np.int64)]
-        for count, some in zip(counts.tolist(), np.split(order, begins[1:]), strict=True):
+        ends = np.append(begins, len(order))[1:]
+        for count, begin, end in zip(counts.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            some = order[begin:end]
             of_each = form.block_of(hashes, count)  # in order, as the hashes are
             first = np.flatnonzero(np.diff(of_each, prepend=-1))
             asked = np.stack([of_each[first], first, np.diff(first, append=len(hashes))], axis=1)
@@ -173,8 +233,8 @@ class FileLookups(ColumnLists):
         size = np.bincount(pairs.file, pairs.bytes_read, len(whole))
         return np.asarray((size <= SMALL_BLOCKS) | (size * DOUBT < whole))
 
-    def _ask(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, may: Flags) -> int:
-        """Clear `may` for the row groups of files that have none of the values. Returns how many files have none."""
+    def _ask(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, found: _Found) -> int:
+        """Find the rows of the values. Returns how many files have none."""
         firsts = np.flatnonzero(np.diff(pairs.file, prepend=-1))
         ends = np.cumsum(pairs.bytes_read)
         whole = int(ends[-1]) if len(ends) else 0
@@ -182,12 +242,12 @@ class FileLookups(ColumnLists):
         marks = np.unique(np.append(firsts, len(ends))[np.append(parts, [0, len(firsts)])]).tolist()
         gone = 0
         for begin, end in pairwise(marks):
-            gone += self._ask_some(pairs.of(slice(begin, end)), hashes, reader, may)
+            gone += self._ask_some(pairs.of(slice(begin, end)), hashes, reader, found)
         return gone
 
-    def _ask_some(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, may: Flags) -> int:
+    def _ask_some(self, pairs: _Pairs, hashes: form.U64, reader: ListReader, found: _Found) -> int:
         """As `_ask`, of files whose blocks are in memory together."""
-        of, n = pairs.file, len(self._groups)
+        of = pairs.file
         stops, far = pairs.start + pairs.size, pairs.begins_run
         firsts, run = np.flatnonzero(far), np.cumsum(far) - 1
         lasts = np.append(firsts[1:], len(of)) - 1
@@ -205,15 +265,7 @@ class FileLookups(ColumnLists):
             np.frombuffer(one, np.int64) for one in hash_blocks.find_in_each(data, asked, hashes)
         )
         self.unusable[of[counts < 0]] = True  # they are opened, and say what is wrong
-        known, found = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        known[of] = True
-        known[of[counts < 0]] = False
-        found[of[counts > 0]] = True  # files that have a value
-        may &= ~np.repeat(known, self._groups)
-        rows_before = self._rows_before[self._firsts[of]]
-        passing = np.repeat(rows_before, np.maximum(counts, 0)) + rows
-        may[np.searchsorted(self._rows_before, passing, "right") - 1] = True
-        return int((known & ~found).sum())
+        return found.add(self, of, counts, rows)
 
     def _load(self, files: Int64s, reader: ListReader) -> None:
         """Read the directories of some files."""
@@ -286,11 +338,36 @@ class FileKeyLookups(FileLookups):
             if cls.takes(test):
                 tests.setdefault(test.leaf.name, test)
         made: list[Question] = []
-        for names in _keys(table) if len(tests) > 1 else ():
+        for names in _keys(table).names if len(tests) > 1 else ():
             question = tuple([tests[name] for name in names if name in tests])
             if len(question) == len(names) and _hashes(question) is not None:
                 made.append(question)
         return sorted(made, key=len, reverse=True)[:MOST_KEYS]
+
+    @classmethod
+    def complete(
+        cls, table: FooterTable, schema_group: SchemaGroup, questions: Sequence[Question]
+    ) -> tuple[bool, bool]:
+        """As ColumnLists has it. No key is asked of which a column is not tested."""
+        tested = [test.leaf.name for test, _ in _hashed(schema_group, schema_group.required)]
+        names = {*tested}
+        if len(names) < 2:
+            return True, True
+        keys = _keys(table)
+        usable = sum(names.issuperset(key) for key in keys.names)
+        whole = usable == len(questions) and len(names) == len(tested)
+        return keys.all_known and whole, keys.all_known
+
+
+def _hashed(
+    schema_group: SchemaGroup, tests: Sequence[BoundLeaf]
+) -> Iterator[tuple[BoundLeaf, form.U64]]:
+    """The tests of which a pruner looks up values, with the hashes of these."""
+    for test in tests:
+        if not (test.leaf.group or test.leaf.max_rep or test.leaf_type.is_null):
+            hashes = needed_hashes(test)
+            if hashes is not None and has_built_form(schema_group.tree, test):
+                yield test, hashes
 
 
 def _hashes(question: Question) -> form.U64 | None:
@@ -302,16 +379,26 @@ def _hashes(question: Question) -> form.U64 | None:
     return of_each[0] if len(question) == 1 else needed_hashes_of_key(question)
 
 
-def _keys(table: FooterTable) -> list[tuple[str, ...]]:
-    """The names of the columns of keys that directories of the files list in the form in which `attach` writes them."""
-    known: list[tuple[str, ...]] | None = table.lists.get(_keys)
+class _Keys(NamedTuple):
+    """The names of the columns of the keys of some files, and whether these are all keys of these files."""
+
+    names: list[tuple[str, ...]]
+    all_known: bool
+
+
+def _keys(table: FooterTable) -> _Keys:
+    """The keys that directories of the files list in the form in which `attach` writes them."""
+    known: _Keys | None = table.lists.get(_keys)
     if known is None:
-        known = []
-        listed = table.directories(np.flatnonzero(table.names(entries_of([KEY_LOOKUP]))))[0]
-        for found in sorted({*_KEY_ENTRY.findall(listed)})[:MOST_LISTED]:
+        kinds = entries_of([KEY_LOOKUP])
+        listed = table.directories(np.flatnonzero(table.names(kinds)))[0]
+        found = _KEY_ENTRY.findall(listed)
+        each, made = sorted({*found}), []
+        for text in each[:MOST_LISTED]:
             with suppress(ValueError):  # of names that are no text
-                names = tuple(json.loads(found))
+                names = tuple(json.loads(text))
                 if len({*names}) == len(names) > 1:
-                    known.append(names)
-        table.lists[_keys] = known
+                    made.append(names)
+        all_known = len(kinds.findall(listed)) == len(found) and len(made) == len(each)
+        known = table.lists[_keys] = _Keys(made, all_known)
     return known

@@ -27,11 +27,13 @@ from pageseek.prune.registry import (
     DISTINCT,
     FILE_BLOOM,
     LOOKUP,
+    LOOKUPS,
     OF_OPENED,
     STATISTICS,
 )
 from pageseek.prune.row_groups import prune_groups
 from pageseek.scanning.many_files.batched_lists import ColumnLists, ask_lists
+from pageseek.scanning.many_files.candidate_rows import CandidateRows
 from pageseek.scanning.many_files.chunk_filters import ChunkFilters
 from pageseek.scanning.many_files.datafusion_lists import DatafusionLists
 from pageseek.scanning.many_files.distinct_lists import DistinctLists
@@ -41,7 +43,6 @@ from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable, en
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 from pageseek.scanning.one_file.group_joints import CODED_ROWS
 
-_OF_ROWS = entries_of(OF_OPENED)
 LISTS: dict[str, type[ColumnLists]] = {
     FILE_BLOOM: FileFilters, BLOOM_FILTER: ChunkFilters, DISTINCT: DistinctLists, DATAFUSION_INDEX: DatafusionLists,
     KEY_LOOKUP: FileKeyLookups, LOOKUP: FileLookups,
@@ -110,12 +111,13 @@ class HomogeneousFiles:
         self.sound: list[bool] = []
         # row groups of which lists know all values, by the id of a test
         self._exact: dict[int, Flags] = {}
-        self._taken: tuple[list[int], list[int]] = (
-            [],
-            [],
-        )  # row groups to count: undecided, and proven
-        # row groups of files that are opened to ask indexes of rows, or filters
+        # row groups to count, each with its rows: undecided, and proven
+        self._taken: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+        # row groups of files that are opened to ask indexes of rows, or filters; and those of which that pays however small they are
         self._unasked: Flags = np.zeros(len(self.counts), np.bool_)
+        self._worth_asking = self._unasked.copy()
+        self._candidates: list[tuple[str, CandidateRows]] = []
+        self._one_page: list[bool] = []
         self.may = self.must = b"\1" * len(self.counts)
         self.steps: list[tuple[str, bytes]] = []
         self.idle: list[tuple[str, Flags]] = []
@@ -127,14 +129,17 @@ class HomogeneousFiles:
         for mechanism, form in LISTS.items():
             if mechanism not in use:
                 continue
-            unusable, answers, idle, unread = ask_lists(
+            unusable, answers, idle, unread, told, unpaid = ask_lists(
                 form, table, schema_group, self._open_files(), batch, report
             )
             asked |= unusable
+            if mechanism in LOOKUPS:
+                listed = table.names(entries_of([mechanism]))
+                self._leave_to_pruners(listed & ~told, listed & ~unpaid)
             if not form.only_denies:
                 asked |= unread
             elif unread.any():
-                self._unasked |= np.repeat(unread, table.n)
+                self._leave_to_pruners(unread, unread)
             if idle.any():
                 self.idle.append((mechanism, np.repeat(idle, table.n)))
             for tested, answer in answers:
@@ -146,11 +151,20 @@ class HomogeneousFiles:
                 proofs[test] = may.tobytes(), must.tobytes()
                 if answer.exact is not None:
                     self._exact[test] = answer.exact
+                if answer.rows is not None and schema_group.requires(tested):
+                    self._candidates.append((mechanism, answer.rows))
             if answers:
                 self._prune(mechanism, use, proofs)
-        if use & OF_OPENED:
-            self._unasked |= np.repeat(table.names(_OF_ROWS), table.n)
+        others = OF_OPENED - LOOKUPS & use
+        if others:
+            listed = table.names(entries_of(others))
+            self._leave_to_pruners(listed, listed)
         self.alone |= asked & self._open_files()
+
+    def _leave_to_pruners(self, files: Flags, worth: Flags) -> None:
+        """Files have indexes that were not asked here, and those of which that is worth it however small they are."""
+        self._unasked |= np.repeat(files, self.table.n)
+        self._worth_asking |= np.repeat(worth, self.table.n)
 
     def _prune(
         self, mechanism: str, use: frozenset[str], proofs: dict[int, tuple[bytes, bytes]] | None
@@ -241,7 +255,8 @@ class HomogeneousFiles:
             )
             asked = all_sound & ~self._unasked[left]
             if schema_group.joins:
-                small = asked & may_join(schema_group, self.table.rows[left], sizes, pages)
+                small = all_sound & ~self._worth_asking[left]
+                small &= may_join(schema_group, self.table.rows[left], sizes, pages)
                 self.small = of_all(small).tolist()
             last &= asked
             self.final = of_all(last).tolist()
@@ -250,15 +265,42 @@ class HomogeneousFiles:
                 cost, saved = int(dear[spared].sum()), int(every[spared].sum())
                 report.too_dear(DICTIONARY, cost, saved, row_groups=int(spared.sum()))
         self.sound = of_all(all_sound).tolist()
+        self._one_page = of_all((pages == 1).all(axis=1)).tolist()
         self._sizes, self._pages = of_all(sizes), of_all(pages)
         self._costs = of_all(np.stack([every, (sizes * schema_group.wanted).sum(axis=1)], axis=1))
+
+    def candidates(self, first: int, stop: int) -> list[tuple[str, rows.RowRanges]]:
+        """For each mechanism that named rows the ones that may pass, of the row groups from `first` to `stop`, which are those of a file.
+
+        Row groups of several pages a chunk are read whole, as pages are not left out where chunks are so small; larger ones are
+        left to the mechanisms that know pages.
+        """
+        if not self._candidates or not any(self._one_page[first:stop]):
+            return []
+        made = []
+        for mechanism, candidates in self._candidates:
+            at, parts = 0, rows.RowRanges.empty()
+            for place in range(first, stop):
+                count = self.counts[place]
+                own = candidates.of(place) if self._one_page[place] else None
+                parts |= (rows.RowRanges.all(count) if own is None else own).shift(at)
+                at += count
+            made.append((mechanism, parts))
+        return made
 
     def cost(self, place: int, proven: bool) -> int:
         """About the bytes that are read of a row group; only the payload if all its rows are `proven` to pass."""
         return int(self._costs[place, int(proven)])
 
     def take(
-        self, key: tuple[str, int], place: int, proven: bool, by: str, report: Report, fold: bool
+        self,
+        key: tuple[str, int],
+        place: int,
+        num_rows: int,
+        proven: bool,
+        by: str,
+        report: Report,
+        fold: bool,
     ) -> None:
         """Count what is read of a row group; with `fold`, later and with others.
 
@@ -268,12 +310,14 @@ class HomogeneousFiles:
             The name of its file, and its number there.
         place : int
             Its number among all of these row groups.
+        num_rows : int
+            The rows that are read of it.
         by : str
             What may rule out the rest of it.
         """
         report.bytes["data"] += self.cost(place, proven)
         if fold:
-            self._taken[proven].append(place)
+            self._taken[proven].append((place, num_rows))
             return
         assert report.chunks is not None
         sizes, pages = self._sizes[place].tolist(), self._pages[place].tolist()
@@ -282,7 +326,7 @@ class HomogeneousFiles:
         ):
             report.chunks[*key, leaf.name] = ChunkReport(
                 bytes=size if read else 0,
-                rows_decoded=self.counts[place] if read else 0,
+                rows_decoded=num_rows if read else 0,
                 path=leaf.name,
                 known=None if known < 0 else known,
                 kept=None if read else 0,
@@ -298,9 +342,10 @@ class HomogeneousFiles:
         for proven, taken in enumerate(self._taken):
             if not taken:
                 continue
-            pages = np.maximum(self._pages[taken], 0).sum(axis=0).tolist()
-            sizes = self._sizes[taken].sum(axis=0).tolist()
-            num_rows = sum([self.counts[place] for place in taken])
+            places = [place for place, _ in taken]
+            pages = np.maximum(self._pages[places], 0).sum(axis=0).tolist()
+            sizes = self._sizes[places].sum(axis=0).tolist()
+            num_rows = sum([n for _, n in taken])
             for leaf, read, size, known in zip(
                 self.schema_group.read, self._is_read(bool(proven)), sizes, pages, strict=True
             ):

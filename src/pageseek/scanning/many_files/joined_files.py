@@ -227,7 +227,7 @@ def joined_scans(
 class _Chunks:
     """The chunks of some leaves in the row groups of some files."""
 
-    __slots__ = ("_chunks", "_first", "_num", "_size", "_small", "_start", "counts")
+    __slots__ = ("_chunks", "_first", "_num", "_one_page", "_size", "_small", "_start", "counts")
 
     def __init__(
         self, schema_group: SchemaGroup, first: list[int], num: list[int], counts: npt.NDArray[np.int64],
@@ -239,6 +239,7 @@ class _Chunks:
         found = sound_chunks(chunks, types, False, counts[:, None], ends[:, None])
         self._start, self._size = found.start, found.size
         pages = all_declared_pages(chunks)
+        self._one_page: list[bool] = (pages == 1).all(axis=1).tolist()
         self._small: list[bool] = (
             found.sound.all(axis=1) & may_join(schema_group, counts, found.size, pages)
         ).tolist()
@@ -264,7 +265,9 @@ class _Chunks:
         return cls(schema_group, first.tolist(), num.tolist(), counts, table, leaves, ends)
 
     def fit(self, plans: Sequence[FilePlan]) -> list[bool]:
-        """Which of the files have small row groups only, of which every row is read."""
+        """Which of the files have small row groups only, whose chunks are read whole: of which every row is read, or each chunk is a
+        page.
+        """
         made = []
         counts = self.counts.tolist()
         for plan, first, num in zip(plans, self._first, self._num, strict=True):
@@ -275,7 +278,7 @@ class _Chunks:
                     group.row_group < num
                     and self._small[at]
                     and group.pages_pruned
-                    and group.ranges.num_rows == counts[at]
+                    and (group.ranges.num_rows == counts[at] or self._one_page[at])
                     and not (group.divided or group.matching or group.ignored)
                 )
             made.append(fits)

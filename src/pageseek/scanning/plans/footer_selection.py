@@ -39,7 +39,7 @@ def ranges_by_footer(
     first_row: int,
     by_folders: bool,
     steps: Sequence[tuple[str, bytes]] = (),
-    catalogs: Sequence[tuple[str, rows.RowRanges]] = (),
+    named: Sequence[tuple[str, rows.RowRanges]] = (),
     deleted: rows.RowRanges | None = None,
 ) -> dict[int, rows.RowRanges]:
     """The rows of each row group that the footer leaves.
@@ -56,8 +56,8 @@ def ranges_by_footer(
         Whether rows may pass by the values of the folders.
     steps : sequence of (str, bytes)
         Each mechanism that has pruned, and `may` as it left it. Empty: statistics alone have.
-    catalogs : sequence of (str, RowRanges)
-        The rows of the file that catalogs leave.
+    named : sequence of (str, RowRanges)
+        The rows of the file that catalogs leave, or indexes that were asked before, by their names.
     deleted : RowRanges, optional
         The rows of the file that its table has deleted.
     """
@@ -81,7 +81,7 @@ def ranges_by_footer(
     if len(ranges) + denied < len(counts):
         report.row_groups.prune(NO_ROWS, len(counts) - len(ranges) - denied)
     request = bound_request.request
-    if request.selects_rows or catalogs or deleted:
+    if request.selects_rows or named or deleted:
         begin = list(accumulate(counts, initial=0))
         if deleted:
             alive = {
@@ -95,7 +95,7 @@ def ranges_by_footer(
                 for i, before in ranges.items()
             }
             ranges = _narrowed(ranges, asked, TAKE, report)
-        for name, said in catalogs:
+        for name, said in named:
             found = {
                 i: before & said.slice(begin[i], begin[i + 1]).shift(-begin[i])
                 for i, before in ranges.items()
@@ -156,6 +156,8 @@ def plan_by_footer(
         return None
     before = dict(report.row_groups.pruned_by)
     bound_request = homogeneous.schema_group.bound_request
+    # a limit reads the rows in their order until it has enough
+    named = homogeneous.candidates(first, stop) if limit is None else []
     ranges = ranges_by_footer(
         counts,
         passes,
@@ -167,17 +169,20 @@ def plan_by_footer(
         first_row,
         may,
         batched_file.steps,
+        named,
     )
     if not ranges:
         return (), last_proof(before, report)
     made = []
     for i, found in ranges.items():
         cost, proven = 0, bool(must[i])
+        by = named[-1][0] if found.num_rows < counts[i] and named else ""
         if account:
             cost = homogeneous.cost(first + i, proven)
-            homogeneous.take((source.name, i), first + i, proven, LIMIT, report, fold)
+            key = source.name, i
+            homogeneous.take(key, first + i, found.num_rows, proven, by or LIMIT, report, fold)
         done = proven or (limit is None and (not defers or homogeneous.final[first + i]))
-        made.append(GroupPlan(i, found, proven, cost, pages_pruned=done))
+        made.append(GroupPlan(i, found, proven, cost, pages_pruned=done, by=by))
         report.row_groups.read += 1
         report.rows.read += found.num_rows
     return tuple(made), ""

@@ -199,7 +199,7 @@ class Planner:
             self._batches.close()
         if self._num_unasked:
             report.note(
-                f"page indexes, dictionaries and filters of {self._num_unasked:,} small files were not asked: to read these files together "
+                f"page indexes, dictionaries, filters and lookup indexes of {self._num_unasked:,} small files were not asked: to read these files together "
                 "costs less"
             )
 
@@ -355,7 +355,7 @@ class Planner:
         deleted = scan.deleted(report) if any(may) else None
         ranges = ranges_by_footer(
             counts, may, fully, scan.bound_request, left, report, scan.source, self._first_row,
-            may_match, catalogs=catalogs or (), deleted=deleted,
+            may_match, named=catalogs or (), deleted=deleted,
         )  # fmt: skip
         if not ranges:
             return ()
