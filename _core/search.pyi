@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Final, Self, TypeAlias, final
 
 from typing_extensions import Buffer
@@ -51,7 +52,7 @@ class RowTests:
         cls,
         kind: int,
         width: int,
-        tests: list[tuple[int, bool, _Literals | Lookup | None, int]],
+        tests: Sequence[tuple[int, bool, _Literals | Lookup | None, int]],
         keeps: bool,
     ) -> Self: ...
     @property

@@ -200,7 +200,7 @@ cdef class RowTests:
     ----------
     kind, width
         Of the values, as for `compare`.
-    tests : list of (int, bool, literals or Lookup or None, int)
+    tests : sequence of (int, bool, literals or Lookup or None, int)
         For each test its op, whether it is negated, its literals, as for `compare`, and the NaN rule.
     keeps : bool
         Whether the values that pass come out; otherwise none does.
@@ -211,18 +211,17 @@ cdef class RowTests:
         Buffers shorter than n says, or no test.
     """
 
-    def __cinit__(self, int32_t kind, int32_t width, list tests not None, bint keeps):
+    def __cinit__(self, int32_t kind, int32_t width, tests not None, bint keeps):
         cdef Lookup ready
         cdef _Values literals
         cdef ps_row_test *one
-        cdef size_t n = len(tests)
+        cdef tuple asked = tuple(tests)
+        cdef size_t n = len(asked)
         self.held, self.keeps = [], keeps
         self.tests = <ps_row_test *> PyMem_Calloc(n + 1, sizeof(ps_row_test))
         if self.tests == NULL:
             raise MemoryError
-        for op, negate, given, nan in tuple(tests):
-            if self.n == n:
-                raise ValueError("tests were added meanwhile")
+        for op, negate, given, nan in asked:
             one = &self.tests[self.n]
             one.op, one.negate, one.nan = op, negate, nan
             if one.op == PS_IN and isinstance(given, Lookup):

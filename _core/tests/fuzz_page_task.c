@@ -1,5 +1,6 @@
 /* Pages and their dictionary as they lie in a file, in any form and of any codec: an answer must be an Arrow column, the same
- * however far bytes are unpacked, and the outcome the same of every leaf that is new.
+ * however far bytes are unpacked, the outcome the same of every leaf that is new, and rows that are tested while they are decoded those that
+ * pass afterwards.
  *
  * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec, a library, UTF-8); rows; the
  * selection (six ranges where the width has bit 5, else two); two bytes of the dictionary's length, the dictionary; where the width has bit 6, a
@@ -56,6 +57,74 @@ static ps_task_state run(const ps_leaf_spec *spec, ps_page_task task, ps_column 
     }
     ps_leaf_free(task.leaf);
     return state;
+}
+
+static ps_values values_of(const ps_leaf_spec *spec, const ps_column *c, int64_t n) {
+    return (ps_values){.kind = spec->kind,
+                       .width = spec->width,
+                       .n = n,
+                       .validity = c->null_count ? c->validity : NULL,
+                       .values = c->values,
+                       .values_size = c->values_size,
+                       .offsets = c->offsets};
+}
+
+/* Whether row i of one column is row k of the other. */
+static bool same_row(const ps_leaf_spec *spec, const ps_column *a, int64_t i,
+                     const ps_column *b, int64_t k) {
+    const bool null = a->null_count && !(a->validity[i / 8] >> (i & 7) & 1);
+    if (null != (b->null_count && !(b->validity[k / 8] >> (k & 7) & 1))) return false;
+    if (null) return true;
+    if (!a->offsets) {
+        const size_t width = a->values_size / (size_t)a->n;
+        return !memcmp(a->values + (size_t)i * width, b->values + (size_t)k * width, width);
+    }
+    int64_t from[2], to[2];
+    for (int at = 0; at < 2; at++) {
+        int32_t narrow[2];
+        memcpy(narrow, a->offsets + 4 * (i + at), 4);
+        memcpy(narrow + 1, b->offsets + 4 * (k + at), 4);
+        from[at] = narrow[0], to[at] = narrow[1];
+        if (spec->kind != PS_LARGE_BYTES) continue;
+        memcpy(&from[at], a->offsets + 8 * (i + at), 8);
+        memcpy(&to[at], b->offsets + 8 * (k + at), 8);
+    }
+    return from[1] - from[0] == to[1] - to[0] &&
+           (from[1] == from[0] ||
+            !memcmp(a->values + from[0], b->values + to[0], (size_t)(from[1] - from[0])));
+}
+
+/* The rows that equal the first one, or those that do not, tested as they are decoded and afterwards. */
+static void check_tests(const ps_leaf_spec *spec, ps_page_task task, const ps_column *all,
+                        bool negate) {
+    if (spec->kind == PS_BOOL || spec->kind == PS_VIEWS || !all->n) return;
+    const bool null = all->null_count && !(all->validity[0] & 1);
+    ps_row_test test = {.op = null ? PS_IS_NULL : PS_EQ, .negate = negate};
+    test.literals = values_of(spec, all, null ? 0 : 1);
+    test.literals.validity = NULL;
+    const ps_values values = values_of(spec, all, all->n);
+    uint8_t *mask = malloc((size_t)(all->n + 7) / 8);
+    int64_t count, kept = 0;
+    if (!mask) return;
+    const ps_status known = ps_compare(&values, test.op, negate, &test.literals, PS_NAN_IEEE,
+                                       mask, &count, NULL);
+    task.tests = &test;
+    task.n_tests = 1;
+    task.keeps = true;
+    require(ps_leaf_new(spec, &task.leaf, NULL) == PS_OK);
+    ps_page_tasks(&task, 1, 1);
+    require(task.state == (known == PS_OK ? PS_TASK_DONE : PS_TASK_AGAIN));
+    if (task.state == PS_TASK_DONE) {
+        require(task.passing.rows == all->n && task.passing.passed == count);
+        require(task.column.n == count && same_bits(task.passing.mask, mask, all->n));
+        for (int64_t i = 0; i < all->n; i++)
+            if (mask[i / 8] >> (i & 7) & 1)
+                require(same_row(spec, all, i, &task.column, kept++));
+        drop(&task.column);
+        ps_buffer_free(task.passing.mask, task.passing.capacity);
+    }
+    ps_leaf_free(task.leaf);
+    free(mask);
 }
 
 static ps_codec codec_of(uint8_t width, uint8_t switches) {
@@ -122,6 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     zstd_at_once = false;
     const ps_task_state state = run(&spec, task, &parts);
     require(run(&spec, task, &again) == state);
+    if (state == PS_TASK_DONE) check_tests(&spec, task, &parts, rows & 1);
     zstd_at_once = true;
     task.step = (size_t)1 << 32;
     const ps_task_state all = run(&spec, task, &whole);

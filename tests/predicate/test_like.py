@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
+from pageseek.predicate.bound import Bound, BoundLeaf
 from pageseek.predicate.like import compile_pattern, matcher
-from pageseek.predicate.masks import compared
-from pageseek.scanning.leaves import decoded_columns as leaves
+from pageseek.predicate.row_tests import row_tests
+from pageseek.scanning.one_file import group_reader, joined_groups
 from support.tiers import examples
 
 TEXTS = ["", "a", "b", "ab", "ba", "a\nb", "a%b", "a_b", "a\\b", "é", "aé", "€b", "aab", "\0", "a.b", "(a)*", "😀", "A"]  # fmt: skip
@@ -176,12 +177,16 @@ def test_many_prefixes_are_one_test(
         if text is not None and any(text.startswith(p) for p in prefixes) != negate
     ]
     calls = []
-    monkeypatch.setattr(
-        leaves, "compared", lambda test, *how: calls.append(test) or compared(test, *how)
-    )
+
+    def noted(condition: Bound, *how: Any) -> Any:
+        calls.append(condition)
+        return row_tests(condition, *how)
+
+    for module in (group_reader, joined_groups):
+        monkeypatch.setattr(module, "row_tests", noted)
     found = ps.read_table(sink.getvalue(), filter=condition)
     assert found["row"].to_pylist() == wanted
-    assert len(set(map(id, calls))) == 1
+    assert len(set(map(id, calls))) == 1 and isinstance(calls[0], BoundLeaf)
     again = ps.read_table(sink.getvalue(), filter=condition & (ps.col("row") > 5))
     assert again["row"].to_pylist() == [row for row in wanted if row > 5]
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning.leaves import row_tests
+from pageseek.predicate import row_tests
 from pageseek.scanning.one_file import group_reader, joined_groups
 
 N = 3_000

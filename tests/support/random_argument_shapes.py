@@ -100,6 +100,18 @@ def of_compare() -> tuple[Any, ...]:
     )
 
 
+def of_row_tests() -> tuple[Any, ...]:
+    kind, width = kind_width()
+    ready = [one for one in POOL if type(one) is search.Lookup]
+    tests: list[Any] = []
+    for _ in range(R.choice((1, 1, 2, 3, 0))):
+        asked = R.choice(ready) if ready and R.random() < 0.3 else literals(kind, width)
+        tests.append((R.randrange(12), R.random() < 0.5, asked, R.randrange(2)))
+    if R.random() < 0.05:
+        tests.append(any_value())
+    return kind, width, tests, R.random() < 0.5
+
+
 def of_zones() -> tuple[Any, ...]:
     (kind, width), n = kind_width(), small(60)
     low, low_at = values(kind, width, n)
@@ -248,6 +260,7 @@ def of_decoder() -> tuple[tuple[Any, ...], dict[str, Any]]:
     for option in (
         lambda: {"max_output": number()}, lambda: {"max_page": number()}, lambda: {"max_values": number()},
         lambda: {"likely_rows": number()}, lambda: {"step": number()}, lambda: {"levels_only": True},
+        lambda: {"tests": R.choice([one for one in POOL if type(one) is search.RowTests] or [None])},
         lambda: {"codes_only": True}, lambda: {"always_compressed": True}, lambda: {"lsb_levels": True},
         lambda: {"nesting_levels": tuple((small(3), small(5), small(3)) for _ in range(small(5)))},
         lambda: {"codec": R.choice(["gzip", "zstd", "lz4", "snappy"])},
@@ -582,6 +595,7 @@ SHAPES: dict[str, Arguments] = {
     "rows.zones_to_ranges": lambda: (lambda n: (data(n), small(8), int64s(n + 1)))(small()),
     "rows.pages_touched": lambda: (ranges(), int64s(small())),
     "search.Lookup": lambda: (lambda k: (*k, literals(*k), R.random() < 0.5))(kind_width()),
+    "search.RowTests": of_row_tests,
     "search.Zones": of_zones,
     "search.Zones.probe": of_probe,
     "search.Zones.out_of_bounds": lambda: (

@@ -18,6 +18,7 @@
 | `simplify` | several bound conditions as fewer |
 | `literal`, `in_literals`, `in_arrays` | exact values of a column's domain, one by one and by the thousand |
 | `masks` | rows of decoded arrays that pass a test, as bitmaps |
+| `row_tests` | conditions on one leaf, as the core tests them while it decodes |
 | `search` | `lower_bound` and `upper_bound` of sorted arrays |
 | `text` | literals as text, and a caret below a place in SQL |
 """

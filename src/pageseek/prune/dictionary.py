@@ -34,6 +34,7 @@ from pageseek.format.types import (
 )
 from pageseek.io.range_requests import Asking, DecodePages, together
 from pageseek.predicate.bound import BoundLeaf
+from pageseek.predicate.row_tests import row_tests
 from pageseek.prune.chunk_pruner import (
     NONE_PASSES,
     InvalidIndexError,
@@ -150,8 +151,10 @@ def _prune(
         page = yield from _page(context, place)
         if page is None:
             return [None] * len(tests)
-        entries = yield from _entries(context, test, page)
-        proofs = [_proof(context, one, entries) for one in tests]
+        n, passing = yield from _passing(context, tests, page)
+        proofs = [
+            _proof(context, one, n, passed) for one, passed in zip(tests, passing, strict=True)
+        ]
         if context.kept is not None and not all(proof is NONE_PASSES for proof in proofs):
             context.kept.put(place[0], page)
         return proofs
@@ -179,10 +182,11 @@ def _page(context: PruneContext, place: _Place) -> Asking[memoryview | None]:
     return page
 
 
-def _entries(
-    context: PruneContext, test: BoundLeaf, page: memoryview
-) -> Asking[tuple[int, Any, Any]]:
-    """(number, values, offsets or None) of the entries."""
+def _passing(
+    context: PruneContext, tests: Sequence[BoundLeaf], page: memoryview
+) -> Asking[tuple[int, list[int]]]:
+    """The number of entries, and how many of them pass each test."""
+    test = tests[0]
     leaf: Leaf = test.leaf
     chunk = context.file.chunk(context.row_group, leaf)
     codec, decompress = decompressor(chunk.codec)
@@ -209,32 +213,50 @@ def _entries(
         nulls = context.file.null_count(context.row_group, leaf)
         if nulls is not None and nulls < chunk.num_values:
             raise InvalidIndexError("it is empty, and the column is not")
-        return 0, b"", None
+        return 0, [0] * len(tests)
     if n > MOST_ENTRIES:
         raise InvalidIndexError(f"its {n} entries are too many")
+    memory, alone = min(size, LARGEST_DICTIONARY) + WIDEST * n, None
+    if len(tests) == 1 and _width(leaf) is not None:  # else values or offsets are wanted
+        alone = row_tests(test, test.leaf_type, n, keeps=False)
+    if alone is not None:
+        decoder, memory = new_decoder(tests=alone), 0
     # those of all row groups by one call, on several threads
-    memory = min(size, LARGEST_DICTIONARY) + WIDEST * n
     (found,) = yield DecodePages(
         [(decoder, [(page, 0, n)], rows.RowRanges.all(n).buffers, 0, None, False)],
         page.nbytes,
         memory,
     )
+    if found is not None and decoder.passing is not None:
+        made, passed, _ = decoder.passing
+        _check_entries(test, n, made, None, size)
+        return n, [passed]
     if found is None:  # which a second try names, by another decoder: this one may have taken rows
         decoder = new_decoder()
         decoder.head(page)
         found = decoder.entries()
     made, _, _, offsets, values = found
+    _check_entries(test, n, made, offsets, size)
+    return n, [_count(one, n, values, offsets) for one in tests]
+
+
+def _check_entries(test: BoundLeaf, n: int, made: int, offsets: Any, size: int) -> None:
+    """InvalidIndexError unless n entries were made, and are all that is in a page of so many bytes."""
     if made != n:
         raise InvalidIndexError(f"{made} of {n} entries")
     if not _fill(test, n, offsets, size):  # codes may stand for entries that the header leaves out
         raise InvalidIndexError(f"its {n} entries do not fill its {size} bytes")
-    return n, values, offsets
+
+
+def _width(leaf: Leaf) -> int | None:
+    """The bytes of an entry in the page; None for byte strings."""
+    element = leaf.element
+    return element.type_length if element.type == FIXED else WIDTHS.get(element.type)
 
 
 def _fill(test: BoundLeaf, n: int, offsets: Any, size: int) -> bool:
     """Whether entries are all that is in a page of so many bytes."""
-    element, kind = test.leaf.element, test.leaf_type.kind
-    width = element.type_length if element.type == FIXED else WIDTHS.get(element.type)
+    width, kind = _width(test.leaf), test.leaf_type.kind
     if width is not None:
         return n * width == size
     if kind not in (K_BYTES, K_LARGE_BYTES):  # numbers of any length, which are converted
@@ -243,15 +265,17 @@ def _fill(test: BoundLeaf, n: int, offsets: Any, size: int) -> bool:
     return 4 * n + ends[n] == size
 
 
-def _proof(context: PruneContext, test: BoundLeaf, entries: tuple[int, Any, Any]) -> Proof | None:
-    n, values, offsets = entries
+def _count(test: BoundLeaf, n: int, values: Any, offsets: Any) -> int:
+    """How many of n entries pass a test."""
     leaf_type = test.leaf_type
-    passed = 0
-    if n:
-        _, passed = rows.compare(
-            leaf_type.kind, leaf_type.width, n, None, values, offsets,
-            test.op, test.negate, test.against(n), test.nan,
-        )  # fmt: skip
+    return rows.compare(
+        leaf_type.kind, leaf_type.width, n, None, values, offsets,
+        test.op, test.negate, test.against(n), test.nan,
+    )[1]  # fmt: skip
+
+
+def _proof(context: PruneContext, test: BoundLeaf, n: int, passed: int) -> Proof | None:
+    """What n entries prove of the rows, of which so many pass a test."""
     if passed == 0:
         return NONE_PASSES
     if passed == n and context.file.null_count(context.row_group, test.leaf) == 0:

@@ -18,13 +18,13 @@ from pageseek.format.page_index import Page
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
 from pageseek.io.range_requests import PageTask
 from pageseek.predicate.masks import Bitmap
+from pageseek.predicate.row_tests import rows_that_pass
 from pageseek.scanning.leaves.chunk_headers import pages_of_chunk
 from pageseek.scanning.leaves.dictionary_codes import CodesDecoder
 from pageseek.scanning.leaves.leaf_chunk import LeafChunk, PagePlace
 from pageseek.scanning.leaves.leaf_places import pages_wanted
 from pageseek.scanning.leaves.output_size import likely_cost
 from pageseek.scanning.leaves.page_walk import PageWalk
-from pageseek.scanning.leaves.row_tests import rows_that_pass
 from pageseek.scanning.leaves.segments import PageBytes, Segment, count_segments, segments_of
 from pageseek.scanning.requests.steps import ScanContext, Steps
 

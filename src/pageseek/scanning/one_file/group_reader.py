@@ -16,13 +16,13 @@ from pageseek.io.range_requests import DecodePages
 from pageseek.predicate.bound import Bound
 from pageseek.predicate.masks import Bitmap
 from pageseek.predicate.masks import joined as joined_masks
+from pageseek.predicate.row_tests import row_tests
 from pageseek.scanning.leaves.decoded_columns import DecodedColumns, Key
 from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import places_wanted
 from pageseek.scanning.leaves.leaf_reader import LeafReader
 from pageseek.scanning.leaves.output_size import likely_memory
 from pageseek.scanning.leaves.page_batch import decode_pages
-from pageseek.scanning.leaves.row_tests import row_tests
 from pageseek.scanning.requests.leaf_use import LeafUse
 from pageseek.scanning.requests.steps import Decode, Held, Read, Reserve, ScanContext, Steps
 

@@ -31,11 +31,11 @@ from pageseek.io.range_requests import DecodePages, PageTask
 from pageseek.predicate.bound import Bound
 from pageseek.predicate.masks import Bitmap
 from pageseek.predicate.masks import joined as joined_masks
+from pageseek.predicate.row_tests import row_tests, rows_that_pass
 from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import pages_wanted
 from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
 from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_cost, likely_rows
-from pageseek.scanning.leaves.row_tests import row_tests, rows_that_pass
 from pageseek.scanning.leaves.segments import count_segments, stops_of
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
 from pageseek.scanning.one_file.group_filter import GroupFilter
