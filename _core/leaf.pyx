@@ -25,6 +25,7 @@ from libc.string cimport memset
 
 cdef extern from "pageseek.h" nogil:
     const char *ps_utf8_choose(bint)
+    int PS_BOOL
 
 
 cdef ps_shared state = shared()
@@ -73,6 +74,8 @@ cdef class LeafBuffers(PageReader):
             self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codes_only, self.entries_only, self.tests = codes_only, entries_only, tests
+        if tests is not None and (tests.kind != spec.kind or self.nested or passes or spec.kind == PS_BOOL):
+            raise CoreError(<int>PS_INVALID, None, f"tests of kind {tests.kind} for a leaf of kind {spec.kind}")
 
     def __dealloc__(self):
         self.release_page()

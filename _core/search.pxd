@@ -28,5 +28,6 @@ cdef extern from "pageseek.h" nogil:
 cdef class RowTests:
     cdef ps_row_test *tests
     cdef size_t n
+    cdef int32_t kind  # of the values
     cdef readonly bint keeps
     cdef list held

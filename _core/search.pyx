@@ -18,7 +18,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_kind:
@@ -208,16 +208,22 @@ cdef class RowTests:
     Raises
     ------
     CoreError
-        Buffers shorter than n says, or no test.
+        Buffers shorter than n says, literals that do not fit the kind or the op, or no test.
     """
 
     def __cinit__(self, int32_t kind, int32_t width, tests not None, bint keeps):
         cdef Lookup ready
         cdef _Values literals
         cdef ps_row_test *one
+        cdef ps_values none
+        cdef ps_error error
+        cdef ps_status status
+        cdef int64_t count
         cdef tuple asked = tuple(tests)
         cdef size_t n = len(asked)
-        self.held, self.keeps = [], keeps
+        memset(&none, 0, sizeof(none))
+        none.kind, none.width = kind, width
+        self.held, self.keeps, self.kind = [], keeps, kind
         self.tests = <ps_row_test *> PyMem_Calloc(n + 1, sizeof(ps_row_test))
         if self.tests == NULL:
             raise MemoryError
@@ -233,6 +239,11 @@ cdef class RowTests:
                 literals.keep()
                 one.literals = literals.c
                 self.held.append(literals)
+            if one.in_list != NULL:
+                status = ps_compare_in(&none, one.negate, one.in_list, one.nan, NULL, &count, &error)
+            else:
+                status = ps_compare(&none, one.op, one.negate, &one.literals, one.nan, NULL, &count, &error)
+            check(status, &error)
             self.n += 1
         if not self.n:
             raise CoreError(<int> PS_INVALID, None, "no test")

@@ -3,7 +3,7 @@
 
 ps_status ps_leaf_filter(ps_leaf *leaf, const ps_row_test *tests, size_t n, bool keeps,
                          ps_error *err) {
-    if (!leaf->out.begun || leaf->out.rows)
+    if (!leaf->out.begun || leaf->out.rows || leaf->filter.rows)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "tests come before the first row");
     if (leaf->nest || leaf->views || leaf->spec.kind == PS_BOOL)
         return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "rows of such a leaf are not tested");
@@ -16,6 +16,7 @@ ps_status ps_leaf_filter(ps_leaf *leaf, const ps_row_test *tests, size_t n, bool
 void ps_filter_drop(ps_filter *filter) {
     ps_grow_drop(&filter->mask);
     ps_grow_drop(&filter->scratch);
+    ps_grow_drop(&filter->taken);
     *filter = (ps_filter){0};
 }
 
@@ -80,42 +81,56 @@ static ps_status note(ps_filter *filter, const uint8_t *passing, int64_t n, int6
     return PS_OK;
 }
 
-/* The next run of ones of n bits, from bit *at on. False where there is none. */
-static bool next_run(const uint8_t *bits, size_t n, size_t *at, size_t *stop) {
-    while (*at < n && !ps_bit_get(bits, *at)) *at += *at % 8 == 0 && !bits[*at / 8] ? 8 : 1;
-    if (*at >= n) return false;
-    *stop = *at + 1;
-    while (*stop < n && ps_bit_get(bits, *stop)) ++*stop;
-    return true;
+/* `size` bytes of memory behind the bitmaps, which may move. */
+static ps_status make_space(ps_filter *filter, size_t size, uint8_t **out, ps_error *err) {
+    PS_TRY(ps_grow_reserve(&filter->taken, size ? size : 1, SIZE_MAX, err));
+    *out = filter->taken.data;
+    return PS_OK;
 }
 
-/* Moves the rows [from + start, from + stop) to row `to`, which is not behind them. */
-static void move(ps_leaf *leaf, int64_t from, size_t start, size_t stop, int64_t to) {
-    const int64_t first = from + (int64_t)start, n = (int64_t)(stop - start);
-    uint8_t *values = leaf->out.values.data;
-    if (!leaf->bytes) {
-        const size_t width = leaf->out_width;
-        memmove(values + (size_t)to * width, values + (size_t)first * width, (size_t)n * width);
-        return;
+/* Moves the chosen strings behind those before row `from`. */
+static ps_status keep_strings(ps_leaf *leaf, int64_t from, const ps_values *values,
+                              const ps_take_indices *chosen, ps_error *err) {
+    const size_t width = values->kind == PS_BYTES ? 4 : 8, count = (size_t)chosen->count;
+    const int64_t base = ps_offset_get(leaf, from);
+    const uint8_t *offsets = values->offsets;
+    uint8_t *space;
+    size_t total;
+    PS_TRY(make_space(&leaf->filter, (count + 1) * width, &space, err));
+    PS_TRY(ps_gather_offsets(chosen, offsets, width, values->values_size, space, &total, err));
+    PS_TRY(make_space(&leaf->filter, (count + 1) * width + total, &space, err));
+    uint8_t *bytes = space + (count + 1) * width;
+    ps_gather_strings(chosen, offsets, width, values->values, values->values_size, bytes,
+                      total);
+    if (total) memcpy(leaf->out.values.data + base, bytes, total);
+    for (size_t i = 1; i <= count; i++) {
+        const int64_t end = width == 4 ? (int64_t)ps_load32(space + 4 * i)
+                                       : (int64_t)ps_load64(space + 8 * i);
+        ps_offset_set(leaf, from + (int64_t)i, base + end);
     }
-    const int64_t begin = ps_offset_get(leaf, first), end = ps_offset_get(leaf, first + n),
-                  back = begin - ps_offset_get(leaf, to);
-    memmove(values + begin - back, values + begin, (size_t)(end - begin));
-    for (int64_t i = 1; i <= n; i++)
-        ps_offset_set(leaf, to + i, ps_offset_get(leaf, first + i) - back);
+    return PS_OK;
 }
 
-/* Leaves only the rows that pass of those from row `from` on. */
-static void keep(ps_leaf *leaf, int64_t from, size_t n, const bitmaps *bits) {
-    int64_t to = from;
-    size_t stop;
-    for (size_t at = 0; next_run(bits->passing, n, &at, &stop); at = stop) {
-        move(leaf, from, at, stop, to);
-        if (leaf->out.validity.data)
-            ps_bits_copy(leaf->out.validity.data, (size_t)to, bits->valid, at, stop - at);
-        to += (int64_t)(stop - at);
+/* Leaves only the `count` rows that pass of those from row `from` on. */
+static ps_status keep(ps_leaf *leaf, int64_t from, const ps_values *values, const bitmaps *bits,
+                      int64_t count, ps_error *err) {
+    const ps_take_indices chosen = {.mask = bits->passing, .n = values->n, .count = count};
+    const size_t width = leaf->out_width;
+    uint8_t *space;
+    if (leaf->bytes) {
+        PS_TRY(keep_strings(leaf, from, values, &chosen, err));
+    } else {
+        PS_TRY(make_space(&leaf->filter, (size_t)count * width, &space, err));
+        ps_gather_fixed(&chosen, values->values, width, space);
+        if (width)
+            memcpy(leaf->out.values.data + (size_t)from * width, space, (size_t)count * width);
     }
-    leaf->out.rows = to;
+    if (values->validity) {
+        ps_gather_bits(&chosen, bits->valid, bits->one);
+        ps_bits_copy(leaf->out.validity.data, (size_t)from, bits->one, 0, (size_t)count);
+    }
+    leaf->out.rows = from + count;
+    return PS_OK;
 }
 
 ps_status ps_filter_rows(ps_leaf *leaf, ps_error *err) {
@@ -140,7 +155,7 @@ ps_status ps_filter_rows(ps_leaf *leaf, ps_error *err) {
     if (!filter->keeps || !count) {
         leaf->out.rows = from;
     } else if (count < rows) {
-        keep(leaf, from, n, &bits);
+        PS_TRY(keep(leaf, from, &values, &bits, count, err));
     }
     if (validity)
         leaf->out.null_count += leaf->out.rows - from -

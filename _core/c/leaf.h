@@ -119,7 +119,8 @@ typedef struct ps_filter {
     size_t n;                 /* none: every row stays */
     bool keeps;
     int64_t rows, passed; /* that were tested; of these */
-    ps_grow mask, scratch;
+    ps_grow mask;
+    ps_grow scratch, taken; /* of the rows at hand: bitmaps, and values that pass */
 } ps_filter;
 
 /* The output, from begin to finish. Of a nested leaf, `rows` counts its slots. */

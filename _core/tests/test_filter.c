@@ -5,13 +5,15 @@
 #include "check.h"
 
 enum { INT32 = 1, BYTE_ARRAY = 6, PLAIN = 0, RLE = 3 };
-enum { PAGE = 3, PAGES = 2, ROWS = PAGE * PAGES, NONE = 3 }; /* NONE: a null */
+enum { PAGE = 3, PAGES = 2, ROWS = PAGE * PAGES };
+enum { LONG_PAGE = 29, LONG_ROWS = LONG_PAGE * PAGES };
+enum { NONE = 3 }; /* a null */
 
 /* The strings of the values 0, 1 and 2; numbers are the values themselves. */
 static const char *const TEXTS[] = {"", "aa", "b"};
 
 typedef struct body {
-    uint8_t bytes[128];
+    uint8_t bytes[256];
     size_t length;
 } body;
 
@@ -24,14 +26,15 @@ static void put_number(body *b, uint32_t v) {
     put(b, &v, 4);
 }
 
-/* A page of PAGE rows: levels as one packed run, then the values. */
-static body body_of(const uint8_t *rows, bool texts) {
+/* A page of n rows: levels as one packed run, then the values. */
+static body body_of(const uint8_t *rows, int n, bool texts) {
     body b = {.length = 0};
-    uint8_t levels[2] = {3, 0};
-    for (int i = 0; i < PAGE; i++) levels[1] |= (uint8_t)((rows[i] != NONE) << i);
-    put_number(&b, sizeof levels);
-    put(&b, levels, sizeof levels);
-    for (int i = 0; i < PAGE; i++) {
+    const int groups = (n + 7) / 8;
+    uint8_t levels[5] = {(uint8_t)(groups << 1 | 1)};
+    for (int i = 0; i < n; i++) levels[1 + i / 8] |= (uint8_t)((rows[i] != NONE) << i % 8);
+    put_number(&b, (uint32_t)groups + 1);
+    put(&b, levels, (size_t)groups + 1);
+    for (int i = 0; i < n; i++) {
         if (rows[i] == NONE) continue;
         if (texts) {
             put_number(&b, (uint32_t)strlen(TEXTS[rows[i]]));
@@ -126,25 +129,24 @@ static void check_row(const ps_column *c, int64_t i, bool texts, uint8_t value) 
 }
 
 /* Decodes the chosen rows with a condition. */
-static void check(ps_leaf *leaf, bool texts, const uint8_t *rows, unsigned chosen,
+static void check(ps_leaf *leaf, bool texts, const uint8_t *rows, int n, const uint8_t *chosen,
                   const condition *wanted, bool keeps) {
-    const uint8_t bits = (uint8_t)chosen;
-    const ps_selection selection = {.bitmap = &bits, .length = ROWS};
+    const ps_selection selection = {.bitmap = chosen, .length = PAGES * n};
     ps_column c;
     ps_passing p;
     ps_take state = PS_TAKE_PAGE;
     CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, NULL), PS_OK);
     CHECK_INT(ps_leaf_filter(leaf, wanted->tests, wanted->n, keeps, NULL), PS_OK);
     for (int i = 0; i < PAGES && state == PS_TAKE_PAGE; i++) {
-        const body b = body_of(rows + i * PAGE, texts);
+        const body b = body_of(rows + i * n, n, texts);
         const ps_page page = {.version = 1,
                               .encoding = PLAIN,
                               .def_encoding = RLE,
                               .rep_encoding = RLE,
-                              .num_values = PAGE,
+                              .num_values = n,
                               .num_nulls = -1,
                               .num_rows = -1,
-                              .first_row = i * PAGE,
+                              .first_row = i * n,
                               .body = b.bytes,
                               .length = b.length};
         CHECK_INT(ps_leaf_page(leaf, &page, NULL), PS_OK);
@@ -154,8 +156,8 @@ static void check(ps_leaf *leaf, bool texts, const uint8_t *rows, unsigned chose
     CHECK_INT(ps_leaf_finish(leaf, &c, NULL), PS_OK);
     ps_leaf_filtered(leaf, &p);
     int64_t tested = 0, passed = 0, nulls = 0;
-    for (int i = 0; i < ROWS; i++) {
-        if (!(chosen >> i & 1)) continue;
+    for (int i = 0; i < PAGES * n; i++) {
+        if (!bit(chosen, i)) continue;
         const bool passes = wanted->passes[rows[i]];
         CHECK_INT(bit(p.mask, tested++), passes);
         if (!passes) continue;
@@ -191,20 +193,80 @@ static void check_all(bool texts) {
         uint8_t rows[ROWS];
         for (int i = 0; i < ROWS; i++) rows[i] = pattern >> 2 * i & 3;
         for (unsigned chosen = 1; chosen < 1u << ROWS; chosen++) {
+            const uint8_t bits = (uint8_t)chosen;
             ps_leaf *leaf = leaf_of(texts, texts ? PS_BYTES : PS_I32);
             const size_t k = (pattern + chosen) % n;
-            check(leaf, texts, rows, chosen, &conditions[k], (pattern / n + chosen) % 3 > 0);
+            check(leaf, texts, rows, PAGE, &bits, &conditions[k],
+                  (pattern / n + chosen) % 3 > 0);
             ps_leaf_free(leaf);
         }
     }
 }
 
+/* Pages whose rows are no multiple of 8, with some null, few or most of which pass. */
+static void check_long(bool texts) {
+    condition conditions[8];
+    const ps_values ends = both_ends(texts);
+    uint32_t random = 1;
+    ps_in in;
+    CHECK_INT(ps_in_open(&ends, &in, NULL), PS_OK);
+    const size_t n = conditions_of(texts, &in, conditions);
+    for (unsigned round = 0; round < 4000; round++) {
+        uint8_t rows[LONG_ROWS], chosen[LONG_ROWS / 8 + 1] = {0};
+        const uint8_t usual = round / n % 4;
+        for (int i = 0; i < LONG_ROWS; i++) {
+            random = random * 1664525 + 1013904223;
+            rows[i] = random >> 16 & 3 ? usual : random >> 18 & 3;
+            if (round % 3 || random >> 20 & 1) chosen[i / 8] |= (uint8_t)(1 << i % 8);
+        }
+        chosen[0] |= 1;
+        ps_leaf *leaf = leaf_of(texts, texts ? PS_BYTES : PS_I32);
+        check(leaf, texts, rows, LONG_PAGE, chosen, &conditions[round % n], round % 5 > 0);
+        ps_leaf_free(leaf);
+    }
+}
+
 static void test_numbers_that_pass_are_kept(void) {
     check_all(false);
+    check_long(false);
 }
 
 static void test_strings_that_pass_are_kept(void) {
     check_all(true);
+    check_long(true);
+}
+
+static void test_an_output_that_begins_anew_has_no_tests(void) {
+    const condition never = {{{.op = PS_NEVER, .literals = {.kind = PS_I32}}}, 1, {false}};
+    const uint8_t rows[PAGE] = {0, 1, NONE};
+    const ps_range range = {0, PAGE};
+    const ps_selection selection = {.ranges = &range, .n_ranges = 1};
+    const body b = body_of(rows, PAGE, false);
+    const ps_page page = {.version = 1,
+                          .encoding = PLAIN,
+                          .def_encoding = RLE,
+                          .rep_encoding = RLE,
+                          .num_values = PAGE,
+                          .num_nulls = -1,
+                          .num_rows = -1,
+                          .body = b.bytes,
+                          .length = b.length};
+    ps_leaf *leaf = leaf_of(false, PS_I32);
+    ps_take state;
+    ps_column c;
+    ps_passing p;
+    CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, NULL), PS_OK);
+    CHECK_INT(ps_leaf_filter(leaf, never.tests, 1, true, NULL), PS_OK);
+    CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, NULL), PS_OK);
+    CHECK_INT(ps_leaf_page(leaf, &page, NULL), PS_OK);
+    CHECK_INT(ps_leaf_take(leaf, &state, NULL), PS_OK);
+    CHECK_INT(ps_leaf_finish(leaf, &c, NULL), PS_OK);
+    ps_leaf_filtered(leaf, &p);
+    CHECK_INT(c.n, PAGE);
+    CHECK_INT(p.rows, 0);
+    CHECK(!p.mask);
+    drop(&c, &p);
+    ps_leaf_free(leaf);
 }
 
 static void test_tests_come_first_and_to_flat_leaves_of_values(void) {
@@ -252,6 +314,7 @@ static void test_a_row_of_no_text_is_a_fault_also_where_it_does_not_pass(void) {
 int main(void) {
     test_numbers_that_pass_are_kept();
     test_strings_that_pass_are_kept();
+    test_an_output_that_begins_anew_has_no_tests();
     test_tests_come_first_and_to_flat_leaves_of_values();
     test_a_row_of_no_text_is_a_fault_also_where_it_does_not_pass();
     return check_report();

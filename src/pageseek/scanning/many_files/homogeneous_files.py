@@ -279,13 +279,13 @@ class HomogeneousFiles:
             return []
         made = []
         for mechanism, candidates in self._candidates:
-            at, parts = 0, rows.RowRanges.empty()
+            at, pairs = 0, []
             for place in range(first, stop):
                 count = self.counts[place]
                 own = candidates.of(place) if self._one_page[place] else None
-                parts |= (rows.RowRanges.all(count) if own is None else own).shift(at)
+                pairs.append(np.array([[0, count]]) + at if own is None else own.to_numpy() + at)
                 at += count
-            made.append((mechanism, parts))
+            made.append((mechanism, rows.RowRanges(np.concatenate(pairs))))
         return made
 
     def cost(self, place: int, proven: bool) -> int:

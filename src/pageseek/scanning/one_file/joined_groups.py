@@ -224,11 +224,11 @@ class JoinedReader(GroupReader):
         self, part: Part, condition: Bound, ranges: rows.RowRanges, keeps: bool
     ) -> Steps[tuple[Bitmap, int] | None]:
         """As GroupReader has it, where the row groups are not read one by one."""
-        chosen = self._chosen(ranges)
-        if ranges is not self.ranges and not self._want_all_pages([part], chosen, ranges, True):
-            return None
         tests = row_tests(condition, part.leaf_type, ranges.num_rows, keeps)
         if tests is None:
+            return None
+        chosen = self._chosen(ranges)
+        if ranges is not self.ranges and not self._want_all_pages([part], chosen, ranges, True):
             return None
         decoders = yield from self._read_chunks([part], chosen, ranges, tests)
         return rows_that_pass(decoders)
