@@ -34,7 +34,6 @@ from pageseek.format.types import (
 )
 from pageseek.io.range_requests import Asking, DecodePages, together
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.predicate.row_tests import row_tests
 from pageseek.prune.chunk_pruner import (
     NONE_PASSES,
     InvalidIndexError,
@@ -218,6 +217,8 @@ def _passing(
         raise InvalidIndexError(f"its {n} entries are too many")
     memory, alone = min(size, LARGEST_DICTIONARY) + WIDEST * n, None
     if len(tests) == 1 and _width(leaf) is not None:  # else values or offsets are wanted
+        from pageseek.predicate.row_tests import row_tests  # late: for dictionaries alone
+
         alone = row_tests(test, test.leaf_type, n, keeps=False)
     if alone is not None:
         decoder, memory = new_decoder(tests=alone), 0
