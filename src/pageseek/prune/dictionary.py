@@ -221,7 +221,7 @@ def _passing(
 
         alone = row_tests(test, test.leaf_type, n, keeps=False)
     if alone is not None:
-        decoder, memory = new_decoder(tests=alone), 0
+        decoder, memory = new_decoder(tests=alone), n // 8  # a bit for each entry
     # those of all row groups by one call, on several threads
     (found,) = yield DecodePages(
         [(decoder, [(page, 0, n)], rows.RowRanges.all(n).buffers, 0, None, False)],
