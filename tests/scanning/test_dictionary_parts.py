@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scanning.one_file import group_reader as execute
+from pageseek.scanning.leaves import page_batch
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -295,7 +295,7 @@ def test_counts_are_those_of_one_leaf_after_the_other(
     for condition in (key == 7, key == ROWS - 1, key.isin([3, 3_500]), ps.col("few") == "few 3"):
         ahead = counts(condition)
         with monkeypatch.context() as patch:
-            patch.setattr(execute, "decode_pages", lambda *_: iter(()))
+            patch.setattr(page_batch, "decode_pages", lambda *_: iter(()))
             later = counts(condition)
         assert ahead == later
         leaves = ahead["leaves"]

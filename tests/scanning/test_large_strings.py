@@ -17,8 +17,7 @@ import pytest
 from pageseek._core import decode as core
 
 import pageseek as ps
-from pageseek.scanning.leaves import leaf_chunk
-from pageseek.scanning.one_file import group_reader as execute
+from pageseek.scanning.leaves import leaf_chunk, page_batch
 
 MIB = 1 << 20
 ROWS = 2100  # of a string of 1 MiB: more than offsets of 32 bits can tell
@@ -55,7 +54,7 @@ def halting(monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = SimpleNamespace(**{**vars(core), "LeafDecoder": halting_if_flat})
     monkeypatch.setattr(leaf_chunk, "core", proxy)
     monkeypatch.setattr(
-        execute, "decode_pages", lambda *_: iter(())
+        page_batch, "decode_pages", lambda *_: iter(())
     )  # it takes the core's own alone
 
 

@@ -20,9 +20,9 @@ from pageseek.base.workers import WorkerPool
 from pageseek.format import codecs
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
+from pageseek.scanning.leaves import page_batch
 from pageseek.scanning.leaves import page_batch as ahead
 from pageseek.scanning.leaves.leaf_reader import LeafReader
-from pageseek.scanning.one_file import group_reader as execute
 from pageseek.scanning.one_file import lane
 from support.opened import open_metadata
 from support.writer import INT32, Column, write
@@ -410,13 +410,13 @@ def test_dictionaries_that_turn_out_to_be_needed_come_in_waves_of_a_size(
 
 def test_a_dictionary_that_was_used_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
-    begin = execute.decode_pages
+    begin = page_batch.decode_pages
 
     def counted(readers: list[LeafReader]) -> Any:
         yield from begin(readers)
         held.extend(reader._dictionary_data is not None for reader in readers)
 
-    monkeypatch.setattr(execute, "decode_pages", counted)
+    monkeypatch.setattr(page_batch, "decode_pages", counted)
     table, data = make("zstd", "1.0")
     assert ps.read_table(data, filter=ps.col("key") == 7).equals(table.slice(7, 1))
     assert held

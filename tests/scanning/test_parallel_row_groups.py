@@ -20,7 +20,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.expression import And
-from pageseek.scanning.one_file import group_reader, lane
+from pageseek.scanning.leaves import page_batch
+from pageseek.scanning.one_file import lane
 from pageseek.scanning.plans import tables
 from pageseek.storage.local import LocalStore
 from support.concurrency import InFlight, slow_local_reads
@@ -152,7 +153,7 @@ def test_waits_go_on_side_by_side_as_far_as_memory_allows(
 def test_bytes_that_are_fetched_ahead_or_together_count(
     path: str, monkeypatch: pytest.MonkeyPatch, condition: Any
 ) -> None:
-    monkeypatch.setattr(group_reader, "LEAST_RESERVED", 1)
+    monkeypatch.setattr(page_batch, "LEAST_RESERVED", 1)
     wanted = ps.read_table(path, filter=condition, threads=1)
     counts = slow(monkeypatch, 0.02)
     assert ps.read_table(path, filter=condition, threads=1).equals(wanted)

@@ -23,7 +23,7 @@ from pageseek.scanning.leaves.chunk_headers import pages_of_chunk
 from pageseek.scanning.leaves.dictionary_codes import CodesDecoder
 from pageseek.scanning.leaves.leaf_chunk import LeafChunk, PagePlace
 from pageseek.scanning.leaves.leaf_places import pages_wanted
-from pageseek.scanning.leaves.output_size import likely_cost
+from pageseek.scanning.leaves.output_size import likely_cost, likely_memory
 from pageseek.scanning.leaves.page_walk import PageWalk
 from pageseek.scanning.leaves.segments import PageBytes, Segment, count_segments, segments_of
 from pageseek.scanning.requests.steps import ScanContext, Steps
@@ -98,7 +98,7 @@ class LeafReader:
         self.leaf, self.leaf_type = leaf, leaf_type
         self.decoded: Decoded | None = None
         self.entries: pa.Array | None = None
-        self.arrays: list[pa.Array] | None = None  # after `take`
+        self.arrays: list[pa.Array] | None = None  # once it is decoded
         self.native = False
         self.row_tests: rows.RowTests | None = None
         self.passing: tuple[Bitmap, int] | None = None
@@ -186,6 +186,11 @@ class LeafReader:
         self._buffers = buffers
         for data in buffers:
             self.nbytes += data.nbytes
+
+    @property
+    def memory(self) -> int:
+        """About the bytes of memory that the rows will take."""
+        return likely_memory(self.of.chunk, self._ranges.num_rows, self.of.num_rows)
 
     # -- decoding -----------------------------------------------------------------------------
 

@@ -1,16 +1,67 @@
-"""Decodes the pages of several leaves in one call of the core."""
+"""Fetches the pages of several leaves, of one row group or of several, in one wave, and decodes them in one call of the core."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
 
+import pyarrow as pa
+
 from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.leaves.leaf_reader import LeafReader
-from pageseek.scanning.requests.steps import Read, Steps
+from pageseek.scanning.requests.steps import Decode, Read, Reserve, Steps
 
-BATCH_BYTES = 8 << 20  # compressed bytes of pages that one call decodes
+BATCH_BYTES = 32 << 20  # compressed bytes of pages that one call decodes
 DICTIONARY_WAVE_BYTES = 1 << 20  # dictionaries of one wave stay in the processor's caches
+LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
+
+
+def reserve(readers: Sequence[LeafReader], size: int, missing: int) -> Steps[None]:
+    """Wait until there is memory for the rows that are decoded of `size` bytes, and for those of the bytes that are missing."""
+    if size >= LEAST_RESERVED:
+        for reader in readers:
+            missing += reader.memory
+        yield Reserve(missing)
+
+
+def fetch(readers: Sequence[LeafReader], wanted: Sequence[Sequence[tuple[int, int]]]) -> Steps[int]:
+    """Give the readers the bytes that they want, which are read in one wave. Returns the bytes of all readers."""
+    places: list[tuple[int, int]] = []
+    for some in wanted:
+        places += some
+    size = 0
+    for _, length in places:
+        size += length
+    yield from reserve(readers, size, size)
+    buffers = yield Read(places, "data")
+    at = 0
+    for reader, some in zip(readers, wanted, strict=True):
+        stop, fetched = at + len(some), 0
+        for _, length in some:
+            fetched += length
+        reader.give(buffers[at:stop], fetched)
+        at = stop
+    return size
+
+
+def decode(readers: Sequence[LeafReader], size: int) -> Steps[list[list[pa.Array]]]:
+    """The arrays of each of the readers, which have got `size` bytes."""
+    native = []
+    for reader in readers:
+        if reader.native:
+            native.append(reader)  # noqa: PERF401 (of few, a comprehension would cost more)
+    if native:
+        yield from decode_pages(native)
+    left = [reader for reader in readers if reader.arrays is None]
+    if left:
+        found = yield Decode([reader.decode() for reader in left], size)
+        for reader, arrays in zip(left, found, strict=True):
+            reader.arrays = arrays
+    made = []
+    for reader in readers:
+        assert reader.arrays is not None
+        made.append(reader.arrays)
+    return made
 
 
 def decode_pages(readers: Sequence[LeafReader]) -> Steps[None]:

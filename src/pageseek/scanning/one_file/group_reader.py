@@ -21,12 +21,10 @@ from pageseek.scanning.leaves.decoded_columns import DecodedColumns, Key
 from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import places_wanted
 from pageseek.scanning.leaves.leaf_reader import LeafReader
-from pageseek.scanning.leaves.output_size import likely_memory
-from pageseek.scanning.leaves.page_batch import decode_pages
+from pageseek.scanning.leaves.page_batch import decode, fetch, reserve
 from pageseek.scanning.requests.leaf_use import LeafUse
-from pageseek.scanning.requests.steps import Decode, Held, Read, Reserve, ScanContext, Steps
+from pageseek.scanning.requests.steps import Held, Read, ScanContext, Steps
 
-LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
 CODED_ROWS = 4096  # with fewer rows, values are tested rather than dictionary codes
 
 
@@ -115,78 +113,34 @@ class GroupReader:
             )
             readers.append(reader)
             wanted.append(reader.want(ranges))
-        size = yield from self._give(readers, wanted, ranges.num_rows)
+        size = yield from self._give(readers, wanted)
         yield from self._decode(readers, size, ranges.num_rows)
 
     def _give(
         self,
         readers: Sequence[LeafReader],
         wanted: Sequence[list[tuple[int, int]]],
-        num_rows: int,
     ) -> Steps[int]:
-        """Give the readers the bytes for so many rows, which are fetched in one wave. Returns the bytes of all readers."""
+        """Give the readers the bytes that they want, which are fetched in one wave. Returns the bytes of all readers."""
         if self.reuses:
-            return (yield from self._fetch(readers, wanted, num_rows))
-        places: list[tuple[int, int]] = []
-        for some in wanted:
-            places += some
-        size = 0
-        for _, length in places:
-            size += length
-        yield from self._reserve(readers, size, size, num_rows)
-        buffers = yield Read(places, "data")
-        at = 0
-        for reader, some in zip(readers, wanted, strict=True):
-            stop, fetched = at + len(some), 0
-            for _, length in some:
-                fetched += length
-            reader.give(buffers[at:stop], fetched)
-            at = stop
-        return size
+            return (yield from self._fetch(readers, wanted))
+        return (yield from fetch(readers, wanted))
 
     def _decode(self, readers: Sequence[LeafReader], size: int, n: int) -> Steps[None]:
         """Decode the n rows that readers have the bytes for, `size` bytes."""
-        native = []
-        for reader in readers:
-            if reader.native:
-                native.append(reader)  # noqa: PERF401 (of few, a comprehension would cost more)
-        if native:
-            yield from decode_pages(native)
-        decoded = self.decoded
-        left = []
-        for reader in readers:
-            if reader.arrays is None:
-                left.append(reader)
-            else:
-                decoded.put(reader.leaf, reader.leaf_type, reader.arrays, reader.decoded, None, n)
-        if left:
-            found = yield Decode([reader.decode() for reader in left], size)
-            for reader, arrays in zip(left, found, strict=True):
-                decoded.put(
-                    reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
-                )
-
-    def _reserve(
-        self, readers: Sequence[LeafReader], size: int, missing: int, num_rows: int
-    ) -> Steps[None]:
-        """Wait until there is memory for the rows that are decoded of `size` bytes, and for those of the bytes that are missing."""
-        if size >= LEAST_RESERVED:
-            total = self._file.group_rows[self._row_group]
-            for reader in readers:
-                missing += likely_memory(reader.of.chunk, num_rows, total)
-            yield Reserve(missing)
+        put = self.decoded.put
+        for reader, arrays in zip(readers, (yield from decode(readers, size)), strict=True):
+            put(reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n)
 
     def _fetch(
-        self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]], num_rows: int
+        self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]]
     ) -> Steps[int]:
-        """Give the readers the bytes for so many rows. Bytes that are not in memory are fetched in one wave. Returns the bytes of
-        all readers.
-        """
+        """Give the readers their bytes. Those that are not in memory are fetched in one wave. Returns the bytes of all readers."""
         size = sum([length for places in wanted for _, length in places])
         different = dict.fromkeys(at for places in wanted for at in places)
         held = {at: data for at in different if (data := self._at_hand(at)) is not None}
         missing = [at for at in different if at not in held]
-        yield from self._reserve(readers, size, sum([length for _, length in missing]), num_rows)
+        yield from reserve(readers, size, sum([length for _, length in missing]))
         new = dict(zip(missing, (yield Read(missing, "data")), strict=True))
         lengths = {at: at[1] for at in missing}
         payload = self._use.payload
@@ -228,7 +182,7 @@ class GroupReader:
         self._read_before.add(leaf.index)
         reader = LeafReader(self._file, self._row_group, part, self._context, again=again)
         wanted, n = [reader.want(ranges)], ranges.num_rows
-        size = yield from self._give([reader], wanted, n)
+        size = yield from self._give([reader], wanted)
         data, alone = reader.dictionary
         if reader.native and data is not None:
             tests = entry_tests(part, [data], n, condition, reader.of.codec_settings, alone)
@@ -258,7 +212,7 @@ class GroupReader:
             self._file, self._row_group, part, self._context, again=again, tested=coded
         )
         reader.row_tests = tests
-        size = yield from self._give([reader], [reader.want(ranges)], n)
+        size = yield from self._give([reader], [reader.want(ranges)])
         yield from self._decode([reader], size, n)
         return reader.passing
 
@@ -297,8 +251,7 @@ class GroupReader:
                 counts.bytes += sum(length for _, length in missing)
         self.reuses = True
         size = sum([length for _, length in different])
-        if size >= LEAST_RESERVED:
-            yield Reserve(size)
+        yield from reserve((), size, size)
         buffers = yield Read(list(different), "data")
         self._held += [(at[0], data) for at, data in zip(different, buffers, strict=True)]
         self._held.sort(key=_place)

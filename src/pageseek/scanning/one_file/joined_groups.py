@@ -34,18 +34,19 @@ from pageseek.predicate.masks import joined as joined_masks
 from pageseek.predicate.row_tests import row_tests, rows_that_pass
 from pageseek.scanning.leaves.entry_tests import entry_tests
 from pageseek.scanning.leaves.leaf_places import pages_wanted
-from pageseek.scanning.leaves.leaf_reader import CODED_KINDS
+from pageseek.scanning.leaves.leaf_reader import CODED_KINDS, LeafReader
 from pageseek.scanning.leaves.output_size import MAX_RATIO, likely_cost, likely_rows
+from pageseek.scanning.leaves.page_batch import decode, fetch, reserve
 from pageseek.scanning.leaves.segments import count_segments, stops_of
 from pageseek.scanning.one_file.file_scan import FileScan, Rows
 from pageseek.scanning.one_file.group_filter import GroupFilter
 from pageseek.scanning.one_file.group_joints import MOST_BYTES
-from pageseek.scanning.one_file.group_reader import LEAST_RESERVED, GroupReader
+from pageseek.scanning.one_file.group_reader import GroupReader
 from pageseek.scanning.requests.accounting import count_kept
 from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.scanning.requests.condition_order import few_blocks
 from pageseek.scanning.requests.plan import GroupPlan
-from pageseek.scanning.requests.steps import IndexMismatch, Read, Reserve, ScanContext, Steps
+from pageseek.scanning.requests.steps import IndexMismatch, Read, ScanContext, Steps
 
 MOST_OUTPUT = MOST_BYTES  # of each buffer: later codes may stand for far more than those before
 # with more rows, numbers are tested by the codes of a dictionary, whose entries are evaluated in Python
@@ -311,8 +312,7 @@ class JoinedReader(GroupReader):
                     memory += chunk.total_uncompressed_size
             size += sum(sizes)
             fetched.append(_Fetched(part.leaf, chunks, sizes, []))
-        if size >= LEAST_RESERVED:
-            yield Reserve(size + memory)
+        yield from reserve((), size, size + memory)
         buffers = yield Read(wanted, "data")
         for i, one in enumerate(fetched):
             one.buffers.extend(buffers[i * len(numbers) : (i + 1) * len(numbers)])
@@ -373,11 +373,12 @@ class JoinedReader(GroupReader):
     def _read_apart(
         self, parts: Sequence[Part], chosen: Sequence[Place], ranges: rows.RowRanges, tested: bool
     ) -> Steps[None]:
-        """Read leaves of each row group by itself, since not all pages are needed."""
+        """Read leaves of each row group by the pages that it needs, since these are not all. All are read together."""
         file, context = self._file, self._context
         if self._apart is None:  # if the joined read fails, all is read and counted again
             self._apart = context.counting(context.report.trial())
-        found: list[list[pa.Array]] = [[] for _ in parts]
+        readers: list[LeafReader] = []
+        wanted: list[list[tuple[int, int]]] = []
         for one in chosen:
             own = one.of(ranges)
             if not tested:
@@ -393,11 +394,14 @@ class JoinedReader(GroupReader):
                     yield from load_late_offsets(
                         file, self._bound_request, one.number, unknown, own, context
                     )
-            reader = GroupReader(file, one.number, self._use, self._apart)
-            yield from reader.read(parts, own)
-            for arrays, part in zip(found, parts, strict=True):
-                arrays += reader.decoded.arrays[part.leaf.key]
-        for arrays, part in zip(found, parts, strict=True):
+            for part in parts:
+                reader = LeafReader(file, one.number, part, self._apart)
+                readers.append(reader)
+                wanted.append(reader.want(own))
+        size = yield from fetch(readers, wanted)
+        found = yield from decode(readers, size)
+        for i, part in enumerate(parts):
+            arrays = [array for some in found[i :: len(parts)] for array in some]
             self.decoded.put(part.leaf, part.leaf_type, arrays, None, None, ranges.num_rows)
 
     def _tasks(
