@@ -6,6 +6,7 @@ from pageseek.base.errors import CoreError
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_leaf_spec, ps_status
 from pageseek._core.held cimport Held
+from pageseek._core.search cimport ps_values
 from pageseek._core.status cimport check as checked
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
@@ -14,13 +15,6 @@ from libc.string cimport memcmp, memset
 
 cdef extern from "pageseek.h" nogil:
     int PS_BLOOM_BLOCK
-    ctypedef struct ps_values:
-        int32_t kind, width
-        int64_t n
-        const uint8_t *validity
-        const uint8_t *values
-        size_t values_size
-        const void *offsets
     uint64_t ps_xxh64(const uint8_t *, size_t)
     void ps_xxh64_pieces(const uint8_t *, size_t, size_t, uint64_t, uint8_t *)
     ps_status ps_bloom_header_read(const uint8_t *, size_t, size_t *, size_t *, ps_error *)

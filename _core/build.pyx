@@ -15,6 +15,7 @@ from pageseek._core.header cimport (
     ps_status,
 )
 from pageseek._core.held cimport Held
+from pageseek._core.search cimport ps_values
 from pageseek._core.status cimport check
 
 cimport cython
@@ -24,13 +25,6 @@ from libc.string cimport memset
 
 cdef extern from "pageseek.h" nogil:
     int PS_BLOOM_BLOCK, PS_CHUNK_PLACES
-    ctypedef struct ps_values:
-        int32_t kind, width
-        int64_t n
-        const uint8_t *validity
-        const uint8_t *values
-        size_t values_size
-        const void *offsets
     ctypedef struct ps_writer:
         uint8_t *data
         size_t size, cap

@@ -10,6 +10,7 @@ from pageseek._core.header cimport (
 )
 from pageseek._core.leaf cimport ps_column
 from pageseek._core.memory cimport shared
+from pageseek._core.search cimport PS_PREFIX, ps_nan, ps_op, ps_values
 from pageseek._core.status cimport check
 from pageseek.base.errors import CoreError
 
@@ -23,16 +24,7 @@ from libc.string cimport memset
 cdef extern from "pageseek.h" nogil:
     const char *ps_utf8_choose(bint)
     ps_error *NO_ERROR "NULL"
-    int PS_BYTES, PS_LARGE_BYTES, PS_FIXED, PS_PREFIX
-    ctypedef int ps_op
-    ctypedef int ps_nan
-    ctypedef struct ps_values:
-        int32_t kind, width
-        int64_t n
-        const uint8_t *validity
-        const uint8_t *values
-        size_t values_size
-        const void *offsets
+    int PS_BYTES, PS_LARGE_BYTES, PS_FIXED
     int ps_selection_check(const ps_selection *, ps_error *)
     ctypedef struct ps_source:
         pass
@@ -266,7 +258,7 @@ cdef class PointReader:
         if test.leaf >= self.n or count < 0:
             raise CoreError(<int>PS_INVALID, None, "a test of no leaf")
         spec = &self.leaves[test.leaf].spec
-        test.op, test.negate, test.nan = op, negate, nan
+        test.op, test.negate, test.nan = <ps_op>op, negate, <ps_nan>nan
         test.literals.kind, test.literals.width, test.literals.n = spec.kind, spec.width, count
         PyObject_GetBuffer(values, &views[n_views], PyBUF_SIMPLE)
         test.literals.values, test.literals.values_size = <const uint8_t *>views[n_views].buf, <size_t>views[n_views].len
