@@ -1,7 +1,8 @@
 """`python -m pageseek.bench.engines`: pageseek beside other Parquet engines, with one thread and with all cores.
 
 Each engine answers in processes of its own, one for each number of threads, which are asked in turns: a disturbance of the machine
-meets all of them. Answers are each engine's own kind of Arrow data. The number of rows is compared.
+meets all of them. Answers are each engine's own kind of Arrow data. The number of rows is compared. Lookups and ranges have a
+floor as well (floor.py), of one thread.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,18 +23,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from pageseek.bench import cases as benchmark
 from pageseek.bench import generate
+from pageseek.bench.floor import Floor
 
 from pageseek.base.workers import cores
 
 CHILD = Path(__file__).with_name("engines_child.py")
 ENGINES = ("pageseek", "datafusion", "duckdb", "polars", "chdb", "pyarrow")
+FLOOR = "floor", 1
 ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question: the rows of a file, or of a folder of files, that pass all conditions. `engines`: who can be asked."""
+    """One question: the rows of a file, or of a folder of files, that pass all conditions. `engines`: who can be asked. `floor`: whether
+    the least that a reader has to do is measured, too.
+    """
 
     name: str
     path: Path
@@ -41,6 +48,7 @@ class Case:
     string_type: str | None = None
     rows: tuple[int, ...] = ()  # these rows, by number, instead of a filter
     engines: tuple[str, ...] = ENGINES
+    floor: bool = False
 
 
 def events_cases(folder: Path, rows: int, seed: int) -> list[Case]:
@@ -57,10 +65,10 @@ def events_cases(folder: Path, rows: int, seed: int) -> list[Case]:
     some_rows = (("k", "in", ks),)
     small = generate.events_file(folder, rows * 3 // 10, "zstd", seed=seed)
     return [
-        Case("point lookup, all columns", file, filter=(("id", "=", key),)),
-        Case("range of 0.01 %, all columns", file, filter=(("id", ">=", stop), ("id", "<", stop + rows // 10_000))),
-        Case("range of 0.1 %, all columns", file, filter=(("id", ">=", stop), ("id", "<", stop + rows // 1_000))),
-        Case("range of 0.1 %, two columns", file, ("id", "value"), (("id", ">=", stop), ("id", "<", stop + rows // 1_000))),
+        Case("point lookup, all columns", file, filter=(("id", "=", key),), floor=True),
+        Case("range of 0.01 %, all columns", file, filter=(("id", ">=", stop), ("id", "<", stop + rows // 10_000)), floor=True),
+        Case("range of 0.1 %, all columns", file, filter=(("id", ">=", stop), ("id", "<", stop + rows // 1_000)), floor=True),
+        Case("range of 0.1 %, two columns", file, ("id", "value"), (("id", ">=", stop), ("id", "<", stop + rows // 1_000)), floor=True),
         Case("range of 10 %, all columns", file, filter=(("id", ">=", stop), ("id", "<", stop + rows // 10))),
         Case("scattered rows, wide, zstd", file, filter=some_rows),
         Case("scattered rows, wide, snappy", files["snappy"], filter=some_rows),
@@ -121,12 +129,24 @@ class Engine:
         self._process.communicate(timeout=60)
 
 
+def floor_of(case: Case) -> Floor:
+    """Reads and unpacks the pages that hold the answer to a case, and no more."""
+    made = benchmark.Case(case.name, case.name, "events", case.columns, (case.filter,))
+    return Floor(case.path, made)
+
+
 def race(case: Case, engines: dict[tuple[str, int], Engine], rounds: int) -> dict[Any, float]:
-    """Median seconds by (engine, threads). The first round warms up, and shows the number of rows."""
+    """Median seconds by (engine, threads), and of the floor. The first round warms up, and shows the number of rows."""
+    floor = floor_of(case) if case.floor else None
     seconds: dict[tuple[str, int], list[float]] = {}
     counts: dict[tuple[str, int], int] = {}
     unable: set[str] = set()
     for turn in range(rounds + 1):
+        if floor is not None:
+            started = time.perf_counter()
+            floor.run(turn)
+            if turn:
+                seconds.setdefault(FLOOR, []).append(time.perf_counter() - started)
         for key, engine in engines.items():
             if key[0] in case.engines and key[0] not in unable:
                 answer = engine.ask(case)
@@ -140,6 +160,8 @@ def race(case: Case, engines: dict[tuple[str, int], Engine], rounds: int) -> dic
                 counts[key] = answer["count"]
                 if turn:
                     seconds.setdefault(key, []).append(answer["seconds"])
+    if floor is not None:
+        floor.close()
     if len(set(counts.values())) != 1:
         raise RuntimeError(f"{case.name}: the engines give other numbers of rows: {counts}")
     return {key: statistics.median(found) for key, found in seconds.items()}
@@ -153,11 +175,10 @@ def line(case: Case, found: dict[Any, float], threads: Sequence[int]) -> str:
             cells.append(" -> ".join(f"{found[name, n] * 1e3:,.1f}" for n in threads))
         else:
             cells.append("")
+    cells.append(f"{found[FLOOR] * 1e3:,.1f}" if FLOOR in found else "")
     ratios = []
     for n in threads:
-        others = [
-            seconds for (name, of), seconds in found.items() if name != "pageseek" and of == n
-        ]
+        others = [found[name, n] for name in ENGINES[1:] if (name, n) in found]
         ratios.append(f"{min(others) / found['pageseek', n]:.2f}" if others else "")
     scales = found["pageseek", threads[0]] / found["pageseek", threads[-1]]
     return f"| {case.name} | {' | '.join(cells)} | {' -> '.join(ratios)} | {scales:.2f} |"
@@ -190,8 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name} is not installed: pip install {name}", file=sys.stderr)
     names = [text.split()[0] for text in present]
     print(f"{', '.join(present)}; ms with {' -> '.join(map(str, threads))} threads\n")
-    print(f"| case | {' | '.join(ENGINES)} | quicker than the best | scales |")
-    print("|---" * (len(ENGINES) + 3) + "|")
+    print(f"| case | {' | '.join(ENGINES)} | floor | quicker than the best | scales |")
+    print("|---" * (len(ENGINES) + 4) + "|")
     cases = []
     if not given.files or "events" in given.files:
         cases += events_cases(given.folder, given.rows, given.seed)
