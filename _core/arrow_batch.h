@@ -37,10 +37,7 @@ typedef struct ps_batch {
 
 static inline void ps_batch_column_release(struct ArrowArray *array) {
     ps_batch_column *own = array->private_data;
-    ps_column *c = &own->column;
-    if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-    if (c->values) ps_buffer_free(c->values, c->values_capacity);
-    if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
+    ps_column_drop(&own->column);
     free(own);
     array->release = NULL;
 }

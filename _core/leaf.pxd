@@ -43,6 +43,7 @@ cdef extern from "pageseek.h" nogil:
     void ps_leaf_forget_dictionary(ps_leaf *)
     void ps_leaf_end(ps_leaf *)
     int64_t ps_leaf_row(const ps_leaf *)
+    void ps_column_drop(ps_column *)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
     ps_status ps_leaf_nesting_level(ps_leaf *, int32_t, ps_column *, ps_error *)
     ctypedef struct ps_passing:
@@ -148,4 +149,4 @@ cdef class LeafBuffers(PageReader):
 cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil
 cdef ps_page_work *begin_page_work(ps_page_task *tasks, size_t n, size_t helpers) noexcept nogil
 cdef bint end_page_work(ps_page_work *work, bint abandon) noexcept nogil
-cdef void drop_columns(ps_page_task *tasks, Py_ssize_t n) noexcept
+cdef void drop_output(ps_page_task *tasks, Py_ssize_t n) noexcept

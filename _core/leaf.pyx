@@ -271,11 +271,10 @@ cdef class LeafBuffers(PageReader):
 
     cdef tuple made(self, ps_column *out):
         """The buffers of a column, which Block objects free from now on."""
+        cdef int64_t n = out.n, null_count = out.null_count
         self.rows = out.rows
-        validity = wrap(out.validity, out.validity_size, out.validity_capacity)
-        offsets = wrap(out.offsets, out.offsets_size, out.offsets_capacity)
-        values = wrap(out.values, out.values_size, out.values_capacity)
-        return out.n, out.null_count, validity, offsets, values
+        validity, offsets, values = blocks_of(out)
+        return n, null_count, validity, offsets, values
 
     cdef void take_passing(self, ps_passing *out):
         """Take which rows passed; their bitmap is a Block."""
@@ -287,13 +286,28 @@ cdef class LeafBuffers(PageReader):
         """The buffers of each nesting level, after the output has ended."""
         cdef ps_column out
         cdef ps_error err
+        cdef ps_status status
+        cdef int64_t n, null_count
         cdef int i
         cdef list made = []
         for i in range(self.n_nesting_levels):
-            check(ps_leaf_nesting_level(self.leaf, <int32_t>i, &out, &err), &err)
-            made.append((out.n, out.null_count, wrap(out.validity, out.validity_size, out.validity_capacity),
-                         wrap(out.offsets, out.offsets_size, out.offsets_capacity)))
+            status = ps_leaf_nesting_level(self.leaf, <int32_t>i, &out, &err)
+            n, null_count = out.n, out.null_count
+            validity, offsets, _ = blocks_of(&out)
+            check(status, &err)
+            made.append((n, null_count, validity, offsets))
         return made
+
+
+cdef tuple blocks_of(ps_column *column):
+    """The validity, offsets and values of a column, which is empty afterwards: Block objects free them from now on."""
+    try:
+        validity, column.validity = wrap(column.validity, column.validity_size, column.validity_capacity), NULL
+        offsets, column.offsets = wrap(column.offsets, column.offsets_size, column.offsets_capacity), NULL
+        values, column.values = wrap(column.values, column.values_size, column.values_capacity), NULL
+    finally:
+        ps_column_drop(column)  # what no Block has, if memory ends
+    return validity, offsets, values
 
 
 cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil:
@@ -304,21 +318,14 @@ cdef ps_page_work *begin_page_work(ps_page_task *tasks, size_t n, size_t helpers
     return ps_page_work_begin(tasks, n, helpers)
 
 
-cdef void drop_columns(ps_page_task *tasks, Py_ssize_t n) noexcept:
-    """Free the output of tasks that nobody takes."""
-    cdef ps_column *made
+cdef void drop_output(ps_page_task *tasks, Py_ssize_t n) noexcept:
+    """Free the output of tasks that nobody has taken."""
     cdef Py_ssize_t i
     for i in range(n):
         if tasks[i].state == PS_TASK_DONE:
-            made = &tasks[i].column
-            if made.validity != NULL:
-                ps_buffer_free(made.validity, made.validity_capacity)
-            if made.offsets != NULL:
-                ps_buffer_free(made.offsets, made.offsets_capacity)
-            if made.values != NULL:
-                ps_buffer_free(made.values, made.values_capacity)
-            if tasks[i].passing.mask != NULL:
-                ps_buffer_free(tasks[i].passing.mask, tasks[i].passing.capacity)
+            ps_column_drop(&tasks[i].column)
+            ps_buffer_free(tasks[i].passing.mask, tasks[i].passing.capacity)
+            tasks[i].state = PS_TASK_AGAIN
 
 
 cdef bint end_page_work(ps_page_work *work, bint abandon) noexcept nogil:

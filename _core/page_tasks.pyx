@@ -2,7 +2,7 @@
 """Pages of several leaves, read by one call on several threads."""
 from pageseek._core.leaf cimport (
     DICTIONARY_WANTED, PS_TASK_AGAIN, PS_TASK_DICTIONARY, PS_TASK_DONE, PS_TASK_THREADS, LeafBuffers, begin_page_work,
-    drop_columns, end_page_work, ps_page_task, ps_page_work, ps_task_page, ps_unread, run_page_tasks,
+    drop_output, end_page_work, ps_page_task, ps_page_work, ps_task_page, ps_unread, run_page_tasks,
 )
 
 from pageseek._core.file_bytes cimport FileBytes
@@ -179,7 +179,6 @@ cdef class PageWork:
                 decoder.dictionary_used, decoder.dictionary_pages = task.dictionary_pages > 0, task.dictionary_pages
                 decoder.pages_read, decoder.pages_seen = task.pages_read, task.pages_seen
                 if task.state == PS_TASK_DONE:
-                    task.state = PS_TASK_AGAIN  # its output is the caller's
                     if task.n_tests:
                         decoder.take_passing(&task.passing)
                     out.append(decoder.made(&task.column))
@@ -188,6 +187,7 @@ cdef class PageWork:
                 else:
                     out.append(None)
         finally:
+            drop_output(self.tasks, self.n)  # the rest, if memory ends
             self.end()
         return out
 
@@ -213,6 +213,6 @@ cdef class PageWork:
         if not known:
             self.leave_alone()
         elif self.tasks != NULL:
-            drop_columns(self.tasks, self.n)
+            drop_output(self.tasks, self.n)
         if self.entered is not None:
             self.end()

@@ -5,10 +5,10 @@ import os
 from pageseek._core.codecs cimport PS_CODEC_OTHER, CodecSettings, ps_codec
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport (
-    PS_INVALID, PS_OK, ps_buffer_free, ps_convert_check, ps_error, ps_leaf_spec, ps_range, ps_selection, ps_shared,
+    PS_INVALID, PS_OK, ps_convert_check, ps_error, ps_leaf_spec, ps_range, ps_selection, ps_shared,
     ps_shared_use,
 )
-from pageseek._core.leaf cimport ps_column
+from pageseek._core.leaf cimport ps_column, ps_column_drop
 from pageseek._core.memory cimport shared
 from pageseek._core.search cimport PS_PREFIX, ps_nan, ps_op, ps_values
 from pageseek._core.status cimport check
@@ -244,7 +244,7 @@ cdef class PointReader:
                 PyBuffer_Release(&views[i])
             if columns != NULL:
                 for i in range(self.n):  # what no batch has taken
-                    drop(&columns[i])
+                    ps_column_drop(&columns[i])
                 PyMem_Free(columns)
         return batch if done else None
 
@@ -277,15 +277,6 @@ cdef class PointReader:
         elif test.op == PS_PREFIX:
             raise CoreError(<int>PS_INVALID, None, "a prefix of values that have none")
         return n_views
-
-
-cdef void drop(ps_column *column) noexcept:
-    if column.validity != NULL:
-        ps_buffer_free(column.validity, column.validity_capacity)
-    if column.values != NULL:
-        ps_buffer_free(column.values, column.values_capacity)
-    if column.offsets != NULL:
-        ps_buffer_free(column.offsets, column.offsets_capacity)
 
 
 cdef bint ascends(const ps_point_leaf *leaf) noexcept:

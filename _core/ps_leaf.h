@@ -375,6 +375,8 @@ typedef struct ps_column {
     size_t validity_capacity, values_capacity, offsets_capacity; /* bytes, for ps_buffer_free */
     size_t validity_size, values_size, offsets_size;             /* bytes in use */
 } ps_column;
+/* Frees the buffers of a column, which is empty afterwards. */
+void ps_column_drop(ps_column *column);
 /* Hands the output over. After a failure each buffer of `out` is the caller's or NULL. */
 ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err);
 /* Hands over the validity or the offsets of a nesting level, counted from 0 at the top. */

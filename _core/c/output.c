@@ -209,6 +209,13 @@ ps_status ps_output_check(ps_leaf *leaf, ps_error *err) {
     return check_range(leaf, err);
 }
 
+void ps_column_drop(ps_column *column) {
+    ps_buffer_free(column->validity, column->validity_capacity);
+    ps_buffer_free(column->values, column->values_capacity);
+    ps_buffer_free(column->offsets, column->offsets_capacity);
+    *column = (ps_column){0};
+}
+
 ps_status ps_output_give(ps_leaf *leaf, ps_column *out, ps_error *err) {
     const size_t n = (size_t)leaf->out.rows;
     out->rows = leaf->out.rows;

@@ -367,10 +367,7 @@ static void run(ps_page_task *t, scratch_memory *scratch) {
     ps_unpack_end(&scratch->page.from);
     ps_unpack_end(&scratch->dictionary.from);
     if (t->state == PS_TASK_DONE && ps_leaf_finish(t->leaf, &t->column, NULL) != PS_OK) {
-        ps_column *c = &t->column;
-        if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-        if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
-        if (c->values) ps_buffer_free(c->values, c->values_capacity);
+        ps_column_drop(&t->column);
         t->state = PS_TASK_AGAIN;
     }
     if (t->state == PS_TASK_DONE && t->n_tests) ps_leaf_filtered(t->leaf, &t->passing);

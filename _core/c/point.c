@@ -17,13 +17,6 @@ static ps_selection selection_of(const point_state *s) {
     return (ps_selection){.ranges = s->ranges, .n_ranges = s->n_ranges};
 }
 
-static void drop(ps_column *c) {
-    if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-    if (c->values) ps_buffer_free(c->values, c->values_capacity);
-    if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
-    memset(c, 0, sizeof *c);
-}
-
 /* ---- pages ------------------------------------------------------------------------------- */
 
 /* The last page that does not begin behind a row. */
@@ -266,10 +259,10 @@ static bool cut(ps_column *c, const ps_leaf_spec *spec, const uint8_t *mask, int
             ps_gather_fixed(&rows, c->values, width, out.values);
     }
     if (!done) {
-        drop(&out);
+        ps_column_drop(&out);
         return false;
     }
-    drop(c);
+    ps_column_drop(c);
     *c = out;
     return true;
 }
@@ -296,7 +289,7 @@ static bool keep(point_state *s, const uint8_t *mask, int64_t count, size_t next
     for (size_t i = 0; i < s->p->n_leaves; i++) {
         if (!s->have[i]) continue;
         if (!is_needed(s->p, i, next)) {
-            drop(&s->p->columns[i]);
+            ps_column_drop(&s->p->columns[i]);
             s->have[i] = false;
         } else if (!cut(&s->p->columns[i], &s->p->leaves[i].spec, mask, count)) {
             return false;
@@ -372,7 +365,7 @@ bool ps_point_read(ps_point *p) {
     s.have = calloc(p->n_leaves + 1, sizeof *s.have);
     bool done = s.have && run_tests(&s) && apply_limit(&s) && (!s.rows || read_output(&s));
     for (size_t i = 0; s.have && i < p->n_leaves; i++)
-        if (!done || !s.rows || !p->leaves[i].output) drop(&p->columns[i]);
+        if (!done || !s.rows || !p->leaves[i].output) ps_column_drop(&p->columns[i]);
     p->rows = done ? s.rows : 0;
     free(s.own);
     free(s.have);

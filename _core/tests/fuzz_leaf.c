@@ -47,7 +47,7 @@ static void read_column(const ps_leaf_spec *spec, ps_column *c) {
             last = at;
         }
     }
-    drop(c);
+    ps_column_drop(c);
 }
 
 static void finish(ps_leaf *leaf, const ps_leaf_spec *spec) {

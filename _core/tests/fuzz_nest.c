@@ -55,10 +55,10 @@ static void finish(ps_leaf *leaf, const ps_leaf_spec *spec, bool whole) {
         } else {
             read_validity(&c);
         }
-        drop(&c);
+        ps_column_drop(&c);
     }
     require(values.n == (spec->levels_only ? 0 : slots) || !whole);
-    drop(&values);
+    ps_column_drop(&values);
 }
 
 /* The leaf has a list for each bit of `lists`. */

@@ -53,7 +53,7 @@ static ps_task_state run(const ps_leaf_spec *spec, ps_page_task task, ps_column 
     if (state != PS_TASK_AGAIN) require(again.state == state);
     if (again.state == PS_TASK_DONE) {
         read_column(&again.column);
-        drop(&again.column);
+        ps_column_drop(&again.column);
     }
     ps_leaf_free(task.leaf);
     return state;
@@ -120,7 +120,7 @@ static void check_tests(const ps_leaf_spec *spec, ps_page_task task, const ps_co
         for (int64_t i = 0; i < all->n; i++)
             if (mask[i / 8] >> (i & 7) & 1)
                 require(same_row(spec, all, i, &task.column, kept++));
-        drop(&task.column);
+        ps_column_drop(&task.column);
         ps_buffer_free(task.passing.mask, task.passing.capacity);
     }
     ps_leaf_free(task.leaf);
@@ -199,10 +199,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         read_column(&parts);
         require_same(&spec, &parts, &again);
         if (all == PS_TASK_DONE) require_same(&spec, &parts, &whole);
-        drop(&parts);
-        drop(&again);
+        ps_column_drop(&parts);
+        ps_column_drop(&again);
     }
-    if (all == PS_TASK_DONE) drop(&whole);
+    if (all == PS_TASK_DONE) ps_column_drop(&whole);
     ps_zstd_use(NULL);
     free(dictionary);
     for (size_t i = 0; i <= (cut & 3u); i++) {

@@ -44,10 +44,4 @@ static inline ps_range *as_ranges(ps_selection *selection) {
     return runs;
 }
 
-static inline void drop(ps_column *c) {
-    ps_buffer_free(c->validity, c->validity_capacity);
-    ps_buffer_free(c->values, c->values_capacity);
-    ps_buffer_free(c->offsets, c->offsets_capacity);
-}
-
 #endif

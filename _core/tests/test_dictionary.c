@@ -100,12 +100,6 @@ static ps_page page_of(uint8_t *body) {
                      .length = 2 + ROWS};
 }
 
-static void drop(ps_column *c) {
-    if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-    if (c->values) ps_buffer_free(c->values, c->values_capacity);
-    if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
-}
-
 /* The rows of two runs; `from`: the dictionary in steps, NULL: whole. */
 static ps_status read(const ps_leaf_spec *spec, const entries *whole, drip *from,
                       const ps_range *runs, size_t n, ps_column *out) {
@@ -167,9 +161,9 @@ static void test_every_row_by_every_step(void) {
                         CHECK(d.reader.have < end + STEPS[k]);
                     else /* guessed, a little too far */
                         CHECK(d.reader.have < end + end / 8 + 400 + STEPS[k]);
-                    drop(&found);
+                    ps_column_drop(&found);
                 }
-                drop(&expected);
+                ps_column_drop(&expected);
             }
         }
     }
@@ -187,8 +181,8 @@ static void test_many_rows(void) {
             CHECK_INT(read(&SPECS[s], &whole, NULL, runs, 1, &expected), PS_OK);
             CHECK_INT(read(&SPECS[s], &whole, &d, runs, 1, &found), PS_OK);
             CHECK(same(&expected, &found));
-            drop(&expected);
-            drop(&found);
+            ps_column_drop(&expected);
+            ps_column_drop(&found);
         }
     }
 }
@@ -213,14 +207,14 @@ static void test_faults(void) {
             CHECK_INT(read(spec, &cut, &d, late, 1, &out), PS_TRUNCATED);
             d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, early, 1, &out), PS_OK);
-            drop(&out);
+            ps_column_drop(&out);
             cut = whole; /* a length beyond the page */
             memset(cut.data + whole.end[99], 0xff, 4);
             d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, late, 1, &out), PS_TRUNCATED);
             d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, early, 1, &out), PS_OK);
-            drop(&out);
+            ps_column_drop(&out);
         }
         if (spec->utf8) { /* of the entries in use, and of no other */
             cut = whole;
@@ -230,7 +224,7 @@ static void test_faults(void) {
             CHECK(read(spec, &cut, &d, bad, 1, &out) != PS_OK);
             d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, good, 1, &out), PS_OK);
-            drop(&out);
+            ps_column_drop(&out);
         }
     }
     fill(&whole, &SPECS[0]);

@@ -107,9 +107,7 @@ static bool bit(const uint8_t *bits, int64_t i) {
 }
 
 static void drop(ps_column *c, ps_passing *p) {
-    ps_buffer_free(c->validity, c->validity_capacity);
-    ps_buffer_free(c->values, c->values_capacity);
-    ps_buffer_free(c->offsets, c->offsets_capacity);
+    ps_column_drop(c);
     if (p->mask) ps_buffer_free(p->mask, p->capacity);
 }
 

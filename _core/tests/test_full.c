@@ -143,9 +143,7 @@ static void check_page(int32_t encoding, bool nulls, const uint8_t *mask, bool b
         CHECK(c.values_size <= 400 && (state == PS_TAKE_DONE || c.n > 0));
         check_column(&c, mask, nulls, &row, &value);
         rows += c.n, goes++;
-        ps_buffer_free(c.validity, c.validity_capacity);
-        ps_buffer_free(c.values, c.values_capacity);
-        ps_buffer_free(c.offsets, c.offsets_capacity);
+        ps_column_drop(&c);
         CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, &err), PS_OK);
     }
     CHECK_INT(rows, ps_selection_count(&selection));

@@ -24,12 +24,6 @@ static ps_page page_of(const void *body, size_t length, int64_t n, int32_t encod
                      .length = length};
 }
 
-static void drop(ps_column *c) {
-    ps_buffer_free(c->validity, c->validity_capacity);
-    ps_buffer_free(c->values, c->values_capacity);
-    ps_buffer_free(c->offsets, c->offsets_capacity);
-}
-
 static int32_t int_at(const ps_column *c, int64_t i) {
     int32_t v;
     memcpy(&v, c->values + 4 * i, 4);
@@ -62,7 +56,7 @@ static void test_plain_rows_are_taken_by_place(void) {
     CHECK_INT(int_at(&c, 1), 12);
     CHECK_INT(int_at(&c, 2), 15);
     CHECK_INT((size_t)c.values % 64, 0);
-    drop(&c);
+    ps_column_drop(&c);
     ps_leaf_free(leaf);
 }
 
@@ -87,7 +81,7 @@ static void test_nulls_before_a_row_are_skipped_as_rows(void) {
         CHECK_INT(c.n, 1);
         CHECK_INT(valid_at(&c, 0), wanted[row] != 0);
         CHECK_INT(int_at(&c, 0), wanted[row]);
-        drop(&c);
+        ps_column_drop(&c);
         ps_leaf_free(leaf);
     }
 }
@@ -109,7 +103,7 @@ static void test_output_comes_in_batches(void) {
     CHECK_INT(ps_leaf_finish(leaf, &c, NULL), PS_OK);
     CHECK_INT(c.n, 4);
     CHECK_INT(c.null_count, 3);
-    drop(&c);
+    ps_column_drop(&c);
     CHECK_INT(ps_leaf_begin(leaf, &selection, 4, 0, NULL), PS_OK);
     CHECK_INT(ps_leaf_take(leaf, &state, NULL), PS_OK);
     CHECK_INT(state, PS_TAKE_DONE);
@@ -117,7 +111,7 @@ static void test_output_comes_in_batches(void) {
     CHECK_INT(c.n, 2);
     CHECK(c.validity == NULL);
     CHECK_INT(int_at(&c, 1), 22);
-    drop(&c);
+    ps_column_drop(&c);
     ps_leaf_free(leaf);
 }
 
@@ -144,7 +138,7 @@ static void test_dictionary_strings(void) {
                  "\xc3\xa9\xc3\xa9"
                  "a",
                  5) == 0);
-    drop(&c);
+    ps_column_drop(&c);
     ps_leaf_free(leaf);
 }
 

@@ -21,12 +21,6 @@ static void make_levels(leafage *a, size_t n, uint32_t longest) {
     }
 }
 
-static void drop(ps_column *c) {
-    ps_buffer_free(c->validity, c->validity_capacity);
-    ps_buffer_free(c->values, c->values_capacity);
-    ps_buffer_free(c->offsets, c->offsets_capacity);
-}
-
 static bool valid_at(const ps_column *c, int64_t i) {
     return !c->validity || (c->validity[i / 8] >> (i % 8) & 1);
 }
@@ -86,9 +80,9 @@ static void check_output(const leafage *a, ps_leaf *leaf, const uint8_t *chosen)
             }
             CHECK_INT(c.null_count, nulls);
         }
-        if (!last) drop(&c);
+        if (!last) ps_column_drop(&c);
     }
-    drop(&values);
+    ps_column_drop(&values);
 }
 
 /* ---- nesting levels ------------------------------------------------------------------------ */
@@ -392,14 +386,14 @@ static void test_pages_that_end_early_or_lie(void) {
             CHECK(k < 8 * size || status != PS_OK);
             CHECK(status == PS_OK || err.message[0]);
             CHECK_INT(ps_leaf_finish(leaf, &c, &err), PS_OK);
-            drop(&c);
+            ps_column_drop(&c);
             for (int32_t r = 0; r < 3; r++) {
                 CHECK_INT(ps_leaf_nesting_level(leaf, r, &c, &err), PS_OK);
                 if (r != 1) {
                     for (int64_t i = 0; i < c.n; i++)
                         CHECK(ps_load32(c.offsets + 4 * i) <= ps_load32(c.offsets + 4 * i + 4));
                 }
-                drop(&c);
+                ps_column_drop(&c);
             }
             ps_leaf_free(leaf);
             free(copy);

@@ -34,19 +34,13 @@ static ps_leaf *leaf_of(void) {
     return leaf;
 }
 
-static void drop(ps_column *c) {
-    if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-    if (c->values) ps_buffer_free(c->values, c->values_capacity);
-    if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
-}
-
 static void check_rows(ps_page_task *t, int first) {
     CHECK_INT(t->state, PS_TASK_DONE);
     if (t->state != PS_TASK_DONE) return;
     const int wanted[3] = {first + 1, first + 2, first + 5};
     CHECK_INT(t->column.n, 3);
     CHECK(memcmp(t->column.values, wanted, sizeof wanted) == 0);
-    drop(&t->column);
+    ps_column_drop(&t->column);
 }
 
 /* Codes 0 to 7, three bits each. */
@@ -107,7 +101,7 @@ static void test_work_that_goes_on_meanwhile(void) {
                 if (!abandon)
                     check_rows(&tasks[i], 100 * i);
                 else if (tasks[i].state == PS_TASK_DONE)
-                    drop(&tasks[i].column);
+                    ps_column_drop(&tasks[i].column);
                 ps_leaf_free(tasks[i].leaf);
             }
         }
@@ -145,7 +139,7 @@ static void test_what_is_not_as_it_should_be_gives_nothing(void) {
         ps_page_task again = good; /* the leaf is as good as new */
         ps_page_tasks(&again, 1, 1);
         CHECK_INT(again.state, PS_TASK_DONE);
-        if (again.state == PS_TASK_DONE) drop(&again.column);
+        if (again.state == PS_TASK_DONE) ps_column_drop(&again.column);
     }
     ps_page_task wanting = task_of(leaf, &of_codes, 1, NULL);
     ps_page_tasks(&wanting, 1, 1);
@@ -211,7 +205,7 @@ static void test_several_pages(void) {
             if (t.state == PS_TASK_DONE) {
                 CHECK_INT(t.column.n, n);
                 CHECK(memcmp(t.column.values, wanted, n * sizeof *wanted) == 0);
-                drop(&t.column);
+                ps_column_drop(&t.column);
             }
             if (!by_chunk && needed > 1) { /* a page too few */
                 t.n_pages--;
@@ -277,7 +271,7 @@ static void test_several_chunks(void) {
                 CHECK_INT(t.dictionary_pages, needed - (s == 0));
                 CHECK_INT(t.column.n, n);
                 CHECK(memcmp(t.column.values, wanted, n * sizeof *wanted) == 0);
-                drop(&t.column);
+                ps_column_drop(&t.column);
             }
             ps_leaf_free(leaf);
         }
@@ -307,7 +301,7 @@ static void test_every_cut_and_every_byte_altered(void) {
         if (t.state == PS_TASK_DONE) {
             done++;
             CHECK_INT(t.column.n, 3);
-            drop(&t.column);
+            ps_column_drop(&t.column);
         }
         ps_leaf_free(leaf);
         free(copy);
@@ -437,7 +431,7 @@ static void test_codes_become_what_passes(void) {
             }
             if (t.state == PS_TASK_DONE) {
                 CHECK_INT(t.column.n, n);
-                drop(&t.column);
+                ps_column_drop(&t.column);
             }
             ps_leaf_free(leaf);
             for (int c = 0; c < 2; c++) free(memory[c]);
@@ -502,7 +496,7 @@ static void test_a_second_dictionary_is_not_the_callers(void) {
         if (t.state == PS_TASK_DONE) {
             CHECK_INT(t.column.values[0],
                       (1 << t.column.n) - 1); /* of a byte, one bit counts */
-            drop(&t.column);
+            ps_column_drop(&t.column);
         }
         ps_leaf_free(leaf);
     }
@@ -648,7 +642,7 @@ static void test_pages_that_are_read_when_they_are_needed(void) {
                     /* nothing is read twice, and pages that follow each other by one call */
                     CHECK_INT(file.reads, kind == 2 ? 1 : early ? kind != 3 : 2);
                     CHECK(kind == 2 ? chunk.there : parts[0].there && parts[1].there);
-                    drop(&t.column);
+                    ps_column_drop(&t.column);
                 }
                 ps_leaf_free(t.leaf);
                 free(memory);

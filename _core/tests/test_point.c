@@ -143,12 +143,7 @@ static ps_point_test number_test(size_t leaf, ps_op op, const int32_t *value) {
 }
 
 static void close_query(query *q) {
-    for (int i = 0; i < 4; i++) {
-        ps_column *c = &q->columns[i];
-        if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-        if (c->values) ps_buffer_free(c->values, c->values_capacity);
-        if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
-    }
+    for (int i = 0; i < 4; i++) ps_column_drop(&q->columns[i]);
     free(q);
 }
 

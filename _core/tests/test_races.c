@@ -100,13 +100,6 @@ static uint32_t below(uint32_t *seed, uint32_t n) {
     return (*seed >> 8) % n;
 }
 
-static void drop(ps_column *c) {
-    if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-    if (c->values) ps_buffer_free(c->values, c->values_capacity);
-    if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
-    memset(c, 0, sizeof *c);
-}
-
 static bool holds(const ps_column *c, int leaf, const ps_range *rows) {
     if (c->n != rows->stop - rows->start) return false;
     for (int64_t i = 0; i < c->n; i++) {
@@ -203,7 +196,7 @@ static void close_job(job *j, counts *c, bool all) {
                 c->wrong++;
             else
                 c->right++;
-            drop(&t->column);
+            ps_column_drop(&t->column);
         } else if (all && i != j->fault) {
             c->wrong++;
         } else {
@@ -288,7 +281,7 @@ static void look_up(counts *c, int fault) {
     bool right = !fault && point.rows == 1;
     for (int i = 0; i < LEAVES; i++) {
         right = right && holds(&columns[i], i, &one);
-        drop(&columns[i]);
+        ps_column_drop(&columns[i]);
     }
     if (right)
         c->right++;

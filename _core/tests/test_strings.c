@@ -43,12 +43,6 @@ static ps_take take(ps_leaf *leaf, const ps_page *page) {
     return state;
 }
 
-static void drop(ps_column *c) {
-    if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
-    if (c->values) ps_buffer_free(c->values, c->values_capacity);
-    if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
-}
-
 /* Pages that are like each other make the output grow once, and only a little too much. */
 static void room_for_rows_like_those_before(void) {
     enum { PAGES = 7, ROWS = 1000, LENGTH = 40 };
@@ -70,7 +64,7 @@ static void room_for_rows_like_those_before(void) {
     ps_column c;
     CHECK_INT(ps_leaf_finish(leaf, &c, NULL), PS_OK);
     CHECK_INT(c.values_size, PAGES * ROWS * LENGTH);
-    drop(&c);
+    ps_column_drop(&c);
     ps_leaf_free(leaf);
 }
 
@@ -91,7 +85,7 @@ static void few_long_strings_do_not_stand_for_all(void) {
     CHECK_INT(ps_leaf_finish(leaf, &c, NULL), PS_OK);
     CHECK_INT(c.values_size, LONG);
     CHECK(c.values_capacity <= LONG + 64);
-    drop(&c);
+    ps_column_drop(&c);
     ps_leaf_free(leaf);
     free(text), free((void *)(uintptr_t)first.body), free((void *)(uintptr_t)rest.body);
 }
@@ -117,7 +111,7 @@ static long long fault(ps_leaf *leaf) {
     ps_error err = {0};
     const ps_status status = ps_leaf_finish(leaf, &c, &err);
     if (status == PS_OK) {
-        drop(&c);
+        ps_column_drop(&c);
         return -1;
     }
     long long value = -2;
@@ -227,7 +221,7 @@ static void an_entry_is_copied_once_for_each_output(void) {
         CHECK(memcmp(c.offsets + 16 * i, "\x0d\0\0\0thir\0\0\0\0\0\0\0\0", 16) == 0);
     for (size_t i = 4; i < 6; i++)
         CHECK(memcmp(c.offsets + 16 * i, "\x03\0\0\0abc\0\0\0\0\0\0\0\0\0", 16) == 0);
-    drop(&c);
+    ps_column_drop(&c);
     CHECK_INT(ps_leaf_begin(leaf, &rest, INT64_MAX, 0, NULL), PS_OK);
     ps_take state;
     CHECK_INT(ps_leaf_take(leaf, &state, NULL), PS_OK);
@@ -236,7 +230,7 @@ static void an_entry_is_copied_once_for_each_output(void) {
     CHECK_INT(c.values_size, 14);
     CHECK(memcmp(c.values, "fourteen bytes", 14) == 0);
     CHECK(memcmp(c.offsets + 16 * 5, "\x0e\0\0\0four\0\0\0\0\0\0\0\0", 16) == 0);
-    drop(&c);
+    ps_column_drop(&c);
     ps_leaf_free(leaf);
 }
 
