@@ -7,7 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ import pageseek as ps
 from pageseek.scanning.queries.execution import Execution
 from pageseek.storage import endpoint as endpoints
 from support.local_reads import hook_local_reads
+from support.made_once import MadeOnce
 from support.object_server.server import ObjectServer
+from support.quick_fsync import checked_only
 from support.remote_files import PATH, content
 from support.store_log import Log
-from support.tiers import chosen_values, covering, examples
+from support.tiers import FULL, chosen_values, covering, examples
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -57,6 +59,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_fsync() -> Iterator[None]:
+    """Files of tests need not outlive a crash of the machine, and each wait for the disk takes milliseconds.
+
+    `make test-all` does wait.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not FULL:
+            patch.setattr(os, "fsync", checked_only)
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The root of the project's sources."""
@@ -70,6 +84,22 @@ def conformance() -> Path:
     if not (path / "corpus").is_dir():
         pytest.skip("no conformance corpus beside this checkout")
     return path
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """Files that take long to write are written once by each process. Each test gets copies, and may change them."""
+    made: dict[Hashable, tuple[Path, Any]] = {}
+
+    def copied(key: Hashable, make: Callable[[Path], Any], folder: Path) -> Any:
+        if key not in made:
+            template = tmp_path_factory.mktemp("made_once")
+            made[key] = template, make(template)
+        template, result = made[key]
+        shutil.copytree(template, folder, dirs_exist_ok=True)
+        return result
+
+    return copied
 
 
 @pytest.fixture

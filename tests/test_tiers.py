@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from support.pages import HOWS, KINDS, RLE, Kind, sampled_cases
-from support.tiers import chosen_values, covering, examples, in_part
+from support.tiers import chosen_values, covering, examples, in_part, rounds
 
 
 @pytest.mark.parametrize("strength", [1, 2, 3])
@@ -70,3 +70,4 @@ def test_a_share_of_the_numbers_and_of_the_examples() -> None:
     assert both[0] == {3, 7, 11, 15, 19} and both[0] | both[1] == set(range(20))
     assert not both[0] & both[1]
     assert examples(8) == 8 and examples(400) in (100, 400)
+    assert rounds(9) in (3, 9) and rounds(10, 5) in (2, 10) and rounds(1) == 1

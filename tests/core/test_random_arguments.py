@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from support.tiers import FULL
+
 TESTS = Path(__file__).parent.parent
+SECONDS = 15 if FULL else 6  # of random calls, unless it is said
 HEAD = """
 import array, threading, time
 import numpy as np
@@ -196,7 +199,7 @@ def run_wild(seed: int, seconds: float, log: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
 def test_calls_at_random(tmp_path: Path) -> None:
     seed = int(os.environ.get("PAGESEEK_WILD_SEED", "1"))
-    run_wild(seed, float(os.environ.get("PAGESEEK_WILD_SECONDS", "15")), tmp_path / "calls")
+    run_wild(seed, float(os.environ.get("PAGESEEK_WILD_SECONDS", SECONDS)), tmp_path / "calls")
 
 
 @pytest.mark.slow

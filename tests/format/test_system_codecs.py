@@ -20,6 +20,7 @@ from pageseek._core.decode import TAKE_DONE, LeafDecoder
 import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
+from support.batch_comparison import same_rows
 from support.concurrency import in_threads
 from support.opened import open_metadata
 
@@ -198,6 +199,21 @@ def test_damage_is_told_alike(codec: str) -> None:
     assert failed > 100
 
 
+def rows_or_error(data: bytes) -> pa.Table | str:
+    try:
+        return ps.read_table(data, threads=2)
+    except ps.PageseekError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def same_outcome(one: pa.Table | str, other: pa.Table | str) -> bool:
+    """Equal errors, or equal rows: damage makes NaN, which equals itself here."""
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and isinstance(other, str) and one == other
+    flat = same_rows(one.drop_columns("list"), other.drop_columns("list"))
+    return flat and one["list"].equals(other["list"])
+
+
 def test_damage_in_a_file_is_told_alike(codec: str) -> None:
     _, data = make(codec, max_rows_per_page=5_000, write_page_index=True)
     offsets = open_metadata(data).offset_index(0, "value")
@@ -209,10 +225,10 @@ def test_damage_in_a_file_is_told_alike(codec: str) -> None:
         found = []
         for functions in (FOUND[codec], None):
             USE[codec](functions)
-            found.append(outcome(lambda b=bad: ps.read_table(b, threads=2).to_pydict()))
+            found.append(rows_or_error(bad))
         USE[codec](FOUND[codec])
-        assert found[0] == found[1]
-        failed += found[0].startswith("CorruptFileError")
+        assert same_outcome(*found)
+        failed += isinstance(found[0], str) and found[0].startswith("CorruptFileError")
     assert failed > 30 if codec == "gzip" else failed > 5  # a Brotli stream has no checksum
 
 

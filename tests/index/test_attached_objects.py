@@ -334,7 +334,10 @@ def test_a_put_that_fails_is_tried_again(
 
 
 @pytest.mark.parametrize("fault", [status(503), status(403), Fault("close")], ids=lambda f: f.name)
-def test_a_put_that_fails_for_good_leaves_what_was(server: ObjectServer, fault: Fault) -> None:
+def test_a_put_that_fails_for_good_leaves_what_was(
+    server: ObjectServer, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pageseek.storage.retry.FIRST_WAIT", 0.001)
     server.faults = [Rule(fault, method="PUT")]
     few = s3_options(server, retry_config={"max_retries": 3})
     with pytest.raises(OSError, match=r"t/a\.parquet: to put") as caught:

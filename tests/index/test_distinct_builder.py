@@ -17,7 +17,7 @@ from pageseek.index.distinct_builder import DistinctBuilder, FileValues, GroupVa
 from pageseek.index.page_reader import Chunk
 from support.opened import open_metadata
 
-ROWS = 20_000
+ROWS = 5_000
 
 
 def gathered(path: Path, **limits: int) -> dict[str, GroupValues]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 import shutil
@@ -21,6 +22,7 @@ from pageseek.format import footer_form as form
 from pageseek.format import sparse_footer
 from pageseek.format.embedded import directory
 from pageseek.index import footer_index
+from support.tiers import FULL
 
 LEAVES, GROUPS, ROWS = 400, 6, 40
 
@@ -233,11 +235,17 @@ def set_number(at: int, value: int) -> Callable[[bytearray], None]:
     return change
 
 
+@functools.cache
+def rows_of(plain: str, condition: str | None, column: str | None) -> pa.Table:
+    return ps.read_table(plain, filter=condition, columns=column and [column])
+
+
 def same_rows(path: str, plain: str) -> None:
-    for condition in FILTERS:
-        for columns in (None, ["c007"], ["nested"]):
-            wanted = ps.read_table(plain, filter=condition, columns=columns)
-            assert ps.read_table(path, filter=condition, columns=columns).equals(wanted)
+    for i, condition in enumerate(FILTERS):
+        columns = (None, "c007", "nested")
+        for column in columns if FULL else [columns[i % 3]]:
+            found = ps.read_table(path, filter=condition, columns=column and [column])
+            assert found.equals(rows_of(plain, condition, column))
             ps.clear_cache()
 
 

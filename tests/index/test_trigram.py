@@ -16,6 +16,7 @@ from pageseek.format import trigram_form as form
 from pageseek.format.embedded import directory
 from pageseek.index import spilled, trigram_builder
 from support.opened import open_metadata
+from support.tiers import rounds
 
 N, GROUP = 7_000, 3_000
 ALPHABET = ["a", "b", "c", "%", "_", "\\", "é", "日", "\ufffd", "\0", "x"]
@@ -87,7 +88,8 @@ def test_rows_equal_the_filter(path: str, table: pa.Table, name: str, prune: Any
     values = table[name].to_pylist()
     plain = ps.scan(path, prune=False, columns=["row", "wide"])
     scan = ps.scan(path, prune=prune, columns=["row", "wide"])
-    for _ in range(120):
+    tries = rounds(120, 2)
+    for _ in range(tries):
         pattern: Any = _pattern(rng, values)
         if pattern.endswith("\\") and (len(pattern) - len(pattern.rstrip("\\"))) % 2:
             pattern += "\\"
@@ -96,10 +98,11 @@ def test_rows_equal_the_filter(path: str, table: pa.Table, name: str, prune: Any
         condition = ps.col(name).like(pattern)
         condition = rng.choice([condition, ~condition, condition & (ps.col("row") > 900), condition | (ps.col("row") < 40), ~(condition & (ps.col("row") > 9))])  # fmt: skip
         found = scan.filter(condition)
-        assert found.to_table() == plain.filter(condition).to_table(), condition
-        assert found.count_rows() == found.to_table().num_rows
+        rows = found.to_table()
+        assert rows == plain.filter(condition).to_table(), condition
+        assert found.count_rows() == rows.num_rows
         ruled_out += found.explain().rows.pruned_by.get("trigram", 0)
-    assert ruled_out > N
+    assert ruled_out > tries * N // 120
 
 
 @pytest.mark.parametrize("text", ["a", "xab", "日é", "aé日x", "\ufffdab", ""])

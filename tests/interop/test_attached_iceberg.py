@@ -204,6 +204,7 @@ PARTITIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_partitions(catalog: SqlCatalog, tmp_path: Path, name: str, version: int) -> None:

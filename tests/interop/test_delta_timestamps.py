@@ -41,15 +41,19 @@ def by_deltalake(root: str) -> list[Any]:
     return sorted(deltalake.DeltaTable(root).to_pyarrow_table(columns=["a"])["a"].cast(pa.int64()).to_pylist(), key=str)  # fmt: skip
 
 
+ZONES = [None, "UTC", "America/New_York"]
+# INT96 has no zone
+STORED = [(unit, zone) for unit in ("ns", "us", "int96") for zone in ZONES if unit != "int96" or zone is None]  # fmt: skip
+
+
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
-@pytest.mark.parametrize("unit", ["ns", "us", "int96"])
+@pytest.mark.parametrize("stored", STORED, ids=str)
 @pytest.mark.parametrize("others", [0, 1, 2], ids=["alone", "and its own unit", "and a local one"])
 def test_a_number_is_a_microsecond(
-    tmp_path: Path, kind: str, zone: str | None, unit: str, others: int
+    tmp_path: Path, kind: str, stored: tuple[str, str | None], others: int
 ) -> None:
-    if unit == "int96" and zone is not None:
-        pytest.skip("INT96 has no zone")
+    unit, zone = stored
     old, own = unit == "int96", KINDS[kind]
     values = times(
         MICROS if unit == "us" else in_nanoseconds(MICROS), "us" if unit == "us" else "ns", zone

@@ -18,6 +18,7 @@ import pageseek as ps
 from pageseek.scanning.many_files import candidate_rows, file_lookups, joined_files
 from support.batch_comparison import check_rows, opened
 from support.lookup_files import KEY_OF_TWO, NUMBER, ODD
+from support.made_once import MadeOnce
 from support.small_files import learn_joined
 
 N = 48
@@ -76,6 +77,17 @@ def write(folder: Path, seed: int, differ: bool) -> pa.Table:
     return pa.concat_tables(made)
 
 
+Files = Callable[[int, bool], pa.Table]
+
+
+@pytest.fixture
+def files(tmp_path: Path, made_once: MadeOnce) -> Files:
+    """Files of a seed in the folder of the test."""
+    return lambda seed, differ: made_once(
+        (__name__, seed, differ), lambda folder: write(folder, seed, differ), tmp_path
+    )
+
+
 Row = dict[str, Any]
 
 
@@ -106,11 +118,14 @@ def conditions(rng: random.Random, whole: pa.Table) -> list[tuple[Any, Callable[
     return made
 
 
-@pytest.mark.parametrize(("seed", "differ"), [(1, False), (2, True), (3, True)])
+@pytest.mark.parametrize(
+    ("seed", "differ"),
+    [(1, False), (2, True), pytest.param(3, True, marks=pytest.mark.slow)],
+)
 def test_rows_are_those_of_the_full_read_and_the_filter(
-    tmp_path: Path, seed: int, differ: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, files: Files, seed: int, differ: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = write(tmp_path, seed, differ)
+    whole = files(seed, differ)
     joined, every = learn_joined(monkeypatch), whole.to_pylist()
     for condition, passes in conditions(random.Random(seed), whole):
         wanted = [row[ORDER] for row in every if passes(row)]
@@ -134,9 +149,9 @@ def test_rows_are_those_of_the_full_read_and_the_filter(
 
 @pytest.mark.parametrize("differ", [False, True])
 def test_plans_leave_no_more_than_those_of_files_opened_one_by_one(
-    tmp_path: Path, differ: bool
+    tmp_path: Path, files: Files, differ: bool
 ) -> None:
-    whole = write(tmp_path, 4, differ)
+    whole = files(2 if differ else 1, differ)
     for condition, _ in conditions(random.Random(4), whole)[::2]:
         check_rows(ps.scan(str(tmp_path), filter=condition))
 
@@ -148,9 +163,9 @@ def values_of(whole: pa.Table, n: int) -> list[int]:
 
 
 def test_files_that_are_left_are_read_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, joined = write(tmp_path, 5, False), learn_joined(monkeypatch)
+    whole, joined = files(1, False), learn_joined(monkeypatch)
     some = values_of(whole, 20)
     scan = ps.scan(str(tmp_path), filter=ps.col("number").isin(some))
     found = scan.to_table()
@@ -175,8 +190,10 @@ def test_files_that_are_left_are_read_as_one(
     assert plan.report.to_dict()["leaves"]["number"]["rows_decoded"] == plan.report.rows.read
 
 
-def test_a_key_of_two_columns_names_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, joined = write(tmp_path, 6, False), learn_joined(monkeypatch)
+def test_a_key_of_two_columns_names_rows(
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, joined = files(1, False), learn_joined(monkeypatch)
     some = values_of(whole, 60)
     condition = (ps.col("tenant") == 1) & ps.col("number").isin(some)
     scan = ps.scan(str(tmp_path), filter=condition, prune=["statistics", "key_lookup"])
@@ -192,9 +209,9 @@ def test_a_key_of_two_columns_names_rows(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_small_files_are_read_as_one_where_most_have_a_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, joined = write(tmp_path, 7, False), learn_joined(monkeypatch)
+    whole, joined = files(1, False), learn_joined(monkeypatch)
     asked: list[int] = []
     plain = file_lookups.FileLookups._ask_some
 
@@ -214,8 +231,10 @@ def test_small_files_are_read_as_one_where_most_have_a_value(
     assert len(asked) == 1 and asked[0] < N  # a sample; of too many values none is asked
 
 
-def test_rows_are_kept_of_so_many_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = write(tmp_path, 8, True)
+def test_rows_are_kept_of_so_many_only(
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = files(2, True)
     condition, passes = conditions(random.Random(8), whole)[9]
     wanted = [row[ORDER] for row in whole.to_pylist() if passes(row)]
     counts = []
@@ -232,9 +251,9 @@ def test_rows_are_kept_of_so_many_only(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("names", [NUMBER, KEY_OF_TWO])
 def test_damaged_indexes_among_files_that_are_left(
-    tmp_path: Path, odd: str, names: tuple[str, ...]
+    tmp_path: Path, files: Files, odd: str, names: tuple[str, ...]
 ) -> None:
-    whole = write(tmp_path, 9, False)
+    whole = files(1, False)
     path = tmp_path / "010.parquet"
     if odd == "without":
         pq.write_table(pq.read_table(path), path)
@@ -261,10 +280,10 @@ def test_damaged_indexes_among_files_that_are_left(
 
 
 def test_a_file_that_is_replaced_before_its_rows_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows that an index names are those of the version that it was read of."""
-    whole = write(tmp_path, 10, False)
+    whole = files(1, False)
     some = values_of(whole, 40)
     scan = ps.scan(str(tmp_path), filter=ps.col("number").isin(some))
     left = [Path(file.source.path) for file in scan.plan().files]

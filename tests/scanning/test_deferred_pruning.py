@@ -57,7 +57,6 @@ def source(request: pytest.FixtureRequest, folder: Path, object_server: ObjectSe
     return [object_server.url(f"b/{path.name}") for path in sorted(folder.iterdir())]
 
 
-@pytest.mark.covering(2)
 def counted_cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Learns the number of cuts of each row group that is divided from now on."""
     cuts: list[int] = []
@@ -72,6 +71,7 @@ def counted_cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return cuts
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS.keys())
 def test_a_plan_that_defers_gives_the_rows_and_pages_of_one_that_does_not(

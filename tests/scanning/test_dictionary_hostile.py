@@ -25,6 +25,7 @@ from pageseek.format import codecs
 from support.concurrency import in_threads
 from support.opened import open_metadata
 from support.page_truth import Reader
+from support.tiers import rounds
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -445,7 +446,7 @@ def test_many_threads_on_one_file(library: bool, codec: str, tmp_path: Path) -> 
 
     def read(seed: int) -> None:
         dice = random.Random(seed)
-        for _ in range(30):
+        for _ in range(rounds(30, 2)):
             row = dice.choice((dice.randrange(ROWS), dice.randrange(3_000)))
             condition = ps.col("key") == row
             try:

@@ -203,6 +203,7 @@ def test_chunks_that_are_not_tested_by_code_are_read_once(
 # -- one row group ------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 @pytest.mark.parametrize("nulls", [0, 0.3])
 @pytest.mark.parametrize("index", [False, True])

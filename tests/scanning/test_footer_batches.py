@@ -292,14 +292,30 @@ def test_where_the_footer_has_the_last_word_no_mechanism_could_add_to_it(
     assert taken > 2 * N
 
 
-@pytest.mark.parametrize("prune", [["statistics"], ["statistics", "distinct"], []])
+FOOTERS_ONLY: list[list[str]] = [["statistics"], ["statistics", "distinct"], []]
+
+
+@pytest.fixture(scope="module")
+def searchable(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("searchable")
+    for i in range(N):
+        (folder / f"{i:03}.parquet").write_bytes(searchable_file(i))
+    return str(folder)
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("condition", SEARCHES)
+@pytest.mark.parametrize("prune", FOOTERS_ONLY)
+def test_where_nothing_but_the_footer_is_asked_plans_are_the_same(
+    searchable: str, condition: str, prune: list[str]
+) -> None:
+    check(ps.scan(searchable, filter=condition, prune=prune))
+
+
+@pytest.mark.parametrize("prune", FOOTERS_ONLY)
 def test_where_nothing_but_the_footer_is_asked_no_file_has_to_be_opened(
     tmp_path: Path, prune: list[str]
 ) -> None:
-    for i in range(N):
-        (tmp_path / f"{i:03}.parquet").write_bytes(searchable_file(i))
-    for condition in SEARCHES:
-        check(ps.scan(str(tmp_path), filter=condition, prune=prune))
     folder = tmp_path / "alike"
     simple(folder)
     ps.clear_cache()

@@ -29,6 +29,7 @@ from support.prepared_queries import (
     same,
     written,
 )
+from support.tiers import each_part, in_part, rounds
 
 pytestmark = pytest.mark.usefixtures("scans")
 
@@ -183,7 +184,7 @@ def test_asyncio(path: Path) -> None:
 # -- random files, and files of others -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(rounds(24, 2)))
 def test_random_files(tmp_path: Path, seed: int) -> None:
     """Codecs, versions of pages, sizes of pages and row groups, dictionaries, nulls, duplicates over pages."""
     rng = random.Random(seed)
@@ -244,16 +245,20 @@ def _flat(schema: pa.Schema) -> list[str]:
     ][:6]
 
 
+@each_part
 @pytest.mark.parametrize("kind", ["valid", "odd", "hostile"])
-def test_corpus(conformance: Path, kind: str) -> None:
+def test_corpus(conformance: Path, kind: str, part: str) -> None:
     """Files of other writers, damaged ones too: the rows or the error of the plain scan, whatever column is tested."""
-    tried = by_core = 0
+    tried = by_core = seen = 0
     for path in sorted((conformance / "corpus" / kind).rglob("*.parquet")):
         whole = answer(lambda p=path: ps.scan(p).limit(200).to_table())
         if isinstance(whole, tuple):
             continue
         flat = _flat(whole.schema)
         for name in flat:
+            seen += 1
+            if not in_part(part, seen, 3):
+                continue
             column = ps.col(name)
             picks = sorted({0, whole.num_rows // 2}) if whole.num_rows else []
             values = [whole.column(name)[i] for i in picks] or [None]
@@ -294,7 +299,7 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
     )  # fmt: skip
     data = path.read_bytes()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    for step in range(40):
+    for step in range(rounds(40, 2)):
         wrong = bytearray(data)
         for _ in range(rng.randrange(1, 4)):
             # the pages for the most part, and the page index behind them

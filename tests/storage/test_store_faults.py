@@ -37,6 +37,7 @@ from support.remote_files import (
     s3_options,
     table,
 )
+from support.tiers import FULL, rounds
 
 POINT = ps.col("id") == 12_345
 BRIEF: dict[str, Any] = {"timeout": 1.0, "retries": 4}
@@ -240,15 +241,17 @@ def test_a_plan_is_of_its_version(server: ObjectServer) -> None:
 
 
 @pytest.mark.timed
-def test_three_hundred_queries_of_a_store_in_distress(server: ObjectServer) -> None:
+def test_hundreds_of_queries_of_a_store_in_distress(server: ObjectServer) -> None:
     server.faults = [
         Rule(status(503), method="GET", probability=0.05),
         Rule(Fault("cut"), method="GET", probability=0.02),
     ]
-    truth = {i: expected(filter=ps.col("id") == i) for i in range(0, 20_000, 67)}
+    truth = {
+        i: expected(filter=ps.col("id") == i) for i in range(0, 20_000, 67 if FULL else 3 * 67)
+    }
     given = over_s3(server)
-    failed, begun = 0, time.monotonic()
-    for i, right in list(truth.items())[:300]:
+    failed, begun, queries = 0, time.monotonic(), rounds(300, 3)
+    for i, right in list(truth.items())[:queries]:
         ps.clear_cache()
         try:
             assert ps.read_table(**given, filter=ps.col("id") == i) == right
@@ -257,7 +260,7 @@ def test_three_hundred_queries_of_a_store_in_distress(server: ObjectServer) -> N
     assert failed <= 1
     assert time.monotonic() - begun < 120
     hit = [one for one in server.log.records() if one.fault]
-    assert len(hit) > 20
+    assert len(hit) > queries // 15
 
 
 # ---- what is said of it

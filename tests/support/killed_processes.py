@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
 import sys
@@ -18,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pageseek as ps
+from support.quick_fsync import checked_only
+from support.tiers import FULL, examples
 
 CALLS = "open", "write", "fsync", "fchmod", "fchown", "link", "replace", "rename", "unlink", "close"
-TIMES = 30  # kills after some time
+TIMES = examples(30)  # kills after some time
 
 
 def with_traps(at: int, after: bool, tell: int) -> None:
@@ -46,6 +49,45 @@ def with_traps(at: int, after: bool, tell: int) -> None:
     os_write = os.write
     for name in CALLS:
         setattr(os, name, trap(name, getattr(os, name)))
+
+
+def told_calls(tell: int) -> None:
+    """Tell each call, on a line of its own."""
+    os_write = os.write
+
+    def told(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **more: Any) -> Any:
+            os_write(tell, f"{name}\n".encode())
+            return real(*given, **more)
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, told(name, getattr(os, name)))
+
+
+def calls_of(path: Path, way: str, what: str) -> list[str]:
+    """The calls of a process that is not killed, in order."""
+    get, tell = os.pipe()
+    if os.fork() == 0:
+        os.close(get)
+        without(way)
+        told_calls(tell)
+        work(path, what)
+        os._exit(0)
+    os.close(tell)
+    with os.fdopen(get) as lines:
+        found = lines.read().split()
+    os.wait()
+    return found
+
+
+def moments(calls: list[str]) -> list[int]:
+    """The calls at which a process is killed: all, or of equal ones in a row the first and the last. The number behind the last kills
+    none.
+    """
+    every = range(len(calls) + 1)
+    return [n for n in every if FULL or len({*calls[max(n - 1, 0) : n + 2]}) > 1 or n in (0, every[-1])]  # fmt: skip
 
 
 def without(way: str) -> None:
@@ -104,28 +146,32 @@ def killed(path: Path, way: str, what: str, trap: tuple[int, bool] | float) -> d
 
 def main() -> None:
     path, way, what = Path(sys.argv[1]) / "x.parquet", sys.argv[2], sys.argv[3]
+    os.fsync = checked_only  # a killed process loses nothing that was written
     old, folder = path.read_bytes(), path.parent
     before = {one: one.read_bytes() for one in folder.iterdir()}
     work(path, what)
     said = {"old": old.hex(), "new": {one.name: one.read_bytes().hex() for one in folder.iterdir()}}
     found: list[dict[str, Any]] = []
 
-    def again(trap: tuple[int, bool] | float) -> dict[str, Any]:
+    def prepare() -> None:
         for one in folder.iterdir():
             one.unlink()
         for one, data in before.items():
             one.write_bytes(data)
         time.sleep(0.005)  # a file that was written just now is waited for
-        found.append(killed(path, way, what, trap))
-        return found[-1]
 
+    def again(trap: tuple[int, bool] | float) -> None:
+        prepare()
+        found.append(killed(path, way, what, trap))
+
+    prepare()
+    places, took = moments(calls_of(path, way, what)), math.inf
     for after in (False, True):
-        n = 0
-        begun = time.monotonic()
-        while again((n, after))["killed"]:
-            n += 1
+        for n in places:
             begun = time.monotonic()
-        took = time.monotonic() - begun  # of one that was not killed
+            again((n, after))
+        took = min(took, time.monotonic() - begun)  # of one that was not killed
+        assert not found[-1]["killed"]
     for i in range(TIMES):
         again(took * i / TIMES)
     sys.stdout.write(json.dumps(said | {"kills": found}) + "\n")

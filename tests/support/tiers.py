@@ -30,6 +30,11 @@ def examples(n: int) -> int:
     return n if FULL else min(n, max(n // SHARE, FEWEST))
 
 
+def rounds(n: int, share: int = SHARE) -> int:
+    """The number of rounds of a test each of which tries much: one in `share`, at least one."""
+    return n if FULL else -(-n // share)
+
+
 def in_part(part: str, number: int, of: int, offset: int = 0) -> bool:
     """Whether the combination of this number belongs to the part: to the sample belongs one of so many, from the offset on."""
     return ((number - offset) % of == 0) == (part == "sample")
