@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -34,8 +35,9 @@ def data(columns: int = 2, rows: int = 1_000) -> bytes:
         Decimal("snan"),
         Decimal("1e-999999"),
         "x" * 10_000_000,
+        [10**5000],
     ],
-    ids=["date", "duration", "signal", "exponent", "long"],
+    ids=["date", "duration", "signal", "exponent", "long", "list"],
 )
 def test_what_cannot_be_compared_is_said_in_few_words(value: Any) -> None:
     for condition in (ps.col("c0") == value, ps.col("c0") < value, ps.col("c0").isin([value] * 70)):
@@ -44,9 +46,41 @@ def test_what_cannot_be_compared_is_said_in_few_words(value: Any) -> None:
         assert len(str(hit.value)) < 500
 
 
-def test_a_null_is_no_prefix() -> None:
-    with pytest.raises(ps.PredicateError, match="a str or bytes"):
-        ps.col("s").starts_with(pa.scalar(None, pa.string()))  # type: ignore[arg-type]
+def test_an_integer_of_thousands_of_digits_is_shown_by_its_first_ones() -> None:
+    with pytest.raises(ps.PredicateError, match=r"'s' of type string cannot .* 0x31e2\w{51}\.\.\."):
+        ps.read_table(data(), filter=ps.col("s") == 10**5000)
+    with pytest.raises(ps.PredicateError, match=r"like\(0x31e2"):
+        ps.col("s").like(10**5000)  # type: ignore[arg-type]
+    assert repr(ps.col("c0") < 10**5000).startswith("c0 < 0x31e2")
+
+
+def test_a_time_that_python_does_not_hold_is_no_pattern() -> None:
+    with pytest.raises(
+        ps.PredicateError, match=r"like\(duration\[s\]\(4611686018427387904\)\): a str"
+    ):
+        ps.col("s").like(pa.scalar(2**62, pa.duration("s")))  # type: ignore[arg-type]
+
+
+NULLS = [None, pa.scalar(None, pa.string()), np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT]
+
+
+@pytest.mark.parametrize(
+    "null", NULLS, ids=["None", "arrow", "datetime64", "timedelta64", "pandas"]
+)
+def test_a_null_is_no_prefix(null: Any) -> None:
+    with pytest.raises(ps.PredicateError, match=r"starts_with\(.*\): a str or bytes"):
+        ps.col("s").starts_with(null)
+    query = ps.scan(data()).prepare(ps.col("s").starts_with(ps.param("p")))
+    assert (query("x").num_rows, query(null).num_rows) == (1_000, 0)
+    compared = ps.scan(data()).filter(ps.col("c0") == null)
+    assert compared.count_rows() == 0
+    assert "c0 = null" in str(compared.explain())
+
+
+@pytest.mark.parametrize("value", [5, None, 3.5, pa.scalar(1)])
+def test_one_value_is_no_list(value: Any) -> None:
+    with pytest.raises(ps.PredicateError, match=r"isin\(.*\): give a list of values"):
+        ps.col("c0").isin(value)
 
 
 def test_a_view_of_memory_travels() -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.tracebacks import short_traceback
-from pageseek.predicate.given_values import like_pattern, listed, packed
+from pageseek.predicate.given_values import is_null, like_pattern, listed, packed
 from pageseek.predicate.operators import MIRRORED
 from pageseek.predicate.parameters import Param
 from pageseek.predicate.text import show, show_column
@@ -204,8 +204,8 @@ class Column:
     @short_traceback
     def starts_with(self, prefix: str | bytes | Param) -> Expression:
         """TRUE for strings, or binary values, that begin with `prefix`."""
-        if prefix is None or getattr(prefix, "is_valid", True) is False:
-            raise PredicateError("starts_with(None): a str or bytes")
+        if is_null(prefix):
+            raise PredicateError(f"starts_with({prefix!r}): a str or bytes")
         return self._made(StartsWith(self, prefix))
 
     @short_traceback

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import NamedTuple
 from pageseek.predicate.parameters import Param
-from pageseek.predicate.text import bare
+from pageseek.predicate.text import bare, show
 
 
 def plain_text(value: Any) -> Any:
@@ -18,9 +19,21 @@ def plain_text(value: Any) -> Any:
     return value.as_py() if type(value) in _TEXT_SCALARS else value
 
 
+_NULLABLE_TIMES = (
+    np.datetime64,
+    np.timedelta64,
+    dt.datetime,
+)  # among them NaT, which differs from itself
 _TEXT_SCALARS = {
     pa.StringScalar, pa.LargeStringScalar, pa.StringViewScalar, pa.BinaryScalar, pa.LargeBinaryScalar, pa.BinaryViewScalar,
 }  # fmt: skip
+
+
+def is_null(value: object) -> bool:
+    """Whether a value stands for null: None, a null of Arrow, or NaT of numpy or pandas."""
+    if isinstance(value, _NULLABLE_TIMES):
+        return bool(value != value)
+    return value is None or getattr(value, "is_valid", True) is False
 
 
 def like_pattern(what: str, pattern: object, escape: object) -> str | bytes:
@@ -31,7 +44,7 @@ def like_pattern(what: str, pattern: object, escape: object) -> str | bytes:
         )
     pattern = plain_text(pattern)
     if not isinstance(pattern, (str, bytes)):
-        raise PredicateError(f"{what}({pattern!r}): a str, or bytes for binary columns")
+        raise PredicateError(f"{what}({show(pattern)}): a str, or bytes for binary columns")
     if not isinstance(escape, str) or len(escape) > 1:
         raise PredicateError(f"{what}(escape={escape!r}): one character, or '' for none")
     return pattern
@@ -64,7 +77,11 @@ def listed(values: Any) -> tuple[Any, ...] | pa.Array:
         raise PredicateError(
             f"a {type(values).__name__} is no list of values: give those of a column, .to_table()['column']"
         )
-    return tuple(values)
+    try:
+        found = iter(values)
+    except TypeError as error:
+        raise PredicateError(f"isin({show(values)}): give a list of values") from error
+    return tuple(found)
 
 
 class _Ticks(NamedTuple):

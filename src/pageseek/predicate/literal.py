@@ -36,6 +36,7 @@ from pageseek.format.types import (
     LeafType,
 )
 from pageseek.predicate import iso8601 as iso
+from pageseek.predicate.given_values import is_null
 from pageseek.predicate.parameters import Param
 from pageseek.predicate.text import show
 
@@ -54,11 +55,6 @@ _INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
         pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
     )
 )  # fmt: skip
-_NULLABLE_TIMES = (
-    np.datetime64,
-    np.timedelta64,
-    dt.datetime,
-)  # among them NaT, which differs from itself
 
 Exact: TypeAlias = "fractions.Fraction | int | float | bytes | bool"
 
@@ -78,7 +74,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
         return value
     if isinstance(value, pa.Scalar):
         value = _plain(value)
-    if value is None or (isinstance(value, _NULLABLE_TIMES) and bool(value != value)):
+    if is_null(value):
         return None
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()

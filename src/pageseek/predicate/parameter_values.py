@@ -8,7 +8,7 @@ from typing import Any
 from pageseek.base.errors import PredicateError
 from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
-from pageseek.predicate.given_values import listed
+from pageseek.predicate.given_values import is_null, listed
 from pageseek.predicate.parameters import Param
 from pageseek.predicate.text import show
 
@@ -49,7 +49,7 @@ def with_values(expression: ex.Expression, values: Mapping[str, Any]) -> ex.Expr
             return _listed(part, values)
         if isinstance(part, ex.StartsWith) and isinstance(part.prefix, Param):
             prefix = values[part.prefix.name]
-            if prefix is None or getattr(prefix, "is_valid", True) is False:
+            if is_null(prefix):
                 return ex.Constant(None)
             return ex.StartsWith(part.column, prefix)
         if isinstance(part, ex.AnyElement):

@@ -77,7 +77,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, Decimal):
         return _decimal(value)
     if isinstance(value, dt.datetime):
-        return _moment(value)
+        return _moment(value) if value == value else "null"  # NaT of pandas is null
     if isinstance(value, dt.date):
         return f"date '{value.isoformat()}'"
     if isinstance(value, dt.time) and value.tzinfo is None:
@@ -86,7 +86,10 @@ def _literal(value: Any) -> str:
         return f"uuid '{value}'"
     if isinstance(value, dt.timedelta):
         return f"timedelta '{value}'"
-    return repr(value)
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no integer of thousands of decimal digits
+        return hex(value) if isinstance(value, int) else f"<{type(value).__name__}>"
 
 
 def _double(value: float) -> str:
