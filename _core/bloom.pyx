@@ -10,7 +10,7 @@ from pageseek._core.search cimport ps_values
 from pageseek._core.status cimport check as checked
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memset
 
 cdef extern from "pageseek.h" nogil:
