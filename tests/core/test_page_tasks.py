@@ -12,7 +12,6 @@ import pytest
 from pageseek._core.page_tasks import PageWork
 
 import pageseek as ps
-from pageseek.base import memory
 from pageseek.scanning.one_file import lane
 
 ROWS = 1 << 19
@@ -47,7 +46,6 @@ def test_output_is_freed_where_memory_ends(tmp_path: Path, monkeypatch: pytest.M
             testcapi.remove_mem_hooks()
 
     monkeypatch.setattr(lane, "read_pages", taken)
-    monkeypatch.setattr(memory, "keep_warm", lambda: None)
     before = resident()
     for at in [-1, *range(ALLOCATIONS)]:
         with suppress(MemoryError, ps.PageseekError):

@@ -16,8 +16,9 @@ from pageseek.index import distinct_builder as distinct
 from pageseek.index.distinct_builder import DistinctBuilder, FileValues, GroupValues
 from pageseek.index.page_reader import Chunk
 from support.opened import open_metadata
+from support.tiers import rounds
 
-ROWS = 5_000
+ROWS = rounds(20_000)
 
 
 def gathered(path: Path, **limits: int) -> dict[str, GroupValues]:

@@ -416,3 +416,28 @@ def test_pages_that_were_read_before_reading_as_one_failed_are_counted_once(
     assert found == wanted
     assert spy.failed
     assert bool(found[1]) == (fault == "offset index")
+
+
+def test_the_pages_that_few_rows_need_are_decoded_together(
+    tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, rows, groups = tmp_path / "pages.parquet", 4_000, group_joints.ENOUGH_GROUPS
+    key, number = np.tile(np.arange(rows, dtype=np.int32), groups), np.arange(rows * groups)
+    pq.write_table(
+        pa.table({"key": key, "number": number, "text": number.astype(str)}), path, row_group_size=rows,
+        data_page_size=4_000, write_batch_size=500, use_dictionary=False, write_page_index=True, write_statistics=False,
+    )  # fmt: skip
+    decoded: list[int] = []
+    decode = joined_groups.decode
+
+    def counted(readers: Any, size: int) -> Any:
+        decoded.append(len(readers))
+        return decode(readers, size)
+
+    monkeypatch.setattr(joined_groups, "decode", counted)
+    found = ps.read_table(path, filter=ps.col("key") < 400, threads=1)
+    assert found["number"].to_pylist() == number[key < 400].tolist()
+    assert spy.joined and not spy.failed
+    assert decoded == [
+        2 * (groups - 1)
+    ]  # the first is read by itself, to see how large tables become

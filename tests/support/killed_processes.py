@@ -86,8 +86,8 @@ def moments(calls: list[str]) -> list[int]:
     """The calls at which a process is killed: all, or of equal ones in a row the first and the last. The number behind the last kills
     none.
     """
-    every = range(len(calls) + 1)
-    return [n for n in every if FULL or len({*calls[max(n - 1, 0) : n + 2]}) > 1 or n in (0, every[-1])]  # fmt: skip
+    padded = [None, *calls, None]
+    return [n for n in range(len(calls) + 1) if FULL or len({*padded[n : n + 3]}) > 1]
 
 
 def without(way: str) -> None:

@@ -46,7 +46,7 @@ def like_pattern(what: str, pattern: object, escape: object) -> str | bytes:
     if not isinstance(pattern, (str, bytes)):
         raise PredicateError(f"{what}({show(pattern)}): a str, or bytes for binary columns")
     if not isinstance(escape, str) or len(escape) > 1:
-        raise PredicateError(f"{what}(escape={escape!r}): one character, or '' for none")
+        raise PredicateError(f"{what}(escape={show(escape)}): one character, or '' for none")
     return pattern
 
 

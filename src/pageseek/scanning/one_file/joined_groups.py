@@ -2,7 +2,7 @@
 
 Their rows are counted
 from the first row of the first of them. The core decodes the chunks of a column one after the other into one array. A filter is
-evaluated for all of them at once. If it leaves few rows, further columns are read row group by row group, a few pages of each. What
+evaluated for all of them at once. If it leaves few rows, the pages of further columns that each row group needs are read, all together. What
 fails here is read again row group by row group, which names the place; so is what becomes much larger than the footer lets expect.
 """
 
@@ -207,7 +207,7 @@ class JoinedReader(GroupReader):
         self.num_rows = place.first + place.num_rows
         self._counts: list[_Decoded] = []
         self._undecoded: _Fetched | None = None
-        self._apart: ScanContext | None = None  # of what is read row group by row group
+        self._apart: ScanContext | None = None  # of what is read by the pages of each row group
 
     def read(
         self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
