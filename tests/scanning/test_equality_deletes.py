@@ -34,7 +34,7 @@ def source(path: Path, name: str, **columns: tuple[list[Any], pa.DataType]) -> S
 
 
 def deleted(data: Source, by: Source, field: KeyField) -> list[int]:
-    found = rows_of_values(data, (), (field,), (by,), Report())
+    found = rows_of_values(data, (), (), (field,), (by,), Report())
     return [row for first, stop in found for row in range(first, stop)]
 
 

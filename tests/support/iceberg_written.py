@@ -226,7 +226,7 @@ class Written:
         fields: list[tuple[str, Any, int]] = [
             ("content", "int", 134), ("file_path", "string", 100), ("file_format", "string", 101),
             ("partition", _record("r102", inside), 102), ("record_count", "long", 103), ("file_size_in_bytes", "long", 104),
-            ("null_value_counts", ["null", counts], 110), ("lower_bounds", ["null", bounds], 125),
+            ("value_counts", ["null", _map("long", 119, 120)], 109), ("null_value_counts", ["null", counts], 110), ("lower_bounds", ["null", bounds], 125),
             ("upper_bounds", ["null", bounds], 128), ("equality_ids", ["null", {"type": "array", "items": "int", "element-id": 136}], 135),
             ("referenced_data_file", ["null", "string"], 143), ("content_offset", ["null", "long"], 144),
             ("content_size_in_bytes", ["null", "long"], 145),
@@ -247,7 +247,7 @@ class Written:
         file = dict(one.told)
         names = [name for _, name, _, _ in self.specs[one.spec]]
         file["partition"] = dict(zip(names, file["partition"], strict=True))
-        for name in ("null_value_counts", "lower_bounds", "upper_bounds"):
+        for name in ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds"):
             if name in file:
                 file[name] = [{"key": key, "value": value} for key, value in file[name].items()]
         return {"status": 0, "snapshot_id": SNAPSHOT, "sequence_number": one.sequence, "data_file": file}  # fmt: skip

@@ -86,10 +86,13 @@ class EqualityDeletes:
         The file.
     fields : tuple of KeyField
         The columns that are compared.
+    said : tuple of (int, pyarrow.Scalar)
+        The values that the partition of the data file says of fields that are no columns of the scan, by field id.
     """
 
     source: Source
     fields: tuple[KeyField, ...]
+    said: tuple[tuple[int, pa.Scalar], ...] = ()
 
 
 Deletes: TypeAlias = DeletionVector | PositionDeletes | EqualityDeletes

@@ -51,12 +51,21 @@ def iceberg_bounds(
             ends.append(values)
             lost = np.asarray(values.is_null()) & np.array([text is not None for text in texts])
             malformed.update(np.flatnonzero(lost).tolist())
-        counts = [(file.null_value_counts or {}).get(number) for file in files]
+        counts = [_nulls(file, number, len(path) > 1) for file in files]
         nulls = pa.array(_counts(counts), pa.int64())
         return ColumnBounds(ends[0], ends[1], nulls, tuple(sorted(malformed)))
 
     names = [file.file_path for file in files]
     return FileBounds(schema, num_rows, column, "the manifests of the table", names)
+
+
+def _nulls(file: Any, number: int, inside: bool) -> int | None:
+    """The nulls of a field; None if they are not told. `inside`: of a struct, whose own nulls some writers leave out."""
+    every = (file.value_counts or {}).get(number)
+    if inside and every != file.record_count:
+        return None
+    found: int | None = (file.null_value_counts or {}).get(number)
+    return found
 
 
 def _counts(told: Iterable[int | None]) -> list[int | None]:

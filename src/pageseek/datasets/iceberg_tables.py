@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.datasets.deletes import KeyField
+from pageseek.datasets.deletes import Deletes, EqualityDeletes, KeyField
 from pageseek.datasets.iceberg_bounds import iceberg_bounds
 from pageseek.datasets.iceberg_files import DataFile, data_files
 from pageseek.datasets.iceberg_metadata import NOTHING, Aside, is_geo
@@ -77,12 +77,20 @@ def _iceberg(
             raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
         said: Partitions = ()
         nested: list[tuple[str, int]] = []
+        unread: list[tuple[int, pa.Scalar]] = []
+        by_values = any(isinstance(one, EqualityDeletes) for one in deletes)
         spec = specs.get(file.spec_id)
         for at, field in enumerate(spec.fields if spec is not None else ()):
             if str(field.transform) != "identity":
                 continue
             name = names.get(field.source_id)
             if name is None:
+                kind = _stored_type(metadata, field.source_id) if by_values else None
+                days = field.source_id in dates and pa.types.is_timestamp(kind)
+                if kind is not None and not days:
+                    where_in = f"{file.file_path}: field {field.source_id}"
+                    value = _value(file.partition[at], kind, where_in)
+                    unread.append((field.source_id, value))
                 path = projected.find_column_name(field.source_id)
                 if path is not None and file.partition[at] is not None:
                     nested.append((path, field.source_id))
@@ -98,6 +106,8 @@ def _iceberg(
             folders[name] = pa.field(name, kind)
         same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
         source = places.source(file.file_path, same, encoded=False)
+        if unread:
+            deletes = tuple([_saying(one, tuple(unread)) for one in deletes])
         sources.append(replace(source, deletes=deletes) if deletes else source)
         if nested:
             inside[sources[-1].name] = tuple(nested)
@@ -116,6 +126,20 @@ def _iceberg(
         paths,
         unread=tuple(_unread(fields, types)),
     )
+
+
+def _stored_type(metadata: Any, number: int) -> pa.DataType | None:
+    """The type of a field of any schema of a table, the newest one first."""
+    for schema in reversed(metadata.schemas):
+        if number in schema.field_ids:
+            found: pa.DataType = type(schema)(schema.find_field(number)).as_arrow().field(0).type
+            return found
+    return None
+
+
+def _saying(one: Deletes, said: tuple[tuple[int, pa.Scalar], ...]) -> Deletes:
+    """Deletes of a data file, with what its partition says of fields that are not read."""
+    return replace(one, said=said) if isinstance(one, EqualityDeletes) else one
 
 
 def _aliases(mapping: Iterable[Any]) -> dict[int, tuple[str, ...]]:
@@ -199,7 +223,8 @@ def _key_fields(
         around: tuple[tuple[int, bool], ...],
     ) -> None:
         for one in fields:
-            path = (*before, one.aliases or (one.name,))
+            # a mapping that does not name a field says that files without ids lack it
+            path = (*before, one.aliases or (() if aliases else (one.name,)))
             column = names.get(one.id)
             found[one.id] = KeyField(one.id, column or one.name, path, one.default, column, around)
             add(one.children, path, (*around, (one.id, one.default is not None)))

@@ -95,15 +95,15 @@ class DatasetScanner:
         if first < 0:
             raise IndexError(f"take: there is no row {first}")
         request = self.scan._request
-        if request.filter is None and not request.selects_rows:
+        deletes = any(source.deletes for source in self.scan.sources)  # their rows have numbers
+        if request.filter is None and not (request.selects_rows or deletes):
             table = self._table(self.scan.take(different.to_numpy()))
             at = pc.index_in(wanted, value_set=different)
         else:
             table, at = self._table(self.scan.limit(last + 1)), wanted
             if table.num_rows <= last:
-                raise IndexError(
-                    f"take: there is no row {last}, the filter leaves {table.num_rows}"
-                )
+                by = "filter leaves" if request.filter is not None else "dataset has"
+                raise IndexError(f"take: there is no row {last}, the {by} {table.num_rows}")
         return self._projection(table.take(pa.array(np.asarray(at))))
 
     @short_traceback

@@ -16,6 +16,7 @@ from pageseek.scanning.requests.request import BATCH_SIZE, Request
 from pageseek.storage import Source, Sources
 
 OPTIONS = Options(int96_unit="us", int96_utc=True)  # as tables are read
+NANOSECONDS = Options(int96_utc=True)  # likewise, where a table has them
 
 
 def opened(source: Source, report: Report) -> FileMetadata:
@@ -42,11 +43,12 @@ def read(
     columns: tuple[str, ...] | None,
     condition: Expression | None = None,
     row_number: str | None = None,
+    options: Options = OPTIONS,
 ) -> pa.Table:
     """Columns of a file, of the rows that pass a condition; first their numbers, if these have a name. The report counts what
     is read.
     """
-    request = Request(columns, condition, None, OPTIONS, "ieee", BATCH_SIZE, row_number=row_number)
+    request = Request(columns, condition, None, options, "ieee", BATCH_SIZE, row_number=row_number)
     rows: pa.Table = above("delete_files.read")(Sources.of([source]), request, False).scanned(
         report
     )

@@ -29,7 +29,7 @@ from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_TYPES, TEXT_TYPES
 from pageseek.predicate.expression import Expression, col
-from pageseek.scanning.deletes.delete_files import OPTIONS, opened, read, stamp
+from pageseek.scanning.deletes.delete_files import NANOSECONDS, OPTIONS, opened, read, stamp
 from pageseek.storage import Source
 
 KEPT = 256  # pairs of a data file and its deletes whose rows are kept
@@ -43,12 +43,13 @@ def rows_by_values(
 ) -> rows.RowRanges:
     """The rows of a data file that are deleted by any of the files."""
     by_fields: dict[tuple[KeyField, ...], list[Source]] = {}
+    said = deletes[0].said if deletes else ()  # all are of one data file
     for one in deletes:
         by_fields.setdefault(one.fields, []).append(one.source)
     found = rows.RowRanges.empty()
     plain = replace(source, deletes=())
     for fields, files in by_fields.items():
-        asked = plain, source.partitions, fields, tuple(files)
+        asked = plain, source.partitions, said, fields, tuple(files)
         stamps = tuple([stamp(file) for file in (source, *files)])
         found |= kept.get((asked, stamps), partial(rows_of_values, *asked, report))
     return found
@@ -61,11 +62,14 @@ kept_values: BoundedCache[object, list[pa.ChunkedArray]] = BoundedCache(KEPT_VAL
 def rows_of_values(
     source: Source,
     partitions: tuple[tuple[str, pa.Scalar], ...],
+    unread: tuple[tuple[int, pa.Scalar], ...],
     fields: tuple[KeyField, ...],
     files: tuple[Source, ...],
     report: Report,
 ) -> rows.RowRanges:
-    """The rows of a data file that have values of a file of deletes in all of some fields."""
+    """The rows of a data file that have values of a file of deletes in all of some fields. `partitions`, `unread`: what the partition of
+    the data file says of columns, and of fields that are no columns of the scan.
+    """
     of_files = [
         kept_values.get((file, stamp(file), fields), partial(values_of, file, fields, report))
         for file in files
@@ -73,7 +77,7 @@ def rows_of_values(
     deleted = [_together(columns, files) for columns in zip(*of_files, strict=True)]
     if not len(deleted[0]):
         return rows.RowRanges.empty()
-    file, said = opened(source, report), dict(partitions)
+    file, said, known = opened(source, report), dict(partitions), dict(unread)
     leaves = [_leaf(file, field) for field in fields]
     structs = [
         _struct(file, field) if leaf is None and len(field.aliases) > 1 else None
@@ -81,14 +85,19 @@ def rows_of_values(
     ]
     paths = [leaf.path for leaf in leaves if leaf is not None]
     names = _selected(file, [*paths, *[one.inside for one in structs if one is not None]])
+    fine = any(pa.types.is_timestamp(one.type) and one.type.unit == "ns" for one in deleted)
+    options = NANOSECONDS if fine else OPTIONS
     try:
-        table = read(source, report, names, _condition(leaves, deleted), _ROW)
+        table = read(source, report, names, _condition(leaves, deleted), _ROW, options)
     except PredicateError:  # values of a type that no condition takes
-        table = read(source, report, names, None, _ROW)
+        table = read(source, report, names, None, _ROW, options)
     columns = []
     for field, leaf, struct in zip(fields, leaves, structs, strict=True):
         if leaf is not None:
             columns.append(_flat(table, leaf.path))
+            continue
+        if field.id in known:
+            columns.append(pa.chunked_array([_constant(known[field.id], table.num_rows)]))
             continue
         value = said.get(field.column or "", field.default)
         if struct is None:
@@ -265,6 +274,8 @@ def _codes(
         both = pa.chunked_array([widened(one, kind) for one in (*mine.chunks, *other.chunks)], kind)
         if both.null_count == len(both):
             continue
+        if pa.types.is_floating(kind):  # of NaN there are many bits
+            both = pc.if_else(pc.is_nan(both), pa.scalar(float("nan"), kind), both)
         coded = both.combine_chunks().dictionary_encode(null_encoding="encode")
         inside = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         codes = np.unique(codes * (len(coded.dictionary) + 1) + inside, return_inverse=True)[1]

@@ -1,0 +1,138 @@
+"""Tables as other writers than pyiceberg leave them: deletes by columns that files lack, by odd numbers, by times of an old type;
+nulls that are not counted; and the numbers of rows beside deleted ones.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+
+pytest.importorskip("pyiceberg", "0.10")
+
+from pyiceberg.table import StaticTable
+
+from support.iceberg_written import Written, column, ided, rows_of, struct_of
+
+I32 = pa.int32()
+OF_P, OF_I, OF_V = column(1, "p", "int"), column(2, "i", "int"), column(3, "v", "int")
+BY_P = [(1, "p", "identity", "int")]
+
+
+def numbers(table: str) -> list[int]:
+    """The column `i` of the rows that are left."""
+    found: list[int] = ps.read_table(table, columns=["i"])["i"].to_pylist()
+    return found
+
+
+def test_a_column_of_the_partition_that_files_lack_and_the_scan_leaves_out(tmp_path: Path) -> None:
+    written = Written(tmp_path, [[OF_P, OF_I, OF_V]], specs=[BY_P])
+    files = [ided("i", I32, 2), ided("v", I32, 3)]
+    keys = [ided("p", I32, 1), ided("i", I32, 2)]
+    for p in (5, 6, None):
+        written.add(rows_of(files, [1, 2, 3], [10, 20, 30]), partition=(p,))
+    written.values(rows_of(keys, [5, None, 5], [2, 1, 7]), [1, 2], 2, partition=(5,))
+    written.values(rows_of(keys, [None, 5], [2, 3]), [1, 2], 2, partition=(None,))
+    table = StaticTable.from_metadata(f"{written.commit()}/metadata/v1.metadata.json")
+    some = table.scan(selected_fields=("i", "v"))
+    for source in (table, some):
+        assert ps.read_table(source, columns=["i"])["i"].to_pylist() == [1, 3, 1, 2, 3, 1, 3]
+        assert ps.scan(source).count_rows() == 7
+        assert ps.scan(source).filter("i = 2").count_rows() == 1
+
+
+def test_a_column_of_the_partition_that_was_dropped(tmp_path: Path) -> None:
+    written = Written(tmp_path, [[OF_P, OF_I], [OF_I]], specs=[BY_P, []])
+    for p, rows in ((5, [1, 2]), (6, [3]), (None, [4])):
+        written.add(rows_of([ided("i", I32, 2)], rows), partition=(p,))
+    for p in (5, None):
+        written.values(rows_of([ided("p", I32, 1)], [p]), [1], 2, partition=(p,))
+    assert numbers(written.commit()) == [3]
+
+
+def test_a_field_of_the_partition_in_a_struct(tmp_path: Path) -> None:
+    s = struct_of(column(10, "x", "int"), column(11, "y", "int"))
+    written = Written(
+        tmp_path, [[column(1, "s", s), OF_I]], specs=[[(10, "s.x", "identity", "int")]]
+    )
+    stored = ided("s", pa.struct([ided("y", I32, 11)]), 1)
+    written.add(rows_of([stored, ided("i", I32, 2)], [{"y": 1}, {"y": 2}], [1, 2]), partition=(5,))
+    key = ided("s", pa.struct([ided("x", I32, 10)]), 1)
+    rows = rows_of([key, ided("i", I32, 2)], [{"x": 5}, {"x": 6}], [2, 1])
+    written.values(rows, [10, 2], 2, partition=(5,))
+    assert numbers(written.commit()) == [1]
+
+
+def test_every_nan_is_deleted_by_one(tmp_path: Path) -> None:
+    """The reference reader has one NaN, and zeros of two signs."""
+    written = Written(tmp_path, [[column(1, "d", "double"), OF_I]])
+    nan = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0000))[0]
+    values = pa.array(np.array([np.nan, nan, 0.0, -0.0, 1.0]))
+    schema = pa.schema([ided("d", pa.float64(), 1), ided("i", I32, 2)])
+    written.add(pa.Table.from_arrays([values, pa.array(range(5), I32)], schema=schema))
+    written.values(rows_of([schema.field(0)], [float("nan"), 0.0]), [1], 2)
+    assert numbers(written.commit()) == [3, 4]
+
+
+def test_nanoseconds_of_int96(tmp_path: Path) -> None:
+    written = Written(tmp_path, [[column(1, "t", "timestamp_ns"), OF_I]], version=3)
+    schema = pa.schema([ided("t", pa.timestamp("ns"), 1), ided("i", I32, 2)])
+    first = 1_700_000_000_000_000_000
+    moments = pa.array([first, first + 1, first + 2, first + 1000]).cast(pa.timestamp("ns"))
+    rows = pa.Table.from_arrays([moments, pa.array(range(4), I32)], schema=schema)
+    entry = written.add(rows)
+    pq.write_table(rows, entry.url.removeprefix("file://"), use_deprecated_int96_timestamps=True)
+    written.values(rows.select(["t"]).slice(0, 1), [1], 2)
+    assert numbers(written.commit()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("deleted", "left"), [(8, [1, 2, 3]), (None, [])])
+def test_a_column_that_the_mapping_of_names_leaves_out(
+    tmp_path: Path, deleted: int | None, left: list[int]
+) -> None:
+    """It is null in files without ids, whatever column has its name."""
+    mapping = json.dumps([{"field-id": 2, "names": ["i"]}])
+    written = Written(tmp_path, [[OF_I, OF_V]], properties={"schema.name-mapping.default": mapping})
+    written.add(pa.table({"i": pa.array([1, 2, 3], I32), "v": pa.array([7, 8, 9], I32)}))
+    written.values(rows_of([ided("v", I32, 3)], [deleted]), [3], 2)
+    assert numbers(written.commit()) == left
+
+
+def test_nulls_of_structs_that_a_manifest_does_not_count(tmp_path: Path) -> None:
+    """Some writers count the nulls of a number in a struct only where the struct is there."""
+    s = struct_of(column(10, "f", "double"))
+    written = Written(tmp_path, [[column(1, "s", s), OF_I]])
+    fields = [ided("s", pa.struct([ided("f", pa.float64(), 10)]), 1), ided("i", I32, 2)]
+    rows = rows_of(fields, [{"f": 1.0}, None], [1, 2])
+    written.add(rows, null_value_counts={10: 0}, value_counts={10: 1})
+    written.add(rows, null_value_counts={10: 0})
+    written.add(rows.slice(0, 1), null_value_counts={10: 0}, value_counts={10: 1})
+    scan = ps.scan(written.commit())
+    for condition in ("s.f is null", "s.f is null and i = 2", "not (s.f is not null)"):
+        plan = scan.filter(condition).explain(analyze=True)
+        assert scan.filter(condition).to_table()["i"].to_pylist() == [2, 2]
+        assert plan.files.pruned_by.get("log") == 1  # where all values are counted
+
+
+def test_rows_are_taken_by_their_numbers_among_those_that_are_left(tmp_path: Path) -> None:
+    written = Written(tmp_path, [[OF_I]])
+    entry = written.add(rows_of([ided("i", I32, 2)], range(10)))
+    written.positions([(entry, 1), (entry, 2)], 2)
+    dataset = ps.dataset(written.commit())
+    whole = dataset.to_table()
+    for wanted in ([0, 3], [3, 1, 3], [7]):
+        assert dataset.take(wanted).equals(whole.take(wanted))
+        assert dataset.take(wanted, filter=ds.field("i") >= 0).equals(whole.take(wanted))
+    (fragment,) = dataset.get_fragments()
+    assert fragment.take([1, 7])["i"].to_pylist() == [3, 9]
+    for number in (8, 9):
+        with pytest.raises(IndexError, match=rf"no row {number}, the dataset has 8"):
+            dataset.take([number])
