@@ -61,8 +61,7 @@ def iceberg_bounds(
 
 def _nulls(file: Any, number: int, inside: bool) -> int | None:
     """The nulls of a field; None if they are not told. `inside`: of a struct, whose own nulls some writers leave out."""
-    every = (file.value_counts or {}).get(number)
-    if inside and every != file.record_count:
+    if inside and (file.value_counts or {}).get(number) != file.record_count:
         return None
     found: int | None = (file.null_value_counts or {}).get(number)
     return found
