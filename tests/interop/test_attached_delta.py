@@ -16,7 +16,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.index import delta_target as room
-from support.delta_by_hand import bitmap, encoded
+from support.delta_by_hand import bitmap, encoded, with_vector
 
 deltalake = pytest.importorskip("deltalake", "1.6")
 N = 4_000
@@ -261,15 +261,6 @@ def deleting(root: str) -> tuple[str, dict[str, Any]]:
     found = [{"protocol": protocol}, *with_vector(added, [0, 5])]
     (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, found)))
     return root, found[-1]["add"]
-
-
-def with_vector(added: dict[str, Any], rows: list[int]) -> list[dict[str, Any]]:
-    bits = bitmap(rows)
-    vector = {"storageType": "i", "pathOrInlineDv": encoded(bits), "sizeInBytes": len(bits), "cardinality": len(rows)}  # fmt: skip
-    removed = {"path": added["path"], "deletionTimestamp": 1, "dataChange": True}
-    if "deletionVector" in added:
-        removed["deletionVector"] = added["deletionVector"]
-    return [{"remove": removed}, {"add": added | {"deletionVector": vector}}]
 
 
 def test_a_deletion_vector_goes_with_the_file(deleting: tuple[str, dict[str, Any]]) -> None:

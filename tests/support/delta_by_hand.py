@@ -64,6 +64,16 @@ def encoded(data: bytes) -> str:
     return base64.b85encode(data).decode().translate(str.maketrans(B85, Z85))
 
 
+def with_vector(added: dict[str, Any], rows: list[int]) -> list[dict[str, Any]]:
+    """The actions by which a file that was added loses rows, all in one vector."""
+    bits = bitmap(rows)
+    vector = {"storageType": "i", "pathOrInlineDv": encoded(bits), "sizeInBytes": len(bits), "cardinality": len(rows)}  # fmt: skip
+    removed = {"path": added["path"], "deletionTimestamp": 1, "dataChange": True}
+    if "deletionVector" in added:
+        removed["deletionVector"] = added["deletionVector"]
+    return [{"remove": removed}, {"add": added | {"deletionVector": vector}}]
+
+
 def _text(value: Any) -> str | None:
     """The value of a partition as the log spells it."""
     if value is None:

@@ -6,6 +6,7 @@ Sources: parquet.thrift (FileMetaData, RowGroup, ColumnChunk, Statistics).
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -282,6 +283,10 @@ class FooterFile:
     def first_row(self, row_group: int) -> int:
         """The number in the file of the first row of a row group."""
         return self._first_rows[row_group]
+
+    def row_group_of(self, row: int) -> int:
+        """The row group of a row of the file."""
+        return bisect_right(self._first_rows, row) - 1
 
     def key_of(self, row_group: int) -> tuple[str, int]:
         """What names a row group in reports."""

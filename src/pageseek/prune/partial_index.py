@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
 
 from pageseek.base.errors import CoreError
 from pageseek.base.records import dataclass
@@ -21,6 +21,7 @@ from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.embedded_pruner import EmbeddedPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
+T = TypeVar("T")
 MOST_KEPT = 4  # questions whose answers are kept with an index
 
 
@@ -130,6 +131,15 @@ class PartialIndexKind:
         return (yield from together([self._proof(context, test) for test in tests]))
 
     def _proof(self, context: PruneContext, test: BoundLeaf) -> Asking[Proof | None]:
+        return self.asked(context, test, self.proof)
+
+    def asked(
+        self,
+        context: PruneContext,
+        test: BoundLeaf,
+        question: Callable[[PruneContext, BoundLeaf, Any], Asking[T | None]],
+    ) -> Asking[T | None]:
+        """What the index of a test answers to a question; None without an index of use. The beginning is read if it is not in memory."""
         if not self.takes(context, test):
             return None
         file, key = context.file, (self.name, self.key(context, test))
@@ -146,7 +156,7 @@ class PartialIndexKind:
             if index is None:
                 index, nbytes = yield from self.begin(file, test, body)
                 file.keep_index(key, index, nbytes)
-            return (yield from self.proof(context, test, index))
+            return (yield from question(context, test, index))
         except (InvalidIndexError, CoreError) as error:
             text = self._embedded.ignored(file, test.leaf, error)
             file.ignore_index(None, test.leaf, text, context.report)

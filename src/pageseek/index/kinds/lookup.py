@@ -97,17 +97,28 @@ class HashedRowsKind(PartialIndexKind):
         self, context: PruneContext, test: BoundLeaf, index: FileLookup
     ) -> Asking[Proof | None]:
         """The rows of the row group that may have one of the values. None: they lie in most pages."""
-        hashes, file, group = self.hashes(context, test), context.file, context.row_group
+        found = yield from self._rows_of_file(context, test, index)
+        if found is None:
+            return None
+        file, group = context.file, context.row_group
+        first = file.first_row(group)
+        low, high = np.searchsorted(found, [first, first + file.group_rows[group]])
+        return Proof(rows.RowRanges.from_rows(found[low:high] - first), rows.RowRanges.empty())
+
+    def rows_of_file(self, context: PruneContext, test: BoundLeaf) -> Asking[form.I64 | None]:
+        """The rows of the whole file that may have one of the values, in order. None: no index tells, or they lie in most pages."""
+        return self.asked(context, test, self._rows_of_file)
+
+    def _rows_of_file(
+        self, context: PruneContext, test: BoundLeaf, index: FileLookup
+    ) -> Asking[form.I64 | None]:
+        hashes = self.hashes(context, test)
         assert hashes is not None
         key = hashes.tobytes()
         if key not in index.known:
             yield from _look_up(index, hashes, context, test)
-        found = index.known.get(key)
-        if found is None:
-            return None
-        first = file.first_row(group)
-        low, high = np.searchsorted(found, [first, first + file.group_rows[group]])
-        return Proof(rows.RowRanges.from_rows(found[low:high] - first), rows.RowRanges.empty())
+        found: form.I64 | None = index.known.get(key)
+        return found
 
 
 def _num_pages(context: PruneContext, test: BoundLeaf) -> float:

@@ -21,7 +21,7 @@ from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.leaf_conditions import OF_ONE_LEAF, null_test
 from pageseek.predicate.parameter_values import parameters_of, with_values
 from pageseek.prune.protocol import Pruner
-from pageseek.prune.registry import PAGE_HEADERS, applicable
+from pageseek.prune.registry import LOOKUPS, PAGE_HEADERS, applicable
 from pageseek.prune.verdicts import PASSES, SOME
 from pageseek.scanning.requests.request import Request
 
@@ -129,15 +129,42 @@ class PointTests:
         """The row groups that may have rows, and these rows; None where they are too many for one call, or where page headers may yet
         take the place of an index. `along`: the leaves that are read if there are such rows.
         """
-        file = self._file
-        numbers: Sequence[int] = range(file.num_row_groups)
+        numbers = self._row_groups(tests)
+        found = self._by_indexes(numbers, tests)
+        if found is None and len(numbers) <= MOST_GROUPS:
+            found = self._by_bounds(numbers, tests, along)
+        return self._without(deleted, found) if found and deleted else found
+
+    def _row_groups(self, tests: Sequence[BoundLeaf]) -> Sequence[int]:
+        """The row groups that statistics leave."""
+        numbers: Sequence[int] = range(self._file.num_row_groups)
         for zones, test in zip(self._zones, tests, strict=True):
             if zones is not None:
                 may = zones.probe(test.op, test.against(0), test.nan)
                 may = may.translate(SOME[PASSES[test.negate]])
                 numbers = [i for i in numbers if may[i]] if len(may) > 1 or not may[0] else numbers
-        if len(numbers) > MOST_GROUPS:
+        return numbers
+
+    def _by_indexes(
+        self, numbers: Sequence[int], tests: Sequence[BoundLeaf]
+    ) -> list[tuple[int, rows.RowRanges]] | None:
+        """Those of these row groups in which lookup indexes name rows, and these rows. None: no index tells, or of many rows."""
+        pruners = [pruner for pruner in self.pruners if pruner.name in LOOKUPS] if numbers else []
+        if not pruners:
             return None
+        from pageseek.scanning.points.named_rows import named_rows  # late: few files have such
+
+        left, options = frozenset(numbers), self._request.options
+        found = named_rows(self._file, pruners, tests, options)
+        return found and [(number, ranges) for number, ranges in found if number in left]
+
+    def _by_bounds(
+        self,
+        numbers: Sequence[int],
+        tests: Sequence[BoundLeaf],
+        along: Callable[[], Sequence[Leaf]],
+    ) -> list[tuple[int, rows.RowRanges]] | None:
+        """The row groups that the bounds of pages leave, and their rows. None: a leaf has no offset index."""
         found = []
         for number in numbers:
             known = self._bounds_of(number, along)
@@ -151,14 +178,23 @@ class PointTests:
                     some = offsets.rows_of(verdict, PASSES[test.negate])
                     ranges = some if ranges is None else ranges & some
             if ranges is None:
-                ranges = rows.RowRanges.all(file.group_rows[number])
-            if deleted:
-                first = file.first_row(number)
-                gone = deleted.slice(first, first + file.group_rows[number])
-                ranges -= gone.shift(-first)
+                ranges = rows.RowRanges.all(self._file.group_rows[number])
             if ranges:
                 found.append((number, ranges))
         return found
+
+    def _without(
+        self, deleted: rows.RowRanges, found: Sequence[tuple[int, rows.RowRanges]]
+    ) -> list[tuple[int, rows.RowRanges]]:
+        """The rows of row groups but those that a table has deleted."""
+        file, left = self._file, []
+        for number, ranges in found:
+            first = file.first_row(number)
+            gone = deleted.slice(first, first + file.group_rows[number])
+            some = ranges - gone.shift(-first)
+            if some:
+                left.append((number, some))
+        return left
 
     def _bounds_of(self, number: int, along: Callable[[], Sequence[Leaf]]) -> list[Bounds] | None:
         """For each test the zones of the pages of its leaf, and where these pages are; None for one without such bounds. They are

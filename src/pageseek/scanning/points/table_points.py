@@ -65,10 +65,11 @@ class TablePoints:
 
         asked = replace(request, filter=with_values(request.filter, values)) if values else request
         log = LogAnswers.of(self._sources, asked, None)
-        if log is None or not 0 < log.num_left <= FEW_FILES:
+        n = len(self._sources) if log is None else log.num_left
+        if not 0 < n <= FEW_FILES:
             return None
         tables = []
-        for at in log.positions.tolist():
+        for at in range(n) if log is None else log.positions.tolist():
             points = self._points.get(at, partial(self._of_file, at))
             try:
                 found = points.table(values)
