@@ -22,10 +22,14 @@ struct ArrowArray {
 };
 #endif
 
+#define PS_VIEW_DATA                                                                           \
+    ((size_t)1 << 30) /* bytes of a data buffer of views, but of the last one */
+
 /* What a column owns. Whoever imports a batch may move a column out of it, so each is freed by itself. */
 typedef struct ps_batch_column {
-    const void *buffers[3];
     ps_column column;
+    int64_t *sizes;        /* of views: the bytes of each data buffer; behind `buffers` */
+    const void *buffers[]; /* as the layout has them */
 } ps_batch_column;
 
 /* What a batch owns. */
@@ -52,10 +56,35 @@ static inline void ps_batch_release(struct ArrowArray *array) {
     array->release = NULL;
 }
 
+/* A column with its buffers; NULL if memory is short. */
+static inline ps_batch_column *ps_batch_column_new(const ps_column *c, bool views,
+                                                   int64_t *n_buffers) {
+    const size_t data = views ? (c->values_size + PS_VIEW_DATA - 1) / PS_VIEW_DATA : 1;
+    const size_t most = 3 + data; /* validity, offsets or views, sizes */
+    ps_batch_column *of = malloc(sizeof *of + most * sizeof *of->buffers +
+                                 data * sizeof *of->sizes);
+    if (!of) return NULL;
+    size_t k = 0;
+    of->column = *c;
+    of->sizes = (int64_t *)(of->buffers + most);
+    of->buffers[k++] = c->validity;
+    if (c->offsets) of->buffers[k++] = c->offsets;
+    if (!views) of->buffers[k++] = c->values;
+    for (size_t i = 0; views && i < data; i++) {
+        const size_t at = i * PS_VIEW_DATA, left = c->values_size - at;
+        of->buffers[k++] = c->values + at;
+        of->sizes[i] = (int64_t)(left < PS_VIEW_DATA ? left : PS_VIEW_DATA);
+    }
+    if (views) of->buffers[k++] = of->sizes;
+    *n_buffers = (int64_t)k;
+    return of;
+}
+
 /* Makes a batch of n columns, each of `rows` values, and takes their buffers; those it has taken are zero in `columns`. False
- * if memory is short: `out` has no release function then. */
+ * if memory is short: `out` has no release function then. `leaves`: of the columns. */
 static inline bool ps_batch_make(struct ArrowArray *out, ps_column *columns,
-                                 const size_t *order, size_t n, int64_t rows) {
+                                 const ps_point_leaf *leaves, const size_t *order, size_t n,
+                                 int64_t rows) {
     memset(out, 0, sizeof *out);
     ps_batch *own = calloc(1, sizeof *own);
     if (!own) return false;
@@ -73,21 +102,15 @@ static inline bool ps_batch_make(struct ArrowArray *out, ps_column *columns,
     out->children = own->children;
     for (size_t i = 0; i < n; i++) {
         struct ArrowArray *array = &own->columns[i];
-        ps_batch_column *of = malloc(sizeof *of);
+        ps_batch_column *of = ps_batch_column_new(
+            &columns[order[i]], leaves[order[i]].spec.kind == PS_VIEWS, &array->n_buffers);
         if (!of) {
             ps_batch_release(out);
             return false;
         }
-        of->column = columns[order[i]];
         memset(&columns[order[i]], 0, sizeof *columns);
-        const ps_column *c = &of->column;
-        size_t k = 0;
-        of->buffers[k++] = c->validity;
-        if (c->offsets) of->buffers[k++] = c->offsets;
-        of->buffers[k++] = c->values;
-        array->length = c->n;
-        array->null_count = c->null_count;
-        array->n_buffers = (int64_t)k;
+        array->length = of->column.n;
+        array->null_count = of->column.null_count;
         array->buffers = of->buffers;
         array->release = ps_batch_column_release;
         array->private_data = of;

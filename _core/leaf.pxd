@@ -1,6 +1,6 @@
 """leaf.pyx for other modules: a leaf with its buffers, and what it uses of ps_leaf.h, where the contracts stand."""
 from pageseek._core.codecs cimport ps_codec
-from pageseek._core.header cimport ps_error, ps_leaf_spec, ps_page_header, ps_selection, ps_status
+from pageseek._core.header cimport ps_busy, ps_error, ps_leaf_spec, ps_page_header, ps_selection, ps_status
 from pageseek._core.pages cimport PageReader
 from pageseek._core.search cimport RowTests, ps_row_test
 
@@ -145,6 +145,15 @@ cdef class LeafBuffers(PageReader):
     cdef tuple made(self, ps_column *out)
     cdef void take_passing(self, ps_passing *out)
     cdef list finished_nesting_levels(self)
+
+cdef class CoreCall:
+    """What threads of the core do beside pages of one leaf."""
+    cdef ps_busy busy  # a call has begun it
+
+    cdef int enter(self) except -1
+    cdef void leave(self) noexcept
+    cdef int fill(self, ps_page_task *task) except -1
+    cdef object taken(self, bint done)
 
 cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil
 cdef ps_page_work *begin_page_work(ps_page_task *tasks, size_t n, size_t helpers) noexcept nogil

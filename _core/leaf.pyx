@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True, auto_pickle=False
 """A leaf in C, and the buffers that it borrows.
 
 Every extension module links a copy of the core. A leaf keeps pointers into the tables of one copy, so only this
@@ -9,8 +9,8 @@ import os
 from pageseek._core.codecs cimport PS_CODEC_NONE, CodecSettings, codec_of
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport (
-    PS_INVALID, PS_LIMIT, PS_OK, ps_buffer_free, ps_error, ps_leaf_spec, ps_nesting_level, ps_range, ps_selection,
-    ps_shared, ps_shared_use, ps_status,
+    PS_INVALID, PS_LIMIT, PS_OK, ps_buffer_free, ps_busy_enter, ps_busy_leave, ps_error, ps_leaf_spec, ps_nesting_level,
+    ps_range, ps_selection, ps_shared, ps_shared_use, ps_status,
 )
 from pageseek._core.memory cimport shared, wrap
 from pageseek._core.pages cimport PageReader
@@ -308,6 +308,28 @@ cdef tuple blocks_of(ps_column *column):
     finally:
         ps_column_drop(column)  # what no Block has, if memory ends
     return validity, offsets, values
+
+
+@cython.no_gc  # as LeafBuffers: threads of the core use it until the work has ended
+cdef class CoreCall:
+    """What threads of the core do beside pages of one leaf: an item of `read_pages`."""
+
+    cdef int enter(self) except -1:
+        """Lock the object until `leave`: it is the work of one call."""
+        if not ps_busy_enter(&self.busy):
+            raise CoreError(<int>PS_INVALID, None, "the work was begun by another call, or occurs twice")
+        return 0
+
+    cdef void leave(self) noexcept:
+        ps_busy_leave(&self.busy)
+
+    cdef int fill(self, ps_page_task *task) except -1:
+        """Describe the work."""
+        raise NotImplementedError
+
+    cdef object taken(self, bint done):
+        """The result, once."""
+        raise NotImplementedError
 
 
 cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil:

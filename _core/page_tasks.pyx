@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Pages of several leaves, read by one call on several threads."""
 from pageseek._core.leaf cimport (
-    DICTIONARY_WANTED, PS_TASK_AGAIN, PS_TASK_DICTIONARY, PS_TASK_DONE, PS_TASK_THREADS, LeafBuffers, begin_page_work,
-    drop_output, end_page_work, ps_page_task, ps_page_work, ps_task_page, ps_unread, run_page_tasks,
+    DICTIONARY_WANTED, PS_TASK_AGAIN, PS_TASK_DICTIONARY, PS_TASK_DONE, PS_TASK_THREADS, CoreCall, LeafBuffers,
+    begin_page_work, drop_output, end_page_work, ps_page_task, ps_page_work, ps_task_page, ps_unread, run_page_tasks,
 )
 
 from pageseek._core.file_bytes cimport FileBytes
@@ -29,6 +29,7 @@ def read_pages(list wanted not None, size_t threads=1):
         are read by the thread that decodes them; the rows, and the hint, as for `begin`; the dictionary page; and whether
         the pages are whole chunks, of a row group each. For a decoder of `passes` a list takes the place of the dictionary
         page: for each chunk, or for all pages together, a buffer with a byte for each entry of the dictionary, 1 or 0.
+        A PointTask may take the place of a tuple.
     threads : int
         The greatest number of threads. A decoder is one thread's.
 
@@ -36,7 +37,7 @@ def read_pages(list wanted not None, size_t threads=1):
     -------
     list
         For each decoder what `finish` gives, TAKE_DICTIONARY, or None. A decoder with tests gives the rows that pass, and
-        its `passing` tells them. None: the core does not know the codec, the output
+        its `passing` tells them. A PointTask gives a Batch. None: the core does not know the codec, the output
         takes several arrays, or a page has a fault, which a second read page by page names.
     """
     cdef PageWork work = PageWork(wanted)
@@ -68,11 +69,13 @@ cdef class PageWork:
         cdef tuple items = tuple(wanted)
         cdef Py_ssize_t n = len(items), i, n_pages = 0, at = 0, k
         cdef LeafBuffers decoder
+        cdef CoreCall call
         cdef ps_page_task *task
         cdef ps_task_page *page
         self.items, self.entered, self.unread, self.n = items, [], set(), n
         for item in items:
-            n_pages += len(item[1])
+            if not isinstance(item, CoreCall):
+                n_pages += len(item[1])
         self.tasks = <ps_page_task *>PyMem_Calloc(<size_t>n + 1, sizeof(ps_page_task))
         self.pages = <ps_task_page *>PyMem_Calloc(<size_t>n_pages + 1, sizeof(ps_task_page))
         self.views = <Py_buffer *>PyMem_Calloc(<size_t>(n + 2 * n_pages) + 1, sizeof(Py_buffer))
@@ -80,6 +83,12 @@ cdef class PageWork:
             raise MemoryError
         self.n_views = n + 2 * n_pages
         for i in range(n):
+            if isinstance(items[i], CoreCall):
+                call = items[i]
+                call.enter()  # which fails if it occurs twice
+                self.entered.append(call)
+                call.fill(&self.tasks[i])
+                continue
             one, places, ranges, hint, dictionary, whole = items[i]
             if not isinstance(one, LeafBuffers):
                 raise TypeError(f"a LeafDecoder is wanted, not {type(one).__name__}")
@@ -170,12 +179,18 @@ cdef class PageWork:
 
     cdef list taken(self):
         cdef LeafBuffers decoder
+        cdef CoreCall call
         cdef ps_page_task *task
         cdef list out = []
         cdef Py_ssize_t i = 0
         try:
             for i in range(self.n):
-                decoder, task = self.entered[i], &self.tasks[i]
+                task = &self.tasks[i]
+                if isinstance(self.entered[i], CoreCall):
+                    call = self.entered[i]
+                    out.append(call.taken(task.state == PS_TASK_DONE))
+                    continue
+                decoder = self.entered[i]
                 decoder.dictionary_used, decoder.dictionary_pages = task.dictionary_pages > 0, task.dictionary_pages
                 decoder.pages_read, decoder.pages_seen = task.pages_read, task.pages_seen
                 if task.state == PS_TASK_DONE:
@@ -194,14 +209,20 @@ cdef class PageWork:
     cdef void end(self):
         cdef Py_ssize_t i
         cdef LeafBuffers decoder
+        cdef CoreCall call
         for i in range(self.n_views):
             PyBuffer_Release(&self.views[i])
         PyMem_Free(self.tasks)
         PyMem_Free(self.pages)
         PyMem_Free(self.views)
         self.tasks, self.pages, self.views, self.n_views = NULL, NULL, NULL, 0
-        for decoder in self.entered:
-            decoder.leave()
+        for one in self.entered:
+            if isinstance(one, CoreCall):
+                call = one
+                call.leave()
+            else:
+                decoder = one
+                decoder.leave()
         self.entered, self.unread = [], set()
 
     def __dealloc__(self):

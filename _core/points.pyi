@@ -1,6 +1,7 @@
 from typing import Final, TypeAlias, final
 
 from pageseek._core.codecs import CodecSettings as CodecSettings
+from pageseek._core.leaf import CoreCall
 from typing_extensions import Buffer
 
 from pageseek.base.errors import CoreError as CoreError
@@ -8,7 +9,7 @@ from pageseek.base.errors import CoreError as CoreError
 AVAILABLE: Final[bool]
 MAX_TESTS: Final[int]
 
-_Leaf: TypeAlias = tuple[
+PointLeaf: TypeAlias = tuple[
     tuple[int, int, int, int, int, int, int],
     int,
     int,
@@ -31,7 +32,7 @@ class Batch:
 
 @final
 class PointReader:
-    def __new__(cls, leaves: list[_Leaf], output: list[int]) -> PointReader: ...
+    def __new__(cls, leaves: list[PointLeaf], output: list[int]) -> PointReader: ...
     def read(
         self,
         fd: int,
@@ -41,3 +42,19 @@ class PointReader:
         most: int,
         threads: int = 1,
     ) -> Batch | None: ...
+
+@final
+class PointTask(CoreCall):
+    def __new__(
+        cls,
+        reader: PointReader,
+        fd: int,
+        keeps_open: object,
+        ranges: Buffer,
+        most: int,
+        cost: int,
+    ) -> PointTask: ...
+    @property
+    def counts(self) -> list[tuple[int, int, int]]: ...
+    @property
+    def requests(self) -> int: ...

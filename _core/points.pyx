@@ -8,7 +8,7 @@ from pageseek._core.header cimport (
     PS_INVALID, PS_OK, ps_convert_check, ps_error, ps_leaf_spec, ps_range, ps_selection, ps_shared,
     ps_shared_use,
 )
-from pageseek._core.leaf cimport ps_column, ps_column_drop
+from pageseek._core.leaf cimport CoreCall, ps_column, ps_column_drop, ps_page_task
 from pageseek._core.memory cimport shared
 from pageseek._core.search cimport PS_PREFIX, ps_nan, ps_op, ps_values
 from pageseek._core.status cimport check
@@ -17,7 +17,7 @@ from pageseek.base.errors import CoreError
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 
@@ -46,6 +46,8 @@ cdef extern from "pageseek.h" nogil:
         bint negate
         ps_nan nan
         ps_values literals
+    ctypedef struct ps_point_count:
+        size_t pages, dictionaries, bytes
     ctypedef struct ps_point:
         const ps_point_leaf *leaves
         size_t n_leaves
@@ -58,6 +60,8 @@ cdef extern from "pageseek.h" nogil:
         const ps_source *source
         int64_t rows
         ps_column *columns
+        ps_point_count *counts
+        size_t requests
     bint ps_point_read(ps_point *)
 
 cdef extern from "files.h" nogil:
@@ -68,13 +72,20 @@ cdef extern from * nogil:
     static inline ps_source file_source(int *fd) {
         return (ps_source){ps_file_read, fd};
     }
+    static bool read_point(void *of) { return ps_point_read((ps_point *)of); }
+    static inline void call_point(ps_page_task *task, ps_point *point, size_t cost) {
+        task->call = read_point;
+        task->of = point;
+        task->hint = cost;
+    }
     """
     ps_source file_source(int *fd)
+    void call_point(ps_page_task *, ps_point *, size_t)
 
 cdef extern from "arrow_batch.h" nogil:
     cdef struct ArrowArray:
         void (*release)(ArrowArray *) noexcept
-    bint ps_batch_make(ArrowArray *, ps_column *, const size_t *, size_t, int64_t)
+    bint ps_batch_make(ArrowArray *, ps_column *, const ps_point_leaf *, const size_t *, size_t, int64_t)
 
 
 cdef ps_shared state = shared()
@@ -206,7 +217,6 @@ cdef class PointReader:
         cdef size_t n = len(tests), n_views = 0, i
         cdef ps_point point
         cdef ps_source source
-        cdef ps_selection rows
         cdef ps_column *columns = NULL
         cdef Batch batch = Batch.__new__(Batch)
         cdef bint done = False
@@ -215,15 +225,10 @@ cdef class PointReader:
             raise CoreError(<int>PS_INVALID, None, f"{n} tests, {MAX_TESTS} at most")
         memset(wanted, 0, sizeof(wanted))
         memset(&point, 0, sizeof(point))
-        memset(&rows, 0, sizeof(rows))
         try:
             PyObject_GetBuffer(ranges, &views[0], PyBUF_SIMPLE)
             n_views = 1
-            if not views[0].readonly or <uintptr_t>views[0].buf % 8 or views[0].len % 16:
-                raise CoreError(<int>PS_INVALID, None, "no pairs of int64")
-            rows.ranges, rows.n_ranges = <const ps_range *>views[0].buf, <size_t>views[0].len // 16
-            if ps_selection_check(&rows, NO_ERROR) != PS_OK:
-                raise CoreError(<int>PS_INVALID, None, "rows out of order")
+            check_ranges(&views[0])
             for i in range(n):
                 n_views = self.take_test(tests[i], &wanted[i], views, n_views)
             columns = <ps_column *>PyMem_Calloc(self.n + 1, sizeof(ps_column))
@@ -231,13 +236,14 @@ cdef class PointReader:
                 raise MemoryError
             source = file_source(&opened)
             point.leaves, point.n_leaves, point.tests, point.n_tests = self.leaves, self.n, wanted, n
-            point.ranges, point.n_ranges, point.limit, point.most = rows.ranges, rows.n_ranges, limit, most
+            point.ranges, point.n_ranges = <const ps_range *>views[0].buf, <size_t>views[0].len // 16
+            point.limit, point.most = limit, most
             point.threads = threads
             point.source, point.columns = &source, columns
             with nogil:
                 done = ps_point_read(&point)
                 if done and point.rows > 0:
-                    done = ps_batch_make(&batch.array, columns, self.order, self.n_output, point.rows)
+                    done = ps_batch_make(&batch.array, columns, self.leaves, self.order, self.n_output, point.rows)
             batch.num_rows = point.rows
         finally:
             for i in range(n_views):
@@ -277,6 +283,122 @@ cdef class PointReader:
         elif test.op == PS_PREFIX:
             raise CoreError(<int>PS_INVALID, None, "a prefix of values that have none")
         return n_views
+
+
+@cython.final
+@cython.no_gc  # as CoreCall
+cdef class PointTask(CoreCall):
+    """The rows of some ranges of one row group, all leaves of a PointReader, as the work of one thread: an item of `read_pages`.
+
+    Its result is a Batch. None: something needs another way, which tells what is wrong if it fails.
+
+    Parameters
+    ----------
+    reader : PointReader
+        The leaves.
+    fd : int
+        The descriptor of the file.
+    keeps_open : object
+        Closes the descriptor when nobody has it any more.
+    ranges : buffer
+        The rows, as for `PointReader.read`.
+    most : int
+        Bytes that may be read.
+    cost : int
+        About the bytes that will be.
+
+    Attributes
+    ----------
+    counts : list of (int, int, int)
+        Of each leaf: the data pages, dictionary pages and bytes that were read.
+    requests : int
+        The reads of the file.
+    """
+
+    cdef PointReader reader
+    cdef object keeps_open
+    cdef int fd
+    cdef size_t cost
+    cdef ps_point point
+    cdef ps_source source
+    cdef Py_buffer view
+    cdef bint holds
+
+    def __cinit__(self, PointReader reader not None, int fd, keeps_open, ranges not None, size_t most, size_t cost):
+        self.reader, self.fd, self.keeps_open, self.cost = reader, fd, keeps_open, cost
+        PyObject_GetBuffer(ranges, &self.view, PyBUF_SIMPLE)
+        self.holds = True
+        check_ranges(&self.view)
+        self.source = file_source(&self.fd)
+        self.point.leaves, self.point.n_leaves = reader.leaves, reader.n
+        self.point.ranges = <const ps_range *>self.view.buf
+        self.point.n_ranges = <size_t>self.view.len // 16
+        self.point.limit, self.point.most, self.point.threads = INT64_MAX, most, 1
+        self.point.source = &self.source
+        self.point.columns = <ps_column *>PyMem_Calloc(reader.n + 1, sizeof(ps_column))
+        self.point.counts = <ps_point_count *>PyMem_Calloc(reader.n + 1, sizeof(ps_point_count))
+        if self.point.columns == NULL or self.point.counts == NULL:
+            raise MemoryError
+
+    cdef int fill(self, ps_page_task *task) except -1:
+        self.drop()
+        memset(self.point.counts, 0, self.reader.n * sizeof(ps_point_count))
+        self.point.requests = 0
+        call_point(task, &self.point, self.cost)
+        return 0
+
+    cdef object taken(self, bint done):
+        cdef Batch batch
+        if not done:
+            return None
+        batch = Batch.__new__(Batch)
+        batch.num_rows = self.point.rows
+        if self.point.rows > 0 and not ps_batch_make(
+            &batch.array, self.point.columns, self.reader.leaves, self.reader.order, self.reader.n_output, self.point.rows
+        ):
+            raise MemoryError
+        return batch
+
+    cdef void drop(self) noexcept:
+        cdef size_t i
+        if self.point.columns != NULL:
+            for i in range(self.reader.n):  # what no batch has taken
+                ps_column_drop(&self.point.columns[i])
+
+    @property
+    def counts(self):
+        cdef size_t i
+        self.enter()  # else threads of the core count
+        try:
+            return [
+                (self.point.counts[i].pages, self.point.counts[i].dictionaries, self.point.counts[i].bytes)
+                for i in range(self.reader.n)
+            ]
+        finally:
+            self.leave()
+
+    @property
+    def requests(self):
+        return self.point.requests
+
+    def __dealloc__(self):
+        self.drop()
+        if self.holds:
+            PyBuffer_Release(&self.view)
+        PyMem_Free(self.point.columns)
+        PyMem_Free(self.point.counts)
+
+
+cdef int check_ranges(const Py_buffer *view) except -1:
+    """Raise CoreError unless a buffer has ranges of rows that nobody can change."""
+    cdef ps_selection rows
+    memset(&rows, 0, sizeof(rows))
+    if not view.readonly or <uintptr_t>view.buf % 8 or view.len % 16:
+        raise CoreError(<int>PS_INVALID, None, "no pairs of int64")
+    rows.ranges, rows.n_ranges = <const ps_range *>view.buf, <size_t>view.len // 16
+    if ps_selection_check(&rows, NO_ERROR) != PS_OK:
+        raise CoreError(<int>PS_INVALID, None, "rows out of order")
+    return 0
 
 
 cdef bint ascends(const ps_point_leaf *leaf) noexcept:

@@ -445,6 +445,8 @@ typedef struct ps_page_task {
     const ps_row_test *tests; /* as for ps_leaf_filter */
     size_t n_tests;
     bool keeps;
+    bool (*call)(void *of); /* without a leaf: what is done instead; its cost is `hint` */
+    void *of;
     /* out */
     ps_task_state state;
     bool dictionary_used;    /* the dictionary, or that of the last chunk */

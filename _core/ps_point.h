@@ -29,6 +29,11 @@ typedef struct ps_point_test {
     ps_values literals;
 } ps_point_test;
 
+/* What was read of a leaf. */
+typedef struct ps_point_count {
+    size_t pages, dictionaries, bytes;
+} ps_point_count;
+
 typedef struct ps_point {
     const ps_point_leaf *leaves;
     size_t n_leaves;
@@ -45,6 +50,8 @@ typedef struct ps_point {
     int64_t rows; /* that pass */
     ps_column *
         columns; /* n_leaves; where there are rows, those of leaves with `output` are the caller's */
+    ps_point_count *counts; /* n_leaves, which are added to; or NULL */
+    size_t requests;        /* reads of the source; more are added */
 } ps_point;
 
 /* Reads and decodes the pages of tested leaves that hold rows in question, evaluates the tests one after the other, each on

@@ -360,6 +360,10 @@ static ps_task_state begin(ps_page_task *t, scratch_memory *scratch) {
 }
 
 static void run(ps_page_task *t, scratch_memory *scratch) {
+    if (t->call) {
+        t->state = t->call(t->of) ? PS_TASK_DONE : PS_TASK_AGAIN;
+        return;
+    }
     t->dictionary_used = false;
     t->pages_read = t->pages_seen = t->dictionary_pages = 0;
     t->passing = (ps_passing){0};
@@ -393,6 +397,7 @@ static double cost_of_page(const ps_page_task *t, const uint8_t *data, size_t le
 /* Of a page the part up to the last row counts; a chunk is taken to be like its first page. */
 static double cost_of(const ps_page_task *t) {
     double cost = 0;
+    if (t->call) return (double)t->hint;
     if (t->dictionary)
         cost = cost_of_page(t, t->dictionary, t->dictionary_length, t->unread_dictionary);
     for (size_t i = 0; i < t->n_pages; i++) {

@@ -250,6 +250,72 @@ static void test_a_dictionary_that_is_asked_for(void) {
     close_query(q);
 }
 
+static void test_what_was_read_is_counted(void) {
+    for (int coded_pages = 0; coded_pages < 2; coded_pages++) {
+        query *q = open_query();
+        ps_point_count counts[4] = {{0}};
+        const ps_range some[] = {{5, 8}, {20, 21}};
+        q->leaves[3].coded = coded_pages;
+        q->point.ranges = some, q->point.n_ranges = 2, q->point.counts = counts;
+        CHECK(ps_point_read(&q->point));
+        CHECK_INT(q->point.rows, 4);
+        CHECK_INT(q->point.requests, q->f.reads);
+        const size_t pages[] = {3, 3, 2, 2}; /* of 7, 3, 11 and 8 rows */
+        size_t sum = 0;
+        for (int i = 0; i < 4; i++) {
+            CHECK_INT(counts[i].pages, pages[i]);
+            CHECK_INT(counts[i].dictionaries, i == 3);
+            sum += counts[i].bytes;
+        }
+        CHECK_INT(sum, q->f.bytes);
+        close_query(q);
+    }
+}
+
+static bool read_point(void *of) {
+    return ps_point_read(of);
+}
+
+static void test_points_are_tasks(void) {
+    enum { QUERIES = 24 };
+    query *all[QUERIES];
+    ps_page_task tasks[QUERIES];
+    memset(tasks, 0, sizeof tasks);
+    for (int i = 0; i < QUERIES; i++) {
+        all[i] = open_query();
+        all[i]->range = (ps_range){i, i + 3};
+        all[i]->f.fails = i % 5 == 4; /* the first read */
+        tasks[i] = (ps_page_task){
+            .call = read_point, .of = &all[i]->point, .hint = (size_t)(i % 7) * 1000};
+    }
+    ps_page_tasks(tasks, QUERIES, 3);
+    for (int i = 0; i < QUERIES; i++) {
+        CHECK_INT(tasks[i].state, i % 5 == 4 ? PS_TASK_AGAIN : PS_TASK_DONE);
+        if (i % 5 == 4)
+            CHECK(is_empty(all[i]));
+        else
+            check_rows(all[i], i, 1, 3);
+        close_query(all[i]);
+    }
+}
+
+static void test_views_are_output_only(void) {
+    const int32_t row = 20;
+    for (size_t tested = 0; tested < 4; tested++) { /* 3: none */
+        query *q = open_query();
+        const ps_point_test test = number_test(tested, PS_GE, &row);
+        q->leaves[2].spec.kind = PS_VIEWS;
+        q->point.limit = 5;
+        q->point.tests = &test, q->point.n_tests = tested < 3;
+        CHECK(ps_point_read(&q->point) == (tested != 2));
+        if (tested == 2)
+            CHECK(is_empty(q));
+        else
+            CHECK_INT(q->columns[2].offsets_size, 5 * 16); /* views */
+        close_query(q);
+    }
+}
+
 static void test_every_read_may_fail(void) {
     for (size_t fails = 1; fails < 12; fails++) {
         for (int later = 0; later < 2; later++) {
@@ -300,6 +366,9 @@ int main(void) {
     test_rows_in_question();
     test_pages_are_read_once_and_neighbours_together();
     test_a_dictionary_that_is_asked_for();
+    test_what_was_read_is_counted();
+    test_points_are_tasks();
+    test_views_are_output_only();
     test_every_read_may_fail();
     test_false_claims();
     return check_report();

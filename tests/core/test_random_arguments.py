@@ -49,6 +49,8 @@ CASES = {
         refused(lambda: points.PointReader(None, []), TypeError)
         refused(lambda: points.PointReader([], []).read(0, None, [], 1, 1), TypeError)
         refused(lambda: points.PointReader([], []).read(0, b"", None, 1, 1), TypeError)
+        refused(lambda: points.PointTask(None, 0, None, b"", 1, 1), TypeError)
+        refused(lambda: points.PointTask(points.PointReader([], []), 0, None, None, 1, 1), TypeError)
     """,
     "row groups whose sum wraps": """
         places = array.array("q", [0, 0, 2**63 - 1] * 2 + [0, 0, 2]).tobytes()
@@ -102,6 +104,22 @@ CASES = {
         for threads in (1, 2):
             assert "in use" in refused(lambda: page_tasks.read_pages([one, one], threads), ps.PageseekError)
         assert page_tasks.read_pages([one]) == [None]  # it is free again
+    """,
+    "a task twice in one call, and rows that change": """
+        reader, rows = points.PointReader([], []), array.array("q", [0, 2]).tobytes()
+        task = points.PointTask(reader, 0, None, rows, 1, 1)
+        for threads in (1, 2):
+            assert "occurs twice" in refused(lambda: page_tasks.read_pages([task, task], threads), ps.PageseekError)
+            (made,) = page_tasks.read_pages([task], threads)  # it is free again
+            assert made.num_rows == 2 and task.counts == [] and task.requests == 0
+        work = page_tasks.PageWork([task])
+        assert "another call" in refused(lambda: task.counts, ps.PageseekError)
+        refused(lambda: page_tasks.read_pages([task]), ps.PageseekError)
+        del work
+        assert len(page_tasks.read_pages([task])) == 1
+        refused(lambda: points.PointTask(reader, 0, None, bytearray(rows), 1, 1), ps.PageseekError)
+        refused(lambda: points.PointTask(reader, 0, None, rows[::-1], 1, 1), ps.PageseekError)
+        refused(lambda: points.PointTask(reader, 0, None, rows, -1, 1), OverflowError)
     """,
     "a decoder whose rows went with a call that failed": """
         decoder = ps.LeafDecoder(INT32, 0, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pageseek._core import build, codecs, decode, files, metadata, search
+from pageseek._core import build, codecs, decode, files, metadata, points, search
 
 import pageseek as ps
 from pageseek.storage.local import LocalStore
@@ -27,55 +27,18 @@ from support.random_argument_data import (
     held_by,
     int64s,
     number,
-    offsets,
     small,
 )
-
-
-def form() -> tuple[Any, ...]:
-    physical, width, kind = R.choice([
-        (0, 0, 0), (1, 0, 1), (1, 0, 3), (1, 0, 7), (1, 0, 12), (2, 0, 4), (2, 0, 13), (3, 0, 4), (4, 0, 10), (5, 0, 11),
-        (6, 0, 14), (6, 0, 15), (6, 0, 12), (7, 3, 16), (7, 0, 16), (7, 1 << 27, 16), (7, 5, 12), (7, 2, 9), (7, 12, 4),
-    ])  # fmt: skip
-    made: list[Any] = [
-        physical,
-        width,
-        kind,
-        width,
-        R.randrange(4),
-        R.randrange(2),
-        R.choice([0, 0, 0, 5, 38, 76]),
-    ]
-    if R.random() < 0.1:
-        made[R.randrange(7)] = number()
-    return tuple(made)
-
-
-WIDTHS = [0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0]
-
-
-def values(kind: int, width: int, n: int) -> tuple[Any, Any]:
-    """Values and offsets of a kind."""
-    size = WIDTHS[kind] if 0 <= kind < len(WIDTHS) else 8
-    if size < 0:
-        return buffer(5 * n), held_by(offsets(n, -size))
-    return buffer(n * (size or (width if kind == 16 else 1))), None
-
-
-def kind_width() -> tuple[int, int]:
-    return R.randrange(17) if R.random() < 0.95 else number(), R.choice([0, 1, 3, 16])
-
-
-def literals(kind: int, width: int, n: int | None = None) -> tuple[Any, ...]:
-    n = R.choice([0, 1, 1, 1, 2, 5]) if n is None else n
-    size = WIDTHS[kind] if 0 <= kind < len(WIDTHS) else 8
-    if size > 0 and R.random() < 0.7:
-        return n, b"".join(i.to_bytes(size, "little") for i in range(n)), None
-    if size < 0 and R.random() < 0.7:
-        ends = array.array("q" if size == -8 else "i", range(n + 1)).tobytes()
-        return n, bytes(range(n)), ends
-    found, ends = values(kind, width, n)
-    return n, found, ends
+from support.random_argument_values import (
+    damaged,
+    form,
+    given,
+    kind_width,
+    literals,
+    selection,
+    values,
+)
+from support.random_point_arguments import of_point_read, of_point_reader, of_point_task
 
 
 def of_compare() -> tuple[Any, ...]:
@@ -163,33 +126,6 @@ def of_gather() -> tuple[tuple[Any, ...], dict[str, Any]]:
     }
 
 
-def given() -> tuple[Any, ...]:
-    (kind, width), n = kind_width(), small(60)
-    found, ends = values(kind, width, n)
-    return kind, width, (n, None if R.random() < 0.5 else buffer((n + 7) // 8), ends, found)
-
-
-def selection() -> Any:
-    kind = R.randrange(8)
-    if kind == 0:
-        return (buffer(), number(), number())
-    if kind == 1:
-        n = small(300)
-        return (data((n + 7) // 8), small(), n)
-    if kind == 2:
-        return buffer()
-    ranges = sorted(R.sample(range(250), 2 * R.randrange(4)))
-    made = array.array("q", ranges)
-    if kind == 3 and made:
-        made[-1] = (1 << 63) - 1
-    if kind <= 5:
-        return held_by(made.tobytes())
-    try:
-        return ps.RowRanges(np.frombuffer(made.tobytes(), np.int64).reshape(-1, 2))
-    except Exception:
-        return b""
-
-
 def of_page() -> tuple[Any, ...]:
     body = R.choice(CHUNKS)[1] if R.random() < 0.4 else buffer()
     version = R.choice((1, 1, 2))
@@ -214,20 +150,6 @@ def of_read_page() -> tuple[Any, ...]:
     )
 
 
-def damaged(content: bytes) -> Any:
-    if R.random() < 0.4:
-        return content
-    made = bytearray(content)
-    for _ in range(R.randrange(3)):
-        if made:
-            made[R.randrange(min(len(made), R.choice((20, 60, 1 << 20))))] = R.choice(
-                (0, 1, 127, 128, 255, R.randrange(256))
-            )
-    if R.random() < 0.2:
-        del made[R.randrange(len(made) + 1) :]
-    return held_by(bytes(made))
-
-
 def of_head() -> tuple[Any, ...]:
     chunk = R.choice(CHUNKS)
     content = R.choice((chunk[1], chunk[2], chunk[3] or b""))
@@ -246,6 +168,9 @@ def of_read_pages() -> tuple[Any, ...]:
             data, first, rows, *rest = of_read_page()
             pages = [(data, first, rows) for _ in range(R.choice((1, 1, 1, 2, 5, 0)))]
             wanted.append((R.choice(decoders), pages, *rest, R.random() < 0.3))
+    tasks = [one for one in POOL if type(one) is points.PointTask]
+    if tasks and R.random() < 0.5:
+        wanted += R.choices(tasks, k=R.choice((1, 1, 2)))
     if R.random() < 0.1:
         wanted.append(any_value())
     return wanted, R.choice((1, 2, 4, number()))
@@ -441,61 +366,6 @@ def row_pairs() -> tuple[Any, ...]:
     return (np.frombuffer(int64s(6), np.int64).reshape(-1, 2),)
 
 
-def of_point_reader() -> tuple[Any, ...]:
-    def leaf() -> tuple[Any, ...]:
-        n, step = small(6), R.choice((0, 1, 3, 100))
-        settings = [one for one in POOL if type(one) is codecs.CodecSettings]
-        codec = (
-            R.choice(settings)
-            if settings
-            else codecs.CodecSettings("snappy", None, None, 1, 1 << 20, 1 << 20, False, False)
-        )
-        starts = (
-            int64s(n + 1)
-            if R.random() < 0.2
-            else (np.arange(n + 1, dtype=np.int64) * step).tobytes()
-        )
-        places = int64s(n), int64s(n)
-        return (
-            form(),
-            R.choice((0, 1, number())),
-            number(),
-            codec,
-            starts,
-            *places,
-            number(),
-            abs(number()),
-            R.random() < 0.3,
-        )
-
-    leaves = [leaf() for _ in range(small(4))]
-    return leaves, [i for i in range(len(leaves)) if R.random() < 0.7]
-
-
-def of_point_read() -> tuple[Any, ...]:
-    def test() -> tuple[Any, ...]:
-        made = form()
-        return (
-            R.choice((0, 0, 1, number())),
-            R.randrange(14),
-            R.random() < 0.5,
-            R.randrange(2),
-            literals(made[2], made[3]),
-        )
-
-    chosen = R.choice(
-        (np.array([0, 3, 5, 9], np.int64).tobytes(), int64s(2 * small(4)), selection())
-    )
-    tests = [test() for _ in range(small(4))]
-    return (
-        R.choice((-1, 0, 3, number())),
-        chosen,
-        tests,
-        R.choice((5, number())),
-        R.choice((1 << 20, number())),
-    )
-
-
 Arguments = Callable[[], Any]
 SHAPES: dict[str, Arguments] = {
     "bloom.header": lambda: (damaged(build.BloomFilter(1).to_bytes()[:20]),),
@@ -546,6 +416,7 @@ SHAPES: dict[str, Arguments] = {
     "pages.PageReader.head": of_head,
     "points.PointReader": of_point_reader,
     "points.PointReader.read": of_point_read,
+    "points.PointTask": of_point_task,
     "file_bytes.FileBytes": of_file_bytes,
     "files.Names": of_names,
     "files.seen": of_seen,

@@ -32,12 +32,8 @@ from support.random_argument_data import (
     note,
     prepare,
 )
-from support.random_argument_shapes import (
-    SHAPES,
-    damaged,
-    of_decoder,
-    selection,
-)
+from support.random_argument_shapes import SHAPES, of_decoder
+from support.random_argument_values import damaged, selection
 
 HANG = 60  # seconds that no call may take
 made_calls: dict[

@@ -6,11 +6,14 @@ One may yield pages for the core to decode, too, and is sent what they hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pageseek._core.decode import LeafDecoder
 from pageseek._core.page_tasks import read_pages
 from pageseek.base.records import NamedTuple
+
+if TYPE_CHECKING:
+    from pageseek._core.points import PointTask
 
 T = TypeVar("T")
 MOST_MEMORY = 32 << 20  # bytes that decoded pages of several generators take at a time
@@ -31,7 +34,7 @@ class DecodePages(NamedTuple):
     the core makes of them, as far as `together` has to limit these. The result is what the core made of each.
     """
 
-    tasks: list[PageTask]
+    tasks: list[PageTask | PointTask]
     nbytes: int
     memory: int = 0
 

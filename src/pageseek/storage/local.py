@@ -372,6 +372,11 @@ class LocalStore:
         """Of the open file, for positioned reads. It is the store's, and closed with it."""
         return self._fd
 
+    @property
+    def open_file(self) -> object:
+        """Keeps the descriptor open for whoever has it, when the store is closed."""
+        return self._open_file
+
     def is_at(self, path: str) -> bool:
         """Whether the file of this name is the one that is open, unchanged. OSError: there is none."""
         now = os.stat(path)

@@ -8,6 +8,7 @@
 | `chunk_headers`, `output_size` | what the page headers of a chunk say; how much room its decoder makes at once |
 | `segments` | the pages of one leaf, divided among threads |
 | `page_batch` | the pages of several leaves, fetched in one wave and decoded by one call of the core |
+| `few_rows` | few rows of all leaves as the work of one thread of the core |
 | `dictionary_codes`, `entry_tests` | dictionary codes, kept as codes; conditions on the entries of dictionaries, which codes then answer |
 | `decoded_columns`, `list_elements` | decoded leaves, tested and cut down to the rows that passed |
 """

@@ -19,6 +19,7 @@ from pageseek.predicate.masks import joined as joined_masks
 from pageseek.predicate.row_tests import row_tests
 from pageseek.scanning.leaves.decoded_columns import DecodedColumns, Key
 from pageseek.scanning.leaves.entry_tests import entry_tests
+from pageseek.scanning.leaves.few_rows import read_few
 from pageseek.scanning.leaves.leaf_places import places_wanted
 from pageseek.scanning.leaves.leaf_reader import LeafReader
 from pageseek.scanning.leaves.page_batch import decode, fetch, reserve
@@ -92,6 +93,14 @@ class GroupReader:
         """Fetch the pages of several leaves in one wave, then decode them. `tested`: dictionary codes will do."""
         if not parts:
             return
+        if not tested and self._may_be_few(parts):
+            found = yield from read_few(self._file, self._row_group, parts, ranges, self._context)
+            if found is not None:
+                for part, array in zip(parts, found, strict=True):
+                    self.decoded.put(
+                        part.leaf, part.leaf_type, [array], None, None, ranges.num_rows
+                    )
+                return
         coded = tested and ranges.num_rows >= CODED_ROWS
         readers, wanted = [], []
         for part in parts:
@@ -115,6 +124,16 @@ class GroupReader:
             wanted.append(reader.want(ranges))
         size = yield from self._give(readers, wanted)
         yield from self._decode(readers, size, ranges.num_rows)
+
+    def _may_be_few(self, parts: Sequence[Part]) -> bool:
+        """Whether one thread may read several leaves: others have row groups of their own, and no bytes of the leaves are in memory."""
+        context = self._context
+        return (
+            len(parts) > 1
+            and context.row_groups >= context.threads
+            and not self.reuses
+            and not any(part.leaf.index in self._read_before for part in parts)
+        )
 
     def _give(
         self,

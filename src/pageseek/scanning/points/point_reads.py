@@ -20,17 +20,17 @@ from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.format.chunks import CODECS, has_codes_only
+from pageseek.format.chunks import CODECS
 from pageseek.format.codecs import OWN
 from pageseek.format.columns import Column
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.format.types import K_VIEWS, LeafType, Options
+from pageseek.format.types import LeafType, Options
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.in_literals import Literals
 from pageseek.prune.protocol import DOUBT, Price, PruneContext, Pruner
 from pageseek.prune.registry import COLUMN_INDEX, REGISTRY, STATISTICS
-from pageseek.scanning.leaves.output_size import likely_rows
+from pageseek.scanning.leaves.few_rows import is_simple, point_leaf
 from pageseek.scanning.points.point_tests import PointTests
 from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.scanning.requests.request import Request
@@ -133,27 +133,10 @@ class PointLeaves:
         own = [leaf for leaf, _ in self.leaves]
         file.read_page_indexes(number, own, (), Options())
         for leaf, leaf_type in self.leaves:
-            offsets = file.offset_indexes[number, leaf.index]
-            chunk, start, _ = placed = file.placed_chunk(number, leaf)
-            codec = chunk.codec
-            known = self._context.codec_settings
-            settings = known.get(codec) or self._context.settings_of(codec, file)
-            if offsets is None or not settings.own:
+            made = point_leaf(file, number, leaf, leaf_type, self._context)
+            if made is None:
                 return None
-            coded = has_codes_only(chunk)
-            in_front = offsets.start - start
-            leaves.append(
-                (
-                    leaf_type.core,
-                    leaf.max_def,
-                    likely_rows(placed[2] - start),
-                    settings,
-                    *offsets.buffers,
-                    start,
-                    max(in_front, 0),
-                    bool(coded and in_front > 0),
-                )
-            )
+            leaves.append(made)
         return PointReader(leaves, self._output)
 
     @cached_property
@@ -375,17 +358,7 @@ class PointPlan:
 
 def _is_flat(column: Column) -> bool:
     """Whether the core can make a column by itself."""
-    if column.node is not None or len(column.parts) != 1:
-        return False
-    leaf, leaf_type, nesting_levels = column.parts[0]
-    return not (
-        leaf.group
-        or not leaf.flat
-        or nesting_levels
-        or leaf_type.is_null
-        or leaf_type.kind == K_VIEWS
-        or pa.types.is_dictionary(leaf_type.type)
-    )
+    return column.node is None and len(column.parts) == 1 and is_simple(column.parts[0])
 
 
 class PointReads:

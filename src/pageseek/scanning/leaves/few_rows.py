@@ -1,0 +1,146 @@
+"""Few rows of one row group of a local file: all leaves of them as the work of one thread of the core.
+
+Leaf by leaf, Python would take longer for the bookkeeping than the core for the pages. What does not fit is read leaf by leaf,
+which also names the place of an error: nested leaves, leaves without an offset index, codecs that the core does not know, and many
+pages, which several threads share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.base import log
+from pageseek.base.errors import CoreError
+from pageseek.base.report import Report
+from pageseek.format.chunks import has_codes_only
+from pageseek.format.columns import Part
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.format.types import LeafType
+from pageseek.io.range_requests import DecodePages
+from pageseek.scanning.leaves.output_size import likely_memory, likely_rows
+from pageseek.scanning.requests.steps import Reserve, ScanContext, Steps
+from pageseek.storage.local import LocalStore
+
+if TYPE_CHECKING:
+    from pageseek._core.points import PointLeaf, PointTask
+
+MOST_BYTES = 4 << 20  # compressed bytes of pages, about
+
+
+def point_leaf(
+    file: FileMetadata, row_group: int, leaf: Leaf, leaf_type: LeafType, context: ScanContext
+) -> PointLeaf | None:
+    """A leaf of a row group as PointReader takes it; None without an offset index in memory, and of another codec."""
+    offsets = file.offset_indexes.get((row_group, leaf.index))
+    chunk, start, stop = file.placed_chunk(row_group, leaf)
+    codec = chunk.codec
+    settings = context.codec_settings.get(codec) or context.settings_of(codec, file)
+    if offsets is None or not settings.own:
+        return None
+    in_front = offsets.start - start
+    coded = in_front > 0 and has_codes_only(chunk)
+    size, buffers = likely_rows(stop - start), offsets.buffers
+    return leaf_type.core, leaf.max_def, size, settings, *buffers, start, max(in_front, 0), coded
+
+
+def is_simple(part: Part) -> bool:
+    """Whether the core can make a column of a leaf by itself."""
+    leaf, leaf_type, nesting_levels = part
+    return not (
+        leaf.group
+        or not leaf.flat
+        or nesting_levels
+        or leaf_type.is_null
+        or pa.types.is_dictionary(leaf_type.type)
+    )
+
+
+def read_few(
+    file: FileMetadata,
+    row_group: int,
+    parts: Sequence[Part],
+    ranges: rows.RowRanges,
+    context: ScanContext,
+) -> Steps[list[pa.Array] | None]:
+    """The array of each leaf; None where they are read leaf by leaf."""
+    store, num_rows = file.store, file.group_rows[row_group]
+    if not isinstance(store, LocalStore) or log.begun() or ranges.num_rows == num_rows:
+        return None
+    from pageseek._core.points import AVAILABLE, PointReader, PointTask  # late: few scans need it
+
+    if not AVAILABLE or not all(map(is_simple, parts)):
+        return None
+    try:
+        size, memory = _cost(file, row_group, parts, ranges)
+        if size > MOST_BYTES:
+            return None
+        leaves = []
+        for leaf, leaf_type, _ in parts:
+            made = point_leaf(file, row_group, leaf, leaf_type, context)
+            if made is None:
+                return None
+            leaves.append(made)
+        reader = PointReader(leaves, list(range(len(leaves))))
+    except CoreError:  # raised again, with the place, leaf by leaf
+        return None
+    task = PointTask(reader, store.descriptor, store.open_file, ranges.ranges, 2 * MOST_BYTES, size)
+    yield Reserve(size + memory)
+    (batch,) = yield DecodePages([task], size)
+    if batch is None or batch.num_rows != ranges.num_rows:
+        return None
+    _count(file, row_group, parts, task, ranges.num_rows, context.report)
+    stored = _schema_of(tuple([leaf_type.storage for _, leaf_type, _ in parts]))
+    found: list[pa.Array] = pa.RecordBatch._import_from_c(batch.address, stored).columns
+    return found
+
+
+def _cost(
+    file: FileMetadata, row_group: int, parts: Sequence[Part], ranges: rows.RowRanges
+) -> tuple[int, int]:
+    """About the compressed bytes of the pages, and the bytes of memory of their rows; without offset indexes, of whole chunks."""
+    num_rows, chosen = file.group_rows[row_group], ranges.num_rows
+    share, runs = chosen / num_rows, len(ranges.to_numpy())
+    size, memory = 0.0, 0
+    for leaf, _, _ in parts:
+        offsets = file.offset_indexes.get((row_group, leaf.index))
+        chunk, start, stop = file.placed_chunk(row_group, leaf)
+        num_pages = 1 if offsets is None else max(offsets.num_pages, 1)
+        size += (stop - start) * min(share + runs / num_pages, 1)
+        memory += likely_memory(chunk, chosen, num_rows)
+    return int(size), memory
+
+
+def _count(
+    file: FileMetadata,
+    row_group: int,
+    parts: Sequence[Part],
+    task: PointTask,
+    num_rows: int,
+    report: Report,
+) -> None:
+    """Count what was read, as the way leaf by leaf does."""
+    size = 0
+    for part, (pages, dictionaries, nbytes) in zip(parts, task.counts, strict=True):
+        leaf = part.leaf
+        num_pages = file.offset_indexes[row_group, leaf.index].num_pages
+        counts = report.chunk(file.name, row_group, leaf.name, num_pages)
+        counts.pages_read += pages
+        counts.dictionary_pages += dictionaries
+        counts.bytes += nbytes
+        counts.rows_decoded += num_rows
+        size += nbytes
+    report.requests += task.requests
+    report.waves += 1
+    report.bytes["data"] += size
+
+
+@lru_cache(maxsize=64)
+def _schema_of(types: tuple[pa.DataType, ...]) -> pa.Schema:
+    """The schema of a batch of leaves of these types."""
+    return pa.schema([pa.field(str(i), one) for i, one in enumerate(types)])
