@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from pageseek._core.decode import LeafDecoder
@@ -5,7 +6,7 @@ from pageseek._core.memory import Block
 from pageseek._core.points import Batch, PointTask
 from typing_extensions import disjoint_base
 
-_Wanted: TypeAlias = list[
+_Wanted: TypeAlias = Sequence[
     tuple[
         LeafDecoder,
         list[tuple[memoryview, int, int]],

@@ -17,14 +17,14 @@ cimport cython
 PARALLEL = bool(PS_TASK_THREADS)  # whether `read_pages` can use several threads
 
 
-def read_pages(list wanted not None, size_t threads=1):
+def read_pages(wanted not None, size_t threads=1):
     """Read pages of several leaves by one call, without the interpreter's lock: begin, head, take, finish and release.
 
     Decompression displaces everything else from the processor's caches, so little must happen between two pages.
 
     Parameters
     ----------
-    wanted : list of (LeafDecoder, list, ranges, int, buffer or None, bool)
+    wanted : sequence of (LeafDecoder, list, ranges, int, buffer or None, bool)
         A decoder, which occurs once; its pages, each (buffer, first row, rows) as the offset index has them, where FileBytes
         are read by the thread that decodes them; the rows, and the hint, as for `begin`; the dictionary page; and whether
         the pages are whole chunks, of a row group each. For a decoder of `passes` a list takes the place of the dictionary
@@ -63,7 +63,7 @@ cdef class PageWork:
     cdef ps_page_work *work
     cdef bint ready  # for results
 
-    def __init__(self, list wanted not None):
+    def __init__(self, wanted not None):
         if self.items is not None:
             raise ValueError("work begins once")
         cdef tuple items = tuple(wanted)

@@ -9,7 +9,7 @@ from pageseek.base.errors import CoreError as CoreError
 AVAILABLE: Final[bool]
 MAX_TESTS: Final[int]
 
-PointLeaf: TypeAlias = tuple[
+_Leaf: TypeAlias = tuple[
     tuple[int, int, int, int, int, int, int],
     int,
     int,
@@ -32,7 +32,7 @@ class Batch:
 
 @final
 class PointReader:
-    def __new__(cls, leaves: list[PointLeaf], output: list[int]) -> PointReader: ...
+    def __new__(cls, leaves: list[_Leaf], output: list[int]) -> PointReader: ...
     def read(
         self,
         fd: int,

@@ -34,7 +34,7 @@ class DecodePages(NamedTuple):
     the core makes of them, as far as `together` has to limit these. The result is what the core made of each.
     """
 
-    tasks: list[PageTask | PointTask]
+    tasks: Sequence[PageTask | PointTask]
     nbytes: int
     memory: int = 0
 

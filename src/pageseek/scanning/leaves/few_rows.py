@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek._core.codecs import CodecSettings
 from pageseek.base import log
 from pageseek.base.errors import CoreError
 from pageseek.base.report import Report
@@ -21,15 +22,17 @@ from pageseek.format.chunks import has_codes_only
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.format.types import LeafType
+from pageseek.format.types import CoreForm, LeafType
 from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.leaves.output_size import likely_memory, likely_rows
 from pageseek.scanning.requests.steps import Reserve, ScanContext, Steps
 from pageseek.storage.local import LocalStore
 
 if TYPE_CHECKING:
-    from pageseek._core.points import PointLeaf, PointTask
+    from pageseek._core.points import PointTask
 
+# as PointReader takes it
+PointLeaf: TypeAlias = tuple[CoreForm, int, int, CodecSettings, bytes, bytes, bytes, int, int, bool]
 MOST_BYTES = 4 << 20  # compressed bytes of pages, about
 
 
@@ -128,7 +131,10 @@ def _count(
     size = 0
     for part, (pages, dictionaries, nbytes) in zip(parts, task.counts, strict=True):
         leaf = part.leaf
-        num_pages = file.offset_indexes[row_group, leaf.index].num_pages
+        offsets = file.offset_indexes.get(
+            (row_group, leaf.index)
+        )  # another scan may have dropped it
+        num_pages = None if offsets is None else offsets.num_pages
         counts = report.chunk(file.name, row_group, leaf.name, num_pages)
         counts.pages_read += pages
         counts.dictionary_pages += dictionaries

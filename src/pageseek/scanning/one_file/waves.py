@@ -127,7 +127,8 @@ class Wave(Generic[T]):
 
     def _decode(self, members: Sequence[Member[T]]) -> None:
         self._waiting, self._work = [], None
-        tasks, nbytes = [], 0
+        tasks: list[Any] = []
+        nbytes = 0
         for member in members:
             if member.pages is not None:
                 self._waiting.append(member)
