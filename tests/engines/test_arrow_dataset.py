@@ -513,3 +513,18 @@ def test_errors_of_a_file_name_its_place_through_an_engine(path: Path, tmp_path:
         with pytest.raises(duckdb.Error, match="column 'k', row group 0, page 0 at byte 4"):
             connection.sql("from d").fetchall()
         assert connection.sql("select k from d where k = 1999").fetchall() == [(1999,)]
+
+
+def test_the_expression_of_a_fragment_is_true_for_its_rows(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
+    values = [1.5, float("nan"), None, -0.0]
+    rows = pa.table({"p": pa.array(values, pa.float64()), "k": range(4)})
+    deltalake.write_deltalake(str(tmp_path / "t"), rows, partition_by=["p"])
+    fragments = list(ps.dataset(tmp_path / "t").get_fragments())
+    assert len(fragments) == 4
+    for fragment in fragments:
+        assert fragment.to_table(filter=fragment.partition_expression).num_rows == 1
+        others = [one for one in fragments if one is not fragment]
+        assert not any(
+            one.to_table(filter=fragment.partition_expression).num_rows for one in others
+        )

@@ -137,7 +137,7 @@ def test_deletes_that_are_broken(tmp_path: Path) -> None:
         rows, why = [
             (pa.table({"file_path": [path], "pos": [len(data)]}), f"deletes row {len(data)}"),
             (pa.table({"file_path": [path], "pos": [-1]}), "it deletes row -1"),
-            (pa.table({"file_path": [path], "pos": pa.array([None], pa.int64())}), "'pos' is no number"),
+            (pa.table({"file_path": [path], "pos": pa.array([None], pa.int64())}), "'pos' has no number"),
             (pa.table({"file_path": [path], "other": [1]}), "no column 'pos'"),
             (pa.table({"pos": [1]}), "no column 'file_path'"),
         ][case]  # fmt: skip

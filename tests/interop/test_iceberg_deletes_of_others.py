@@ -4,6 +4,7 @@ nulls that are not counted; and the numbers of rows beside deleted ones.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import struct
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.scanning.deletes import equality_deletes
 
 pytest.importorskip("pyiceberg", "0.10")
 
@@ -136,3 +138,95 @@ def test_rows_are_taken_by_their_numbers_among_those_that_are_left(tmp_path: Pat
     for number in (8, 9):
         with pytest.raises(IndexError, match=rf"no row {number}, the dataset has 8"):
             dataset.take([number])
+
+
+@pytest.mark.parametrize(
+    ("plain", "view"), [(pa.string(), pa.string_view()), (pa.binary(), pa.binary_view())]
+)
+def test_values_that_are_stored_as_views(
+    tmp_path: Path, plain: pa.DataType, view: pa.DataType
+) -> None:
+    word = [b"a", b"b", None] if plain == pa.binary() else ["a", "b", None]
+    name = "binary" if plain == pa.binary() else "string"
+    for at, (ours, theirs) in enumerate([(plain, view), (view, plain), (view, view)]):
+        written = Written(tmp_path / str(at), [[column(1, "k", name), OF_I]])
+        kinds = [ided("k", ours, 1), ided("i", I32, 2)]
+        written.add(rows_of(kinds, [*word, word[0], None], [1, 2, 3, 4, 5]))
+        written.values(rows_of([ided("k", theirs, 1)], [word[1], None]), [1], 2)
+        assert numbers(written.commit()) == [1, 4]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_times_that_a_finer_unit_does_not_hold(tmp_path: Path, unit: str) -> None:
+    """They equal no value of it, whether rows or deletes have them; null still equals null."""
+    day, far = dt.datetime(2024, 1, 1), dt.datetime(9999, 1, 1)
+    ns, coarse = pa.timestamp("ns"), pa.timestamp(unit)
+    both = [column(1, "t", "timestamp_ns"), OF_I]
+    written = Written(tmp_path / "deletes", [both], version=3)
+    kinds = [ided("t", ns, 1), ided("i", I32, 2)]
+    written.add(rows_of(kinds, [day, None, dt.datetime(2024, 1, 2)], [1, 2, 3]))
+    written.values(rows_of([ided("t", coarse, 1)], [far, day]), [1], 2)
+    written.values(rows_of([ided("t", ns, 1)], [dt.datetime(2024, 1, 3)]), [1], 3)
+    assert numbers(written.commit()) == [2, 3]
+    if unit == "s":  # no file has this unit
+        return
+    rows = Written(tmp_path / "rows", [both], version=3)
+    kinds = [ided("t", coarse, 1), ided("i", I32, 2)]
+    rows.add(rows_of(kinds, [far, None, day, dt.datetime(1, 1, 1)], [1, 2, 3, 4]))
+    key = [ided("t", ns, 1), ided("i", I32, 2)]
+    rows.values(rows_of(key, [day, None, None], [3, 1, 4]), [1, 2], 2)
+    assert numbers(rows.commit()) == [1, 2, 4]
+
+
+PATHS = {
+    "dictionary": lambda paths: paths.dictionary_encode(),
+    "view": lambda paths: paths.cast(pa.string_view()),
+    "large": lambda paths: paths.cast(pa.large_string()),
+}
+
+
+@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize("files", [3, 6])  # of more than four, a file of deletes is read whole
+@pytest.mark.parametrize("number", [pa.int64(), pa.int32(), pa.uint64(), pa.uint16()])
+def test_positions_of_other_types(
+    tmp_path: Path, kind: str, files: int, number: pa.DataType
+) -> None:
+    ps.clear_cache()
+    written = Written(tmp_path, [[OF_I]])
+    data = [written.add(rows_of([ided("i", I32, 2)], range(10))) for _ in range(files)]
+    paths = PATHS[kind](pa.array([one.url for one in data]))
+    written.add(pa.table({"file_path": paths, "pos": pa.array([1] * files, number)}), 2, content=1)
+    assert numbers(written.commit()) == [0, *range(2, 10)] * files
+
+
+@pytest.mark.parametrize("files", [3, 6])
+def test_positions_that_are_no_numbers(tmp_path: Path, files: int) -> None:
+    for at, (position, why) in enumerate(
+        [
+            (pa.array([1.0] * files), "no whole numbers"),
+            (pa.array([None] * files, pa.int64()), "has no number"),
+            (pa.array([2**64 - 1] * files, pa.uint64()), "deletes row -1"),
+        ]
+    ):
+        ps.clear_cache()
+        written = Written(tmp_path / str(at), [[OF_I]])
+        data = [written.add(rows_of([ided("i", I32, 2)], range(10))) for _ in range(files)]
+        paths = pa.array([one.url for one in data])
+        written.add(pa.table({"file_path": paths, "pos": position}), 2, content=1)
+        with pytest.raises(ps.CorruptFileError, match=why):
+            ps.read_table(written.commit())
+
+
+def test_deletes_are_kept_for_one_version_of_a_data_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a store, which is not asked for the versions of files of deletes."""
+    monkeypatch.setattr(equality_deletes, "stamp", lambda _: None)
+    written = Written(tmp_path, [[OF_I]])
+    kind = [ided("i", I32, 2)]
+    data = written.add(rows_of(kind, [1, 2, 3, 4]))
+    written.values(rows_of(kind, [1]), [2], 2)
+    table = written.commit()
+    assert numbers(table) == [2, 3, 4]
+    pq.write_table(rows_of(kind, [4, 3, 2, 1]), data.url.removeprefix("file://"))
+    assert numbers(table) == [4, 3, 2]

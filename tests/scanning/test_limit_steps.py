@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.scanning.leaves import few_rows
 from pageseek.scanning.one_file.limit_steps import LimitSteps
 from pageseek.scanning.requests.plan import GroupPlan
 from pageseek.storage.local import LocalStore
@@ -100,6 +101,10 @@ def test_a_limit_reached_in_the_first_row_group_pays_for_its_index_alone(
         assert 0 < file.index_bytes(log) < whole / 50
     report = run(scan.limit(1), log)
     assert report["bytes"]["index"] == file.index_bytes(log)
+    with pytest.MonkeyPatch.context() as leaf_by_leaf:  # the core's own reads are not logged
+        leaf_by_leaf.setattr(few_rows, "MOST_BYTES", 0)
+        same = run(scan.limit(1), log)
+        assert (same["requests"], same["leaves"]) == (report["requests"], report["leaves"])
     assert report["requests"] == len(log.ranges)
     assert report["row_groups"] == {"total": GROUPS, "read": 1, "pruned_by": {"limit": GROUPS - 1}}
     assert report["rows"]["pruned_by"]["limit"] == (GROUPS - 1) * IN_GROUP

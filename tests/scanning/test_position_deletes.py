@@ -55,7 +55,7 @@ def test_each_data_file_has_its_rows(
     for path in [*wanted, "s3://lake/other.parquet"]:
         deletes = PositionDeletes(source, path)
         for _ in range(2):
-            found = rows_by_position(source, [deletes], report)
+            found = rows_by_position(source, "", [deletes], report)
             assert found.rows().tolist() == wanted.get(path, [])
     # read whole after some, or for each data file once
     assert reads == (position_deletes.FEW + 1 if most > FILES * ROWS else FILES + 1)
@@ -68,7 +68,7 @@ def test_each_data_file_has_its_rows(
         (pa.array([1, 2]), pa.array([1, 2]), "file_path"),
         (pa.array(["a", "b"]), pa.array([1, None]), "no number"),
         (pa.array(["a", "a"]), pa.array([1, -3]), "deletes row -3"),
-        (pa.array(["a", "a"]), pa.array(["x", "y"]), "no number"),
+        (pa.array(["a", "a"]), pa.array(["x", "y"]), "no whole numbers"),
     ],
 )
 def test_broken_ones_are_errors_either_way(

@@ -47,12 +47,7 @@ class DatasetFragment:
     @short_traceback
     def partition_expression(self) -> Any:
         """The values that the names of its folders give to columns."""
-        tests = [
-            pc.is_null(pc.field(name))
-            if value is None or getattr(value, "is_valid", True) is False
-            else pc.field(name) == pc.scalar(value)
-            for name, value in self._source.partitions
-        ]
+        tests = [_is_value(pc.field(name), value) for name, value in self._source.partitions]
         return reduce(and_, tests) if tests else pc.scalar(True)
 
     @property
@@ -196,3 +191,13 @@ class DatasetFragment:
         if self._version is not None:
             check_version(self._source.name, file._metadata.store.version, self._version)
         return file
+
+
+def _is_value(field: pc.Expression, value: Any) -> pc.Expression:
+    """The condition that a column has a value; NaN equals nothing in a comparison."""
+    plain = value.as_py() if isinstance(value, pa.Scalar) else value
+    if plain is None:
+        return field.is_null()
+    if isinstance(plain, float) and plain != plain:
+        return pc.is_nan(field)
+    return field == pc.scalar(value)

@@ -50,7 +50,7 @@ class TableCheck:
         """What is wrong with the deleted rows of a file."""
         report = Report()
         try:
-            deleted_rows(source, opened(replace(source, deletes=()), report).num_rows, report)
+            deleted_rows(source, opened(replace(source, deletes=()), report), report)
         except PageseekError as error:
             yield Finding(DELETES, "", None, None, str(error), source.name)
 

@@ -15,6 +15,7 @@ from pageseek.predicate.expression import Expression
 from pageseek.scanning.requests.request import BATCH_SIZE, Request
 from pageseek.storage import Source, Sources
 
+_OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 OPTIONS = Options(int96_unit="us", int96_utc=True)  # as tables are read
 NANOSECONDS = Options(int96_utc=True)  # likewise, where a table has them
 
@@ -25,8 +26,8 @@ def opened(source: Source, report: Report) -> FileMetadata:
 
 
 def stamp(source: Source | None) -> tuple[int, int] | None:
-    """Time and size of a local file, by which another file in its place is told from it; None for others, whose names are their
-    own.
+    """Time and size of a local file of deletes, by which another file in its place is told from it; None for one in a store, whose
+    name is its own by the specifications: to ask for its version would be a request for each scan.
     """
     if source is None or source.filesystem is not None:
         return None
@@ -35,6 +36,17 @@ def stamp(source: Source | None) -> tuple[int, int] | None:
     except OSError:  # told by whoever reads it
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def as_plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column whose type others can be compared with: extension types, dictionaries and views as what they stand for."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        plain = [chunk.storage for chunk in column.chunks]
+        return as_plain(pa.chunked_array(plain, kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        return as_plain(column.cast(kind.value_type))
+    return column.cast(_OF_VIEWS[kind]) if kind in _OF_VIEWS else column
 
 
 def read(

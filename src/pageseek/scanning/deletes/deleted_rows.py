@@ -9,6 +9,7 @@ from pageseek._core import rows
 from pageseek.base.errors import CorruptFileError
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import DeletionVector, EqualityDeletes, PositionDeletes
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.scanning.deletes import deletion_vectors, equality_deletes, position_deletes
 from pageseek.scanning.deletes.deletion_vectors import rows_of_vectors
 from pageseek.scanning.deletes.equality_deletes import rows_by_values
@@ -16,7 +17,7 @@ from pageseek.scanning.deletes.position_deletes import rows_by_position
 from pageseek.storage import Source
 
 # by the class of the records: what finds the rows of a file that they delete
-_READERS: dict[type[Any], Callable[[Source, list[Any], Report], rows.RowRanges]] = {
+_READERS: dict[type[Any], Callable[[Source, str, list[Any], Report], rows.RowRanges]] = {
     DeletionVector: rows_of_vectors,
     PositionDeletes: rows_by_position,
     EqualityDeletes: rows_by_values,
@@ -37,8 +38,8 @@ def forget() -> None:
         one.clear()
 
 
-def deleted_rows(source: Source, num_rows: int, report: Report) -> rows.RowRanges:
-    """The deleted rows of a file of so many rows. The report counts what is read for them.
+def deleted_rows(source: Source, file: FileMetadata, report: Report) -> rows.RowRanges:
+    """The deleted rows of a file, which is open. The report counts what is read for them.
 
     Raises
     ------
@@ -50,7 +51,8 @@ def deleted_rows(source: Source, num_rows: int, report: Report) -> rows.RowRange
         kinds.setdefault(type(one), []).append(one)
     found = rows.RowRanges.empty()
     for kind, records in kinds.items():
-        found |= _READERS[kind](source, records, report)
+        found |= _READERS[kind](source, file.store.version.tag, records, report)
+    num_rows = file.num_rows
     if found and found.bounds[1] > num_rows:
         raise CorruptFileError(
             f"{source.name}: its table deletes row {found.bounds[1] - 1}, and the file has {num_rows}: the deletes are those "

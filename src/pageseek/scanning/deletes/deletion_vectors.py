@@ -68,7 +68,9 @@ def vector_rows(vector: DeletionVector, report: Report) -> rows.RowRanges:
     return found
 
 
-def rows_of_vectors(_: Source, vectors: list[DeletionVector], report: Report) -> rows.RowRanges:
+def rows_of_vectors(
+    _: Source, __: str, vectors: list[DeletionVector], report: Report
+) -> rows.RowRanges:
     """The rows that are deleted by any of the vectors."""
     found = rows.RowRanges.empty()
     for one in vectors:

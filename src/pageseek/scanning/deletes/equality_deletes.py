@@ -29,19 +29,28 @@ from pageseek.format.nesting import Node
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_TYPES, TEXT_TYPES
 from pageseek.predicate.expression import Expression, col
-from pageseek.scanning.deletes.delete_files import NANOSECONDS, OPTIONS, opened, read, stamp
+from pageseek.scanning.deletes.delete_files import (
+    NANOSECONDS,
+    OPTIONS,
+    as_plain,
+    opened,
+    read,
+    stamp,
+)
 from pageseek.storage import Source
 
 KEPT = 256  # pairs of a data file and its deletes whose rows are kept
 KEPT_VALUES = 32  # files of deletes whose values are kept
 MOST_VALUES = 100_000  # of a condition that leaves out rows before they are compared
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_LAST = (1 << 63) - 1  # of a timestamp
 _ROW = "row\0"  # no column has this name
 
 
 def rows_by_values(
-    source: Source, deletes: list[EqualityDeletes], report: Report
+    source: Source, version: str, deletes: list[EqualityDeletes], report: Report
 ) -> rows.RowRanges:
-    """The rows of a data file that are deleted by any of the files."""
+    """The rows of a version of a data file that are deleted by any of the files."""
     by_fields: dict[tuple[KeyField, ...], list[Source]] = {}
     said = deletes[0].said if deletes else ()  # all are of one data file
     for one in deletes:
@@ -50,7 +59,7 @@ def rows_by_values(
     plain = replace(source, deletes=())
     for fields, files in by_fields.items():
         asked = plain, source.partitions, said, fields, tuple(files)
-        stamps = tuple([stamp(file) for file in (source, *files)])
+        stamps = version, *[stamp(file) for file in files]
         found |= kept.get((asked, stamps), partial(rows_of_values, *asked, report))
     return found
 
@@ -74,7 +83,7 @@ def rows_of_values(
         kept_values.get((file, stamp(file), fields), partial(values_of, file, fields, report))
         for file in files
     ]
-    deleted = [_together(columns, files) for columns in zip(*of_files, strict=True)]
+    deleted = _together(of_files, files)
     if not len(deleted[0]):
         return rows.RowRanges.empty()
     file, said, known = opened(source, report), dict(partitions), dict(unread)
@@ -131,17 +140,50 @@ def values_of(
     return [_flat(table, leaf.path) for leaf in leaves]
 
 
-def _together(columns: Sequence[pa.ChunkedArray], files: Sequence[Source]) -> pa.ChunkedArray:
-    """One column of several files of deletes, of which some may be older than a wider type."""
-    kind = columns[0].type
-    for column, file in zip(columns, files, strict=True):
-        joined = _joined(kind, column.type)
-        if joined is None:
-            raise CorruptFileError(
-                f"{file.name}: it deletes by values of {column.type}, others by {kind}"
-            )
-        kind = joined
-    return pa.chunked_array([widened(c, kind) for column in columns for c in column.chunks], kind)
+def _together(
+    of_files: Sequence[list[pa.ChunkedArray]], files: Sequence[Source]
+) -> list[pa.ChunkedArray]:
+    """The columns of several files of deletes, of which some may be older than a wider type."""
+    made: list[pa.ChunkedArray] = []
+    lost = np.zeros(sum([len(columns[0]) for columns in of_files]), np.bool_)
+    for several in zip(*of_files, strict=True):
+        kind = several[0].type
+        for column, file in zip(several, files, strict=True):
+            joined = _joined(kind, column.type)
+            if joined is None:
+                raise CorruptFileError(
+                    f"{file.name}: it deletes by values of {column.type}, others by {kind}"
+                )
+            kind = joined
+        chunks = [chunk for column in several for chunk in column.chunks]
+        column, beyond = _widened(chunks, kind)
+        made.append(column)
+        lost |= beyond
+    return [column.filter(pa.array(~lost)) for column in made] if lost.any() else made
+
+
+def _widened(
+    chunks: Sequence[pa.Array], kind: pa.DataType
+) -> tuple[pa.ChunkedArray, npt.NDArray[np.bool_]]:
+    """Arrays as one column of a wider type, and which values this does not hold: times that a finer unit does not reach, which are
+    null in the column, and equal no value of it.
+    """
+    made, lost = [], []
+    for chunk in chunks:
+        beyond = np.zeros(len(chunk), np.bool_)
+        try:
+            one = widened(chunk, kind)
+        except pa.ArrowInvalid:
+            if not (pa.types.is_timestamp(kind) and pa.types.is_timestamp(chunk.type)):
+                raise
+            most = _LAST // (_PER_SECOND[kind.unit] // _PER_SECOND[chunk.type.unit])
+            count = chunk.cast(pa.int64())
+            outside = pc.or_(pc.greater(count, most), pc.less(count, -most))
+            beyond = outside.fill_null(False).to_numpy(zero_copy_only=False)
+            one = widened(pc.if_else(pa.array(beyond), None, chunk), kind)
+        made.append(one)
+        lost.append(beyond)
+    return pa.chunked_array(made, kind), np.concatenate([np.zeros(0, np.bool_), *lost])
 
 
 def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
@@ -228,9 +270,7 @@ def _flat(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
     column = table[path[0]]
     for name in path[1:]:
         column = pc.struct_field(column, [column.type.get_field_index(name)])
-    if isinstance(column.type, pa.BaseExtensionType):
-        plain = [chunk.storage for chunk in column.chunks]
-        column = pa.chunked_array(plain, column.type.storage_type)
+    column = as_plain(column)
     if pa.types.is_decimal(column.type) and column.type.bit_width < 128:  # nothing compares these
         column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
     return column
@@ -255,7 +295,7 @@ def _condition(
             continue
         column = col(*leaf.path)
         condition = column.isin(some.drop_null().to_pylist())
-        return condition | column.is_null() if some.null_count else condition
+        return condition | column.is_null() if values.null_count else condition
     return None
 
 
@@ -265,13 +305,15 @@ def _codes(
     """A number for each row, equal for those that have the same values in all columns."""
     n = len(ours[0])
     codes = np.zeros(n + len(theirs[0]), np.int64)
+    lost = np.zeros(len(codes), np.bool_)
     for mine, other in zip(ours, theirs, strict=True):
         kind = _joined(mine.type, other.type)
         if kind is None:
             raise CorruptFileError(
                 f"{source.name}: rows of it are deleted by values of {other.type}, and the column is {mine.type}"
             )
-        both = pa.chunked_array([widened(one, kind) for one in (*mine.chunks, *other.chunks)], kind)
+        both, beyond = _widened([*mine.chunks, *other.chunks], kind)
+        lost |= beyond
         if both.null_count == len(both):
             continue
         if pa.types.is_floating(kind):  # of NaN there are many bits
@@ -279,4 +321,5 @@ def _codes(
         coded = both.combine_chunks().dictionary_encode(null_encoding="encode")
         inside = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         codes = np.unique(codes * (len(coded.dictionary) + 1) + inside, return_inverse=True)[1]
+    codes[:n][lost[:n]], codes[n:][lost[n:]] = -1, -2  # they equal nothing
     return codes[:n], codes[n:]

@@ -16,8 +16,9 @@ from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import PositionDeletes
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.types import TEXT_TYPES
 from pageseek.predicate.expression import col
-from pageseek.scanning.deletes.delete_files import opened, read, stamp
+from pageseek.scanning.deletes.delete_files import as_plain, opened, read, stamp
 from pageseek.storage import Source
 
 KEPT = 1024  # data files whose deletes are kept
@@ -68,9 +69,10 @@ def _by_path(source: Source, report: Report) -> dict[str, Numbers] | None:
         return None
     table = _read(source, report, (PATH, POSITION))
     numbers = _numbers(source, table)
-    if not str(table[PATH].type).endswith("string"):
-        raise CorruptFileError(f"{source.name}: column {PATH!r} is {table[PATH].type}, no text")
-    paths = table[PATH].combine_chunks().dictionary_encode()
+    column = as_plain(table[PATH])
+    if column.type not in TEXT_TYPES:
+        raise CorruptFileError(f"{source.name}: column {PATH!r} is {column.type}, no text")
+    paths = column.combine_chunks().dictionary_encode()
     codes = paths.indices.fill_null(-1).to_numpy()  # a row without a path deletes nothing
     order = np.argsort(codes, kind="stable")
     names = paths.dictionary.to_pylist()
@@ -103,14 +105,20 @@ def _names(file: FileMetadata) -> dict[str, str]:
 
 
 def _numbers(source: Source, table: pa.Table) -> Numbers:
-    found = table[POSITION].combine_chunks()
-    if found.null_count or not str(found.type).startswith("int"):
-        raise CorruptFileError(f"{source.name}: column {POSITION!r} is no number in some rows")
-    made: Numbers = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    found = as_plain(table[POSITION]).combine_chunks()
+    if not pa.types.is_integer(found.type):
+        raise CorruptFileError(
+            f"{source.name}: column {POSITION!r} is {found.type}, no whole numbers"
+        )
+    if found.null_count:
+        raise CorruptFileError(f"{source.name}: column {POSITION!r} has no number in some rows")
+    made: Numbers = found.to_numpy(zero_copy_only=False).astype(np.int64)  # too large: below 0
     return made
 
 
-def rows_by_position(_: Source, deletes: list[PositionDeletes], report: Report) -> rows.RowRanges:
+def rows_by_position(
+    _: Source, __: str, deletes: list[PositionDeletes], report: Report
+) -> rows.RowRanges:
     """The rows of a data file that are deleted by any of the files."""
     found = rows.RowRanges.empty()
     for one in deletes:

@@ -154,7 +154,7 @@ class FileScan:
                 deleted_rows,  # late: few scans need it
             )
 
-            self._deleted = deleted_rows(self.source, self.file.num_rows, report)
+            self._deleted = deleted_rows(self.source, self.file, report)
         return self._deleted
 
     def prune_pages(self, groups: Sequence[GroupPlan], report: Report) -> Steps[list[GroupPlan]]:

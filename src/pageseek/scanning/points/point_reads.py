@@ -231,7 +231,7 @@ class PointPlan:
             return None
         from pageseek.scanning.deletes.deleted_rows import deleted_rows  # late: for tables
 
-        return deleted_rows(source, self.file.num_rows, Report())
+        return deleted_rows(source, self.file, Report())
 
     @cached_property
     def _leaves(self) -> PointLeaves | None:
