@@ -22,8 +22,8 @@ struct ArrowArray {
 };
 #endif
 
-#define PS_VIEW_DATA                                                                           \
-    ((size_t)1 << 30) /* bytes of a data buffer of views, but of the last one */
+/* Bytes after which a further data buffer of views begins. */
+#define PS_VIEW_DATA ((size_t)1 << 30)
 
 /* What a column owns. Whoever imports a batch may move a column out of it, so each is freed by itself. */
 typedef struct ps_batch_column {
@@ -73,7 +73,8 @@ static inline ps_batch_column *ps_batch_column_new(const ps_column *c, bool view
     for (size_t i = 0; views && i < data; i++) {
         const size_t at = i * PS_VIEW_DATA, left = c->values_size - at;
         of->buffers[k++] = c->values + at;
-        of->sizes[i] = (int64_t)(left < PS_VIEW_DATA ? left : PS_VIEW_DATA);
+        of->sizes[i] =
+            (int64_t)left; /* a string may go on behind the beginning of the next one */
     }
     if (views) of->buffers[k++] = of->sizes;
     *n_buffers = (int64_t)k;

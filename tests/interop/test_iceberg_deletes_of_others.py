@@ -5,18 +5,28 @@ nulls that are not counted; and the numbers of rows beside deleted ones.
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import pageseek as ps
+from pageseek.base.report import Report
+from pageseek.datasets.deletes import EqualityDeletes, KeyField
 from pageseek.scanning.deletes import equality_deletes
+from pageseek.scanning.deletes.delete_files import as_plain, opened
+from pageseek.scanning.deletes.deleted_rows import deleted_rows
+from pageseek.storage import Source
+from pageseek.storage.resolve import resolve
 
 pytest.importorskip("pyiceberg", "0.10")
 
@@ -230,3 +240,83 @@ def test_deletes_are_kept_for_one_version_of_a_data_file(
     assert numbers(table) == [2, 3, 4]
     pq.write_table(rows_of(kind, [4, 3, 2, 1]), data.url.removeprefix("file://"))
     assert numbers(table) == [4, 3, 2]
+
+
+class Undated(MemoryFileSystem):  # type: ignore[misc]
+    """A store that tells of a file only its size."""
+
+    protocol = "undated"
+    cachable = False
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        found = super().info(path, **options)
+        return {name: found[name] for name in ("name", "size", "type")}
+
+
+def test_a_store_that_tells_no_version_has_its_deletes_looked_up_each_time() -> None:
+    files = Undated()
+    key, number = ided("k", I32, 1), ided("i", I32, 2)
+
+    def put(name: str, rows: pa.Table) -> Source:
+        data = io.BytesIO()
+        pq.write_table(rows, data, compression="none", use_dictionary=False)
+        files.pipe_file(name, data.getvalue())
+        return resolve((files, name))[0]
+
+    deletes = EqualityDeletes(put("/deletes", rows_of([key], [5])), (KeyField(1, "k"),))
+    for keys, gone in (([5, 6, 7], [0]), ([7, 6, 5], [2]), ([6, 5, 7], [1])):
+        data = put("/data", rows_of([key, number], keys, range(3)))
+        file = opened(data, Report())
+        assert not file.store.version.dated
+        found = deleted_rows(replace(data, deletes=(deletes,)), file, Report())
+        assert found.rows().tolist() == gone
+
+
+def test_a_data_file_that_is_replaced_while_its_deletes_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Written(tmp_path, [[OF_I]])
+    kind = [ided("i", I32, 2)]
+    data = Path(written.add(rows_of(kind, [1, 2, 3])).url.removeprefix("file://"))
+    written.values(rows_of(kind, [1]), [2], 2)
+    table = written.commit()
+    plain = equality_deletes.read
+
+    def replaced(*given: Any) -> pa.Table:
+        if given[0].name.endswith(data.name):
+            pq.write_table(rows_of(kind, [3, 2, 1]), tmp_path / "new")
+            (tmp_path / "new").replace(data)
+        return plain(*given)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(equality_deletes, "read", replaced)
+        with pytest.raises(ps.FileChangedError, match="replaced while its deleted rows"):
+            ps.read_table(table)
+    assert numbers(table) == [3, 2]
+
+
+def test_dates_and_times_of_day_that_a_finer_unit_does_not_hold(tmp_path: Path) -> None:
+    day, far = dt.datetime(2024, 1, 1), dt.date(9999, 12, 31)
+    written = Written(tmp_path / "dates", [[column(1, "t", "timestamp_ns"), OF_I]], version=3)
+    rows = rows_of([ided("t", pa.timestamp("ns"), 1), ided("i", I32, 2)], [day, None], [1, 2])
+    written.add(rows)
+    written.values(rows_of([ided("t", pa.date32(), 1)], [far, day.date()]), [1], 2)
+    assert numbers(written.commit()) == [2]
+    far_us = pa.array([1 << 62, 3_600_000_000], pa.int64()).view(pa.time64("us"))
+    found, lost = equality_deletes._widened([far_us], pa.time64("ns"), resolve(tmp_path)[0])
+    assert found.to_pylist() == [None, dt.time(1)] and lost.tolist() == [True, False]
+
+
+def test_plain_columns() -> None:
+    words = pa.array(["a", None, "b", "a"])
+    for made in (
+        words.cast(pa.string_view()),
+        words.dictionary_encode(),
+        pa.DictionaryArray.from_arrays(
+            words.dictionary_encode().indices, pa.array(["a", "b"], pa.string_view())
+        ),
+    ):
+        found = as_plain(pa.chunked_array([made, made.slice(1, 2)]))
+        assert found.type in (pa.string(), pa.large_string())
+        assert found.to_pylist() == ["a", None, "b", "a", None, "b"]
+        assert as_plain(pa.chunked_array([], made.type)).type == found.type

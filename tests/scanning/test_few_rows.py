@@ -19,6 +19,7 @@ from pageseek._core.rows import RowRanges
 import pageseek as ps
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.leaves import few_rows
 from pageseek.scanning.one_file import group_reader
 from pageseek.scanning.requests.steps import ScanContext, Steps
@@ -276,3 +277,59 @@ def test_long_strings_as_views(tmp_path: Path, taken: Taken) -> None:
         wanted = rows.filter(pa.compute.equal(rows["key"], key))
         assert found.to_pylist() == wanted.to_pylist()
     assert taken.done and not taken.left
+
+
+@pytest.mark.slow
+def test_views_of_several_data_buffers(tmp_path: Path, taken: Taken) -> None:
+    """Strings of more than 1 GiB together, of which one lies on both sides of the border."""
+    n, text = 290, "x" * 4_000_000
+    rows = pa.table({"key": [1] * (n - 1) + [2], "row": range(n), "long": [text] * n})
+    at = tmp_path / "a.parquet"
+    pq.write_table(
+        rows, at, row_group_size=n, write_page_index=True, use_dictionary=False, compression="zstd",
+        write_batch_size=1, max_rows_per_page=1, write_statistics=["key", "row"],
+    )  # fmt: skip
+    condition = (ps.col("key") == 1) | (ps.col("key") == 5)
+    found = ps.read_table(at, filter=condition, string_type="view", threads=1)
+    assert taken.done and not taken.left
+    found.validate(full=True)
+    assert set(found["long"].to_pylist()) == {text} and found.num_rows == n - 1
+
+
+def test_one_page_without_an_index_and_a_task_that_fails(
+    tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leaf of one page needs no index; what a task has read before it failed is counted."""
+    at = tmp_path / "a.parquet"
+    rows = table().select(["key", "row", "large", "bool"])
+    pq.write_table(
+        rows, at, row_group_size=500, write_page_index=True, data_page_size=500,
+        write_batch_size=50, use_dictionary=False,
+    )  # fmt: skip
+    assert open_metadata(at.read_bytes()).offset_index(0, "bool").num_pages == 1  # type: ignore[union-attr]
+    scan = ps.scan(at, filter=ps.col("key") == 7, threads=1)
+    scan.explain(analyze=True)
+    found = counts(scan.explain(analyze=True))
+    assert taken.done and not taken.left
+    assert found == leaf_by_leaf(lambda: counts(scan.explain(analyze=True)))
+    wanted = [row for row in rows.to_pylist() if row["key"] == 7]
+    assert scan.to_table().to_pylist() == wanted
+    task = counts(scan.explain(analyze=True))
+
+    def failing(*given: Any) -> Any:
+        """The task is done, and its result is lost."""
+        steps = few_rows.read_few(*given)
+        try:
+            step = next(steps)
+            while True:
+                answer = yield step
+                step = steps.send([None] if isinstance(step, DecodePages) else answer)
+        except StopIteration as done:
+            return done.value
+
+    monkeypatch.setattr(group_reader, "read_few", failing)
+    both = counts(scan.explain(analyze=True))
+    assert both["rows"] == task["rows"] and both["pages"] == task["pages"]
+    assert both["requests"] > task["requests"]
+    payload = sum(leaf["bytes"] for name, leaf in task["leaves"].items() if name != "key")
+    assert both["bytes"]["data"] == task["bytes"]["data"] + payload

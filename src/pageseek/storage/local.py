@@ -345,12 +345,13 @@ class LocalStore:
     def read_later(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer | FileBytes]:
         """As `read`, but for large pieces: whoever needs their bytes first reads them."""
         made: list[Buffer | FileBytes] = []
+        keeps_open = self._open_file  # first: without it the descriptor is none
         for offset, length in ranges:
             if length < LATER or not AVAILABLE:
                 made += self.read([(offset, length)])
             else:
                 with placed(f"{self.name}: {length} bytes at {offset}"):
-                    made.append(FileBytes(self, self._fd, self._open_file, offset, length))
+                    made.append(FileBytes(self, self._fd, keeps_open, offset, length))
         return made
 
     def _read_large(self, offset: int, length: int) -> Buffer:

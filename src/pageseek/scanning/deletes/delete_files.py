@@ -45,7 +45,13 @@ def as_plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         plain = [chunk.storage for chunk in column.chunks]
         return as_plain(pa.chunked_array(plain, kind.storage_type))
     if pa.types.is_dictionary(kind):
-        return as_plain(column.cast(kind.value_type))
+        made = [
+            as_plain(pa.chunked_array([chunk.dictionary])).combine_chunks().take(chunk.indices)
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(
+            made, made[0].type if made else as_plain(pa.chunked_array([], kind.value_type)).type
+        )
     return column.cast(_OF_VIEWS[kind]) if kind in _OF_VIEWS else column
 
 

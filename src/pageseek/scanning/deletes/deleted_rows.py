@@ -14,10 +14,10 @@ from pageseek.scanning.deletes import deletion_vectors, equality_deletes, positi
 from pageseek.scanning.deletes.deletion_vectors import rows_of_vectors
 from pageseek.scanning.deletes.equality_deletes import rows_by_values
 from pageseek.scanning.deletes.position_deletes import rows_by_position
-from pageseek.storage import Source
+from pageseek.storage import Source, Version
 
 # by the class of the records: what finds the rows of a file that they delete
-_READERS: dict[type[Any], Callable[[Source, str, list[Any], Report], rows.RowRanges]] = {
+_READERS: dict[type[Any], Callable[[Source, Version, list[Any], Report], rows.RowRanges]] = {
     DeletionVector: rows_of_vectors,
     PositionDeletes: rows_by_position,
     EqualityDeletes: rows_by_values,
@@ -43,6 +43,8 @@ def deleted_rows(source: Source, file: FileMetadata, report: Report) -> rows.Row
 
     Raises
     ------
+    FileChangedError
+        The file is another version by now.
     CorruptFileError
         A row is deleted that the file does not have, or what lists the deletes is broken.
     """
@@ -51,7 +53,7 @@ def deleted_rows(source: Source, file: FileMetadata, report: Report) -> rows.Row
         kinds.setdefault(type(one), []).append(one)
     found = rows.RowRanges.empty()
     for kind, records in kinds.items():
-        found |= _READERS[kind](source, file.store.version.tag, records, report)
+        found |= _READERS[kind](source, file.store.version, records, report)
     num_rows = file.num_rows
     if found and found.bounds[1] > num_rows:
         raise CorruptFileError(

@@ -20,7 +20,7 @@ from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import DeletionVector
 from pageseek.scanning.deletes.delete_files import stamp
-from pageseek.storage import Source
+from pageseek.storage import Source, Version
 
 Pairs = npt.NDArray[np.int64]  # [first, behind the last] of each run of rows
 
@@ -69,7 +69,7 @@ def vector_rows(vector: DeletionVector, report: Report) -> rows.RowRanges:
 
 
 def rows_of_vectors(
-    _: Source, __: str, vectors: list[DeletionVector], report: Report
+    _: Source, __: Version, vectors: list[DeletionVector], report: Report
 ) -> rows.RowRanges:
     """The rows that are deleted by any of the vectors."""
     found = rows.RowRanges.empty()

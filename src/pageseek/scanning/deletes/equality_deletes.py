@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.bounded_cache import BoundedCache
-from pageseek.base.errors import CorruptFileError, PredicateError
+from pageseek.base.errors import CorruptFileError, FileChangedError, PredicateError
 from pageseek.base.late_modules import compute as pc
 from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
@@ -37,7 +37,7 @@ from pageseek.scanning.deletes.delete_files import (
     read,
     stamp,
 )
-from pageseek.storage import Source
+from pageseek.storage import Source, Version
 
 KEPT = 256  # pairs of a data file and its deletes whose rows are kept
 KEPT_VALUES = 32  # files of deletes whose values are kept
@@ -48,7 +48,7 @@ _ROW = "row\0"  # no column has this name
 
 
 def rows_by_values(
-    source: Source, version: str, deletes: list[EqualityDeletes], report: Report
+    source: Source, version: Version, deletes: list[EqualityDeletes], report: Report
 ) -> rows.RowRanges:
     """The rows of a version of a data file that are deleted by any of the files."""
     by_fields: dict[tuple[KeyField, ...], list[Source]] = {}
@@ -58,9 +58,10 @@ def rows_by_values(
     found = rows.RowRanges.empty()
     plain = replace(source, deletes=())
     for fields, files in by_fields.items():
-        asked = plain, source.partitions, said, fields, tuple(files)
-        stamps = version, *[stamp(file) for file in files]
-        found |= kept.get((asked, stamps), partial(rows_of_values, *asked, report))
+        asked = plain, version, source.partitions, said, fields, tuple(files)
+        make = partial(rows_of_values, *asked, report)
+        stamps = tuple([stamp(file) for file in files])
+        found |= kept.get((asked, stamps), make) if version.dated else make()
     return found
 
 
@@ -70,6 +71,7 @@ kept_values: BoundedCache[object, list[pa.ChunkedArray]] = BoundedCache(KEPT_VAL
 
 def rows_of_values(
     source: Source,
+    version: Version,
     partitions: tuple[tuple[str, pa.Scalar], ...],
     unread: tuple[tuple[int, pa.Scalar], ...],
     fields: tuple[KeyField, ...],
@@ -100,6 +102,12 @@ def rows_of_values(
         table = read(source, report, names, _condition(leaves, deleted), _ROW, options)
     except PredicateError:  # values of a type that no condition takes
         table = read(source, report, names, None, _ROW, options)
+    if (
+        opened(source, report).store.version.tag != version.tag
+    ):  # the numbers are those of other rows
+        raise FileChangedError(
+            f"{source.name}: the file was replaced while its deleted rows were looked up; read it again"
+        )
     columns = []
     for field, leaf, struct in zip(fields, leaves, structs, strict=True):
         if leaf is not None:
@@ -156,34 +164,46 @@ def _together(
                 )
             kind = joined
         chunks = [chunk for column in several for chunk in column.chunks]
-        column, beyond = _widened(chunks, kind)
+        column, beyond = _widened(chunks, kind, files[0])
         made.append(column)
         lost |= beyond
     return [column.filter(pa.array(~lost)) for column in made] if lost.any() else made
 
 
 def _widened(
-    chunks: Sequence[pa.Array], kind: pa.DataType
+    chunks: Sequence[pa.Array], kind: pa.DataType, source: Source
 ) -> tuple[pa.ChunkedArray, npt.NDArray[np.bool_]]:
     """Arrays as one column of a wider type, and which values this does not hold: times that a finer unit does not reach, which are
-    null in the column, and equal no value of it.
+    null in the column, and equal no value of it. `source`: the file that errors name.
     """
     made, lost = [], []
     for chunk in chunks:
         beyond = np.zeros(len(chunk), np.bool_)
         try:
             one = widened(chunk, kind)
-        except pa.ArrowInvalid:
-            if not (pa.types.is_timestamp(kind) and pa.types.is_timestamp(chunk.type)):
-                raise
-            most = _LAST // (_PER_SECOND[kind.unit] // _PER_SECOND[chunk.type.unit])
-            count = chunk.cast(pa.int64())
+        except pa.ArrowException as error:
+            fine, coarse = _per_day(kind), _per_day(chunk.type)
+            if not 0 < coarse < fine:
+                raise CorruptFileError(
+                    f"{source.name}: rows are deleted by values of {chunk.type}, of which one is no {kind}: {error}"
+                ) from error
+            most = _LAST // (fine // coarse)
+            count = chunk.cast(pa.int32()) if chunk.type.bit_width == 32 else chunk.cast(pa.int64())
             outside = pc.or_(pc.greater(count, most), pc.less(count, -most))
             beyond = outside.fill_null(False).to_numpy(zero_copy_only=False)
             one = widened(pc.if_else(pa.array(beyond), None, chunk), kind)
         made.append(one)
         lost.append(beyond)
     return pa.chunked_array(made, kind), np.concatenate([np.zeros(0, np.bool_), *lost])
+
+
+def _per_day(kind: pa.DataType) -> int:
+    """How many units of a type of times make a day; 0 of another type."""
+    if pa.types.is_date32(kind):
+        return 1
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        return 86_400 * _PER_SECOND[kind.unit]
+    return 86_400_000 if pa.types.is_date64(kind) else 0
 
 
 def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
@@ -312,7 +332,7 @@ def _codes(
             raise CorruptFileError(
                 f"{source.name}: rows of it are deleted by values of {other.type}, and the column is {mine.type}"
             )
-        both, beyond = _widened([*mine.chunks, *other.chunks], kind)
+        both, beyond = _widened([*mine.chunks, *other.chunks], kind, source)
         lost |= beyond
         if both.null_count == len(both):
             continue

@@ -19,7 +19,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import TEXT_TYPES
 from pageseek.predicate.expression import col
 from pageseek.scanning.deletes.delete_files import as_plain, opened, read, stamp
-from pageseek.storage import Source
+from pageseek.storage import Source, Version
 
 KEPT = 1024  # data files whose deletes are kept
 KEPT_FILES = 64  # files of deletes that are kept whole
@@ -117,7 +117,7 @@ def _numbers(source: Source, table: pa.Table) -> Numbers:
 
 
 def rows_by_position(
-    _: Source, __: str, deletes: list[PositionDeletes], report: Report
+    _: Source, __: Version, deletes: list[PositionDeletes], report: Report
 ) -> rows.RowRanges:
     """The rows of a data file that are deleted by any of the files."""
     found = rows.RowRanges.empty()

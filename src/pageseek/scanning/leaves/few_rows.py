@@ -1,12 +1,13 @@
 """Few rows of one row group of a local file: all leaves of them as the work of one thread of the core.
 
 Leaf by leaf, Python would take longer for the bookkeeping than the core for the pages. What does not fit is read leaf by leaf,
-which also names the place of an error: nested leaves, leaves without an offset index, codecs that the core does not know, and many
-pages, which several threads share.
+which also names the place of an error: nested leaves, those that come out as dictionaries, leaves of several pages without an offset
+index in memory, codecs that the core does not know, and many pages, which several threads share.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -25,6 +26,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import CoreForm, LeafType
 from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.leaves.output_size import likely_memory, likely_rows
+from pageseek.scanning.leaves.page_batch import LEAST_RESERVED
 from pageseek.scanning.requests.steps import Reserve, ScanContext, Steps
 from pageseek.storage.local import LocalStore
 
@@ -39,16 +41,25 @@ MOST_BYTES = 4 << 20  # compressed bytes of pages, about
 def point_leaf(
     file: FileMetadata, row_group: int, leaf: Leaf, leaf_type: LeafType, context: ScanContext
 ) -> PointLeaf | None:
-    """A leaf of a row group as PointReader takes it; None without an offset index in memory, and of another codec."""
+    """A leaf of a row group as PointReader takes it; None of another codec, and of several pages without an offset index in memory."""
     offsets = file.offset_indexes.get((row_group, leaf.index))
     chunk, start, stop = file.placed_chunk(row_group, leaf)
     codec = chunk.codec
     settings = context.codec_settings.get(codec) or context.settings_of(codec, file)
-    if offsets is None or not settings.own:
+    if not settings.own:
         return None
-    in_front = offsets.start - start
+    if offsets is not None:
+        first, buffers = offsets.start, offsets.buffers
+    else:
+        first = max(chunk.data_page_offset, start)
+        if first >= stop or not file.has_one_page(row_group, leaf):
+            return None
+        numbers = [0, file.group_rows[row_group]], [first], [stop - first]
+        one, two, three = [array("q", some).tobytes() for some in numbers]
+        buffers = one, two, three
+    in_front = first - start
     coded = in_front > 0 and has_codes_only(chunk)
-    size, buffers = likely_rows(stop - start), offsets.buffers
+    size = likely_rows(stop - start)
     return leaf_type.core, leaf.max_def, size, settings, *buffers, start, max(in_front, 0), coded
 
 
@@ -92,12 +103,15 @@ def read_few(
         reader = PointReader(leaves, list(range(len(leaves))))
     except CoreError:  # raised again, with the place, leaf by leaf
         return None
-    task = PointTask(reader, store.descriptor, store.open_file, ranges.ranges, 2 * MOST_BYTES, size)
-    yield Reserve(size + memory)
+    keeps_open = store.open_file  # first: without it the descriptor is none
+    task = PointTask(reader, store.descriptor, keeps_open, ranges.ranges, 2 * MOST_BYTES, size)
+    if size >= LEAST_RESERVED:
+        yield Reserve(size + memory)
     (batch,) = yield DecodePages([task], size)
-    if batch is None or batch.num_rows != ranges.num_rows:
+    done = batch is not None and batch.num_rows == ranges.num_rows
+    _count(file, row_group, parts, task, ranges.num_rows if done else None, context.report)
+    if not done:
         return None
-    _count(file, row_group, parts, task, ranges.num_rows, context.report)
     stored = _schema_of(tuple([leaf_type.storage for _, leaf_type, _ in parts]))
     found: list[pa.Array] = pa.RecordBatch._import_from_c(batch.address, stored).columns
     return found
@@ -124,10 +138,10 @@ def _count(
     row_group: int,
     parts: Sequence[Part],
     task: PointTask,
-    num_rows: int,
+    num_rows: int | None,
     report: Report,
 ) -> None:
-    """Count what was read, as the way leaf by leaf does."""
+    """Count what was read, as the way leaf by leaf does. `num_rows`: of them; None: they are read again."""
     size = 0
     for part, (pages, dictionaries, nbytes) in zip(parts, task.counts, strict=True):
         leaf = part.leaf
@@ -136,11 +150,14 @@ def _count(
         )  # another scan may have dropped it
         num_pages = None if offsets is None else offsets.num_pages
         counts = report.chunk(file.name, row_group, leaf.name, num_pages)
+        counts.bytes += nbytes
+        size += nbytes
+        if num_rows is None:
+            continue
+        counts.pages_total += pages if offsets is None else 0
         counts.pages_read += pages
         counts.dictionary_pages += dictionaries
-        counts.bytes += nbytes
         counts.rows_decoded += num_rows
-        size += nbytes
     report.requests += task.requests
     report.waves += 1
     report.bytes["data"] += size

@@ -126,7 +126,7 @@ class GroupReader:
         yield from self._decode(readers, size, ranges.num_rows)
 
     def _may_be_few(self, parts: Sequence[Part]) -> bool:
-        """Whether one thread may read several leaves: others have row groups of their own, and no bytes of the leaves are in memory."""
+        """Whether one thread may read several leaves: others have row groups of their own, and this row group has read none of them."""
         context = self._context
         return (
             len(parts) > 1

@@ -293,6 +293,7 @@ class PointPlan:
         ]
         made, left, store = [], self._limit, file.store
         assert isinstance(store, LocalStore)
+        keeps_open = store.open_file
         for number, ranges in found:
             if left <= 0:
                 break
@@ -310,6 +311,7 @@ class PointPlan:
             if batch.num_rows:
                 made.append(batch)
                 left -= batch.num_rows
+        del keeps_open  # until here
         store.check()
         return leaves.table(made)
 
