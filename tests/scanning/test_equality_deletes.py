@@ -11,6 +11,7 @@ import pytest
 
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import KeyField
+from pageseek.scanning.deletes.delete_files import opened
 from pageseek.scanning.deletes.equality_deletes import rows_of_values
 from pageseek.storage import Source
 
@@ -34,7 +35,8 @@ def source(path: Path, name: str, **columns: tuple[list[Any], pa.DataType]) -> S
 
 
 def deleted(data: Source, by: Source, field: KeyField) -> list[int]:
-    found = rows_of_values(data, (), (), (field,), (by,), Report())
+    version = opened(data, Report()).store.version
+    found = rows_of_values(data, version, (), (), (field,), (by,), Report())
     return [row for first, stop in found for row in range(first, stop)]
 
 
