@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import pageseek as ps
 from pageseek.scanning.queries.execution import Execution
@@ -30,7 +30,13 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SPARK_CLASSES = ROOT / "build" / "spark-classes.jsa"  # by tools/spark_classes.py
 
 # for random tests that do not say themselves how many examples they try
-settings.register_profile("pageseek", max_examples=examples(100), deadline=None)
+settings.register_profile(
+    "pageseek",
+    max_examples=examples(100),
+    deadline=None,
+    # of 16-bit floats, Hypothesis itself rejects most of what it draws
+    suppress_health_check=[HealthCheck.filter_too_much],
+)
 settings.load_profile("pageseek")
 
 

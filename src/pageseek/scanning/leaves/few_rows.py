@@ -26,8 +26,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import CoreForm, LeafType
 from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.leaves.output_size import likely_memory, likely_rows
-from pageseek.scanning.leaves.page_batch import LEAST_RESERVED
-from pageseek.scanning.requests.steps import Reserve, ScanContext, Steps
+from pageseek.scanning.requests.steps import LEAST_RESERVED, Reserve, ScanContext, Steps
 from pageseek.storage.local import LocalStore
 
 if TYPE_CHECKING:

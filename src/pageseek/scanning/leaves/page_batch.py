@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from pageseek.io.range_requests import DecodePages
 from pageseek.scanning.leaves.leaf_reader import LeafReader
-from pageseek.scanning.requests.steps import Decode, Read, Reserve, Steps
+from pageseek.scanning.requests.steps import LEAST_RESERVED, Decode, Read, Reserve, Steps
 
 BATCH_BYTES = 32 << 20  # compressed bytes of pages that one call decodes
 DICTIONARY_WAVE_BYTES = 1 << 20  # dictionaries of one wave stay in the processor's caches
-LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
 
 
 def reserve(readers: Sequence[LeafReader], size: int, missing: int) -> Steps[None]:

@@ -20,6 +20,7 @@ from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import DecodePages, Wanted
 
 T = TypeVar("T")
+LEAST_RESERVED = 1 << 16  # bytes; less makes no difference to the memory of a scan
 Held: TypeAlias = tuple[int, memoryview]  # bytes of a file, and where they begin
 
 
