@@ -144,10 +144,9 @@ def _count(
     size = 0
     for part, (pages, dictionaries, nbytes) in zip(parts, task.counts, strict=True):
         leaf = part.leaf
-        offsets = file.offset_indexes.get(
-            (row_group, leaf.index)
-        )  # another scan may have dropped it
-        num_pages = None if offsets is None else offsets.num_pages
+        # which another scan may have dropped
+        offsets = file.offset_indexes.get((row_group, leaf.index))
+        num_pages = None if offsets is None or num_rows is None else offsets.num_pages
         counts = report.chunk(file.name, row_group, leaf.name, num_pages)
         counts.bytes += nbytes
         size += nbytes
