@@ -320,3 +320,13 @@ def test_plain_columns() -> None:
         assert found.type in (pa.string(), pa.large_string())
         assert found.to_pylist() == ["a", None, "b", "a", None, "b"]
         assert as_plain(pa.chunked_array([], made.type)).type == found.type
+
+
+def test_a_time_beyond_a_unit_is_no_null_beside_another_column(tmp_path: Path) -> None:
+    far, both = dt.datetime(9999, 1, 1), [OF_I, column(1, "t", "timestamp_ns")]
+    written = Written(tmp_path, [both], version=3)
+    kinds = [ided("i", I32, 2), ided("t", pa.timestamp("ns"), 1)]
+    written.add(rows_of(kinds, [1, 2], [None, None]))
+    key = [ided("i", I32, 2), ided("t", pa.timestamp("us"), 1)]
+    written.values(rows_of(key, [1, 2], [far, None]), [2, 1], 2)
+    assert numbers(written.commit()) == [1]
