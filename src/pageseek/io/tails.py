@@ -109,6 +109,10 @@ class TailBatch:
         node, size, time_ns = self._seen[place].tolist()
         return node, size, time_ns
 
+    def versions(self, places: Int64s) -> list[Version]:
+        """The versions of some files."""
+        return [version_of((node, size, time)) for node, size, time in self._seen[places].tolist()]
+
     def end(self, place: int) -> Tail:
         """The last bytes of a file: all that were read; its footer alone once they are forgotten."""
         if len(self.tails):

@@ -1,4 +1,4 @@
-"""Files whose footers were read together: one of them, and several that are wholly ruled out."""
+"""Files whose footers were read together: one of them, several that these plan, and several that are wholly ruled out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Any
 
+import numpy as np
+
+from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple
 from pageseek.io.tails import TailBatch
 from pageseek.scanning.many_files.footer_table import OF_SPARK
@@ -15,29 +18,29 @@ from pageseek.storage.local import version_of
 
 
 class BatchedFile:
-    """One file among homogeneous ones, whose row groups begin at `first` there."""
+    """One file among homogeneous ones: its number there, and its place in the batch."""
 
-    __slots__ = (
-        "batch",
-        "counts",
-        "first",
-        "homogeneous",
-        "may",
-        "must",
-        "num_rows",
-        "place",
-        "steps",
-    )
+    __slots__ = ("batch", "homogeneous", "number", "place")
 
     def __init__(
-        self, homogeneous: HomogeneousFiles, first: int, n: int, batch: TailBatch, place: int
+        self, homogeneous: HomogeneousFiles, number: int, batch: TailBatch, place: int
     ) -> None:
-        stop = first + n
-        self.homogeneous, self.first, self.batch, self.place = homogeneous, first, batch, place
-        self.counts = homogeneous.counts[first:stop]
-        self.num_rows = sum(self.counts)
-        self.may, self.must = homogeneous.may[first:stop], homogeneous.must[first:stop]
-        self.steps = [(mechanism, may[first:stop]) for mechanism, may in homogeneous.steps]
+        self.homogeneous, self.number, self.batch, self.place = homogeneous, number, batch, place
+
+    @property
+    def num_row_groups(self) -> int:
+        return self.homogeneous.table.n.item(self.number)
+
+    @property
+    def row_groups(self) -> slice:
+        """Its row groups among those of the homogeneous files."""
+        first = self.homogeneous.table.first.item(self.number)
+        return slice(first, first + self.num_row_groups)
+
+    @property
+    def counts(self) -> list[int]:
+        """The rows of each row group."""
+        return self.homogeneous.counts[self.row_groups]
 
     @property
     def version(self) -> Version:
@@ -47,7 +50,7 @@ class BatchedFile:
     @property
     def idle(self) -> frozenset[str]:
         """Mechanisms that would prove no more of the file if it was opened."""
-        some = slice(self.first, self.first + len(self.counts))
+        some = self.row_groups
         return frozenset([name for name, flags in self.homogeneous.idle if flags[some].all()])
 
     @property
@@ -66,9 +69,10 @@ class BatchedFile:
         return all(self._of_undecided(self.homogeneous.final))
 
     def _of_undecided(self, flags: Sequence[bool]) -> Iterator[bool]:
-        own = flags[self.first : self.first + len(self.counts)]
-        undecided = [some and not every for some, every in zip(self.may, self.must, strict=True)]
-        return compress(own, undecided)
+        own, homogeneous = self.row_groups, self.homogeneous
+        may, must = homogeneous.may[own], homogeneous.must[own]
+        undecided = [some and not every for some, every in zip(may, must, strict=True)]
+        return compress(flags[own], undecided)
 
 
 def pairs_of_spark(files: Sequence[BatchedFile]) -> list[tuple[str, dict[bytes, bytes | None]]]:
@@ -83,6 +87,30 @@ def pairs_of_spark(files: Sequence[BatchedFile]) -> list[tuple[str, dict[bytes, 
             }
             found[told] = file.batch.paths[file.place], there
     return list(found.values())
+
+
+class DecidedFiles(NamedTuple):
+    """Files that follow each other, have rows left, and whose footers tell all that a plan needs (HomogeneousFiles.decided).
+
+    `numbers`, `places`: of each file its number among the homogeneous ones, and its place in the batch.
+    """
+
+    homogeneous: HomogeneousFiles
+    numbers: npt.NDArray[np.int64]
+    batch: TailBatch
+    places: npt.NDArray[np.int64]
+
+    def head(self, n: int) -> DecidedFiles:
+        """The first of them."""
+        return self._replace(numbers=self.numbers[:n], places=self.places[:n])
+
+    def each(self) -> list[BatchedFile]:
+        """The files one by one."""
+        homogeneous, batch = self.homogeneous, self.batch
+        return [
+            BatchedFile(homogeneous, number, batch, place)
+            for number, place in zip(self.numbers.tolist(), self.places.tolist(), strict=True)
+        ]
 
 
 class PrunedFiles(NamedTuple):

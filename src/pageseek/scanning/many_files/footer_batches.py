@@ -19,8 +19,8 @@ from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.tails import TailBatch, TailReader
-from pageseek.scanning.many_files.batched_file import BatchedFile, PrunedFiles
-from pageseek.scanning.many_files.footer_table import FooterTable
+from pageseek.scanning.many_files.batched_file import BatchedFile, DecidedFiles, PrunedFiles
+from pageseek.scanning.many_files.footer_table import Flags, FooterTable
 from pageseek.scanning.many_files.homogeneous_files import (
     MECHANISMS,
     PRUNED_COLUMNS,
@@ -37,7 +37,7 @@ GROWTH = 16  # how many times larger the next batch is while files are similar
 SCHEMA_GROUPS = 16  # kept for files in the same folders, and folders that have some
 FEWEST_FILES = 32  # for which the first file is asked whether the others have filters
 LONGEST_PAUSE = 64  # the longest pause, in files, after files that were all unlike those before
-_NO_FILES = np.zeros(0, np.int64)
+_NO_FILES, _NO_FLAGS = np.zeros(0, np.int64), np.zeros(0, np.bool_)
 
 
 class FooterBatches:
@@ -71,12 +71,12 @@ class FooterBatches:
         self._begin = self._stop = 0  # positions in the scan of the files of the batch
         self._positions = _NO_FILES  # of those that were read
         self._homogeneous: list[HomogeneousFiles] = []
-        # for each file from `_begin` on its place in the batch; and its homogeneous files, its first row group there, and the
-        # number of its row groups
-        self._places, self._found = _NO_FILES, np.zeros((0, 3), np.int64)
-        self._pruned = np.zeros((0, PRUNED_COLUMNS), np.int64)  # for each file from `_begin` on
-        # the numbers from `_begin` on of the files with rows left, if known
-        self._next_left: npt.NDArray[np.int64] | None = None
+        # for each file from `_begin` on its place in the batch; its homogeneous files, and its number there; what rules it out,
+        # and whether something does
+        self._places, self._found = _NO_FILES, np.zeros((0, 2), np.int64)
+        self._pruned = np.zeros((0, PRUNED_COLUMNS), np.int64)
+        self._gone = _NO_FLAGS
+        self._decided: tuple[tuple[bool, bool], Flags] | None = None  # and what it was asked for
         self._size = MAX_FILES if request.limit is None else FIRST_LIMITED
         self._threads, self._limit = request.num_threads, request.limits.max_metadata_bytes
         self._tail_reader = TailReader(self._limit, self._threads)
@@ -91,35 +91,53 @@ class FooterBatches:
         self._look(at)
         if not self._begin <= at < self._stop or self._batch is None:
             return None
-        owner, first, n = self._found[at - self._begin].tolist()
+        owner, number = self._found[at - self._begin].tolist()
         if owner < 0:
             return None
-        return BatchedFile(
-            self._homogeneous[owner], first, n, self._batch, self._places.item(at - self._begin)
-        )
+        place = self._places.item(at - self._begin)
+        return BatchedFile(self._homogeneous[owner], number, self._batch, place)
+
+    def decided(self, at: int, joins: bool, defers: bool) -> DecidedFiles | None:
+        """The files from a position on that their footers plan, up to the first that they do not; None if that is the first. `joins`,
+        `defers`: as of `plan_by_footer`.
+        """
+        self._look(at)
+        if not self._begin <= at < self._stop or self._batch is None:
+            return None
+        if self._decided is None or self._decided[0] != (joins, defers):
+            decided = np.zeros(len(self._found), np.bool_)
+            for i, homogeneous in enumerate(self._homogeneous):
+                mine = np.flatnonzero(self._found[:, 0] == i)
+                flags = homogeneous.decided(joins, defers, self._account)
+                decided[mine] = flags[self._found[mine, 1]]
+            self._decided = (joins, defers), decided
+        start, (_, decided) = at - self._begin, self._decided
+        if not decided.item(start):
+            return None
+        owner = self._found.item(start, 0)
+        n = _run(decided[start:] & (self._found[start:, 0] == owner))
+        files = slice(start, start + n)
+        numbers, places = self._found[files, 1], self._places[files]
+        return DecidedFiles(self._homogeneous[owner], numbers, self._batch, places)
 
     def gone(self, at: int) -> PrunedFiles | None:
         """The files from a position on up to the next one with rows left; None if that is the first."""
         self._look(at)
-        if not self._begin <= at < self._stop or not self._pruned[at - self._begin, 1:].any():
-            return None
-        if self._next_left is None:
-            left = np.flatnonzero(~self._pruned[:, 1:].any(axis=1))
-            self._next_left = np.append(left, self._stop - self._begin)
         start = at - self._begin
-        stop = int(self._next_left[np.searchsorted(self._next_left, start)])
-        size, *sums = self._pruned[start:stop].sum(axis=0).tolist()
+        if not self._begin <= at < self._stop or not self._gone.item(start):
+            return None
+        n = _run(self._gone[start:])
+        size, *sums = self._pruned[start : start + n].sum(axis=0).tolist()
         by = {name: tuple(sums[3 * i : 3 * i + 3]) for i, name in enumerate(MECHANISMS)}
         groups, counts = sum(sums[1::3]), sum(sums[2::3])
-        return PrunedFiles(stop - start, size, groups, counts, by)
+        return PrunedFiles(n, size, groups, counts, by)
 
     def similar(self, at: int) -> int:
         """How many files from a position on need not be opened, since their columns are those of files that were."""
         self._look(at)
         if not self._begin <= at < self._stop:
             return 0
-        known = self._found[at - self._begin :, 0] >= 0
-        return len(known) if known.all() else int(known.argmin())
+        return _run(self._found[at - self._begin :, 0] >= 0)
 
     def _look(self, at: int) -> None:
         # before a file was opened the others are read only if no limit may spare them
@@ -213,8 +231,9 @@ class FooterBatches:
 
     def _forget(self, n: int) -> None:
         """Nothing is known of the `n` files from `_begin` on."""
-        self._places, self._found = np.full(n, -1, np.int64), np.full((n, 3), -1, np.int64)
-        self._pruned, self._next_left = np.zeros((n, PRUNED_COLUMNS), np.int64), None
+        self._places, self._found = np.full(n, -1, np.int64), np.full((n, 2), -1, np.int64)
+        self._pruned, self._gone = np.zeros((n, PRUNED_COLUMNS), np.int64), np.zeros(n, np.bool_)
+        self._decided = None
 
     def _by_folders(
         self, positions: npt.NDArray[np.int64]
@@ -327,10 +346,15 @@ class FooterBatches:
         own = ~homogeneous.alone & np.array(same, np.bool_)[table.schema_of]
         at = self._positions[table.members] - self._begin
         mine = at[own]
-        self._found[mine, 0] = len(self._homogeneous)
-        self._found[mine, 1], self._found[mine, 2] = table.first[own], table.n[own]
+        self._found[mine, 0], self._found[mine, 1] = len(self._homogeneous), np.flatnonzero(own)
         self._homogeneous.append(homogeneous)
+        self._decided = None
         self._matched += len(mine)
         if not schema_group.constant:
             self._pruned[at] = homogeneous.pruned() * own[:, None]
-            self._next_left = None
+            self._gone[at] = self._pruned[at, 1:].any(axis=1)
+
+
+def _run(flags: Flags) -> int:
+    """How many of some flags are set before the first that is not."""
+    return len(flags) if flags.all() else int(flags.argmin())

@@ -219,6 +219,15 @@ class FooterTable:
         sums = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
         return np.asarray(sums[self.first + self.n] - sums[self.first])
 
+    def row_groups_of(
+        self, files: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The row groups of some files, in the order of the files; and the position in `files` of the file of each."""
+        n = self.n[files]
+        owners = np.repeat(np.arange(len(files)), n)
+        skipped = self.first[files] - (np.cumsum(n) - n)
+        return skipped[owners] + np.arange(len(owners)), owners
+
     def zones(self, schema_group: SchemaGroup, leaf: Leaf) -> rows.Zones | None:
         """The statistics of a leaf as zones to probe, one a row group; None without any."""
         found = self.bounds(schema_group, leaf)

@@ -211,6 +211,25 @@ class HomogeneousFiles:
             before = after
         return np.asarray(found * gone[:, None])
 
+    def decided(self, joins: bool, defers: bool, account: bool) -> Flags:
+        """Files with rows left whose footers tell all that a plan needs: no mechanism could add to what they prove, or to ask costs
+        more than it saves. Parameters: as of `plan_by_footer`. `account`: the report tells of each chunk, which has to be sound then.
+        """
+        table = self.table
+        may, must = (np.frombuffer(one, np.bool_) for one in (self.may, self.must))
+        if self._candidates or not may.any():  # rows that indexes name are taken file by file
+            return np.zeros(len(table.n), np.bool_)
+        enough = np.array(self.final) | must
+        if joins:
+            enough |= np.array(self.small)
+        if defers:
+            enough[:] = True
+        if account:
+            enough &= np.array(self.sound)
+        # the report tells whether row groups without rows had statistics; the table of footers does not
+        wanting = (may & ~enough) | (table.rows == 0)
+        return np.asarray((table.of_files(wanting) == 0) & (table.of_files(may) > 0))
+
     # -- the row groups that are read ---------------------------------------------------------------
 
     def look(self, report: Report) -> None:

@@ -190,7 +190,7 @@ def joined_scans(
     schema_group, batch = footers[0].homogeneous.schema_group, footers[0].batch
     leaves = {leaf.index: leaf for leaf, _ in schema_group.bound_request.leaves.read()}
     places = np.array([footer.place for footer in footers], np.int64)
-    row_groups = sum([len(footer.counts) for footer in footers])
+    row_groups = sum([footer.num_row_groups for footer in footers])
     told = _Chunks.of(
         schema_group, batch, places, row_groups, list(leaves.values()), request.limits.max_metadata_bytes,
     )  # fmt: skip

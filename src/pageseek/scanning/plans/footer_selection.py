@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pageseek._core import rows
 from pageseek.base.report import Report
@@ -20,12 +22,12 @@ from pageseek.scanning.requests.accounting import (
     last_proof,
 )
 from pageseek.scanning.requests.bound_request import BoundRequest
-from pageseek.scanning.requests.plan import GroupPlan
+from pageseek.scanning.requests.plan import FilePlan, Footer, GroupPlan
 from pageseek.scanning.requests.request import Request
 from pageseek.storage import Source
 
 if TYPE_CHECKING:
-    from pageseek.scanning.many_files.batched_file import BatchedFile, PrunedFiles
+    from pageseek.scanning.many_files.batched_file import BatchedFile, DecidedFiles, PrunedFiles
 
 
 def ranges_by_footer(
@@ -133,14 +135,15 @@ def plan_by_footer(
     that are undecided are pruned further when they are read. `joins`: small ones are read with those of other files, which costs
     less than to ask for more.
     """
-    counts, passes, must = batched_file.counts, batched_file.may, batched_file.must
-    homogeneous, first = batched_file.homogeneous, batched_file.first
-    account, stop = report.chunks is not None, first + len(counts)
+    homogeneous, own = batched_file.homogeneous, batched_file.row_groups
+    first, stop = own.start, own.stop
+    counts, passes, must = homogeneous.counts[own], homogeneous.may[own], homogeneous.must[own]
+    account = report.chunks is not None
     # the report tells whether row groups without rows had statistics; the table of footers does not
     if 0 in counts or (source.deletes and any(passes)):
         return None
     if request.selects_rows:
-        if request.asked(source.name, first_row, 0, batched_file.num_rows):
+        if request.asked(source.name, first_row, 0, sum(counts)):
             return None
     elif limit is not None:
         # undecided row groups are pruned when they are reached; in the one that the limit cuts an index helps
@@ -168,7 +171,7 @@ def plan_by_footer(
         source,
         first_row,
         may,
-        batched_file.steps,
+        [(mechanism, may[own]) for mechanism, may in homogeneous.steps],
         named,
     )
     if not ranges:
@@ -186,6 +189,63 @@ def plan_by_footer(
         report.row_groups.read += 1
         report.rows.read += found.num_rows
     return tuple(made), ""
+
+
+def plans_by_footers(
+    files: DecidedFiles,
+    sources: Sequence[Source],
+    first_row: int,
+    footer: Callable[[int], Footer],
+    report: Report,
+    fold: bool,
+    defers: bool,
+) -> tuple[list[FilePlan], int]:
+    """The plans of files, as `plan_by_footer` makes them one by one, and the number of their rows.
+
+    `sources`: of each file. `footer`: of a file with so many row groups.
+    """
+    homogeneous, table, batch = files.homogeneous, files.homogeneous.table, files.batch
+    places, owners = table.row_groups_of(files.numbers)
+    counts = table.rows[places]
+    num_rows = int(counts.sum())
+    report.row_groups.total += len(places)
+    report.rows.total += num_rows
+    left = np.ones(len(places), np.bool_)
+    for mechanism, may in homogeneous.steps:
+        after = np.frombuffer(may, np.bool_)[places]
+        denied = left & ~after
+        report.row_groups.prune(mechanism, int(denied.sum()))
+        report.rows.prune(mechanism, int(counts[denied].sum()))
+        left = after
+    places, owners, counts = places[left], owners[left], counts[left]
+    report.row_groups.read += len(places)
+    report.rows.read += int(counts.sum())
+    groups: list[list[GroupPlan]] = [[] for _ in sources]
+    every: dict[int, rows.RowRanges] = {}  # as a rule most row groups have as many rows
+    none, account = rows.RowRanges.empty(), report.chunks is not None
+    numbers, cost = places - table.first[files.numbers][owners], 0
+    for place, number, owner, count in zip(
+        places.tolist(), numbers.tolist(), owners.tolist(), counts.tolist(), strict=True
+    ):
+        proven = bool(homogeneous.must[place])
+        if account:
+            cost, key = homogeneous.cost(place, proven), (sources[owner].name, number)
+            homogeneous.take(key, place, count, proven, LIMIT, report, fold)
+        found = every.get(count)
+        if found is None:
+            found = every[count] = rows.RowRanges.all(count)
+        done = proven or not defers or homogeneous.final[place]
+        groups[owner].append(GroupPlan(number, found, proven, cost, none, done))
+    sums = np.cumsum(table.of_files(table.rows)[files.numbers])
+    begins = [first_row, *(first_row + sums[:-1]).tolist()]
+    versions, n = batch.versions(files.places), table.n[files.numbers].tolist()
+    report.file_bytes += int(batch.sizes[files.places].sum())
+    return [
+        FilePlan(source, version, tuple(some), begin, footer(n))
+        for source, version, some, begin, n in zip(
+            sources, versions, groups, begins, n, strict=True
+        )
+    ], num_rows
 
 
 def count_pruned(gone: PrunedFiles, report: Report) -> None:

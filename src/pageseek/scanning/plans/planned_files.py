@@ -150,19 +150,19 @@ class PlannedFiles:
         )
         from pageseek.scanning.one_file.waves import suits
 
-        some, left = [first], most_row_groups(like) - len(first.counts)
+        some, left = [first], most_row_groups(like) - first.num_row_groups
         for i in range(at + 1, len(plans)):
             footer = self._footer(i)
             if (
                 footer is None
-                or len(footer.counts) > left
+                or footer.num_row_groups > left
                 or footer.batch is not first.batch
                 or footer.homogeneous.schema_group is not like
                 or not _are_same(plans[i].source.partitions, folders)
             ):
                 break
             some.append(footer)
-            left -= len(footer.counts)
+            left -= footer.num_row_groups
         if len(some) == 1:
             return {}, at + 1
         scheduler = self._scheduler

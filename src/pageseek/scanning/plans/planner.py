@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from pageseek.scanning.plans.footer_selection import (
     check_taken,
     count_pruned,
     plan_by_footer,
+    plans_by_footers,
     ranges_by_footer,
 )
 from pageseek.scanning.plans.scheduler import Scheduler
@@ -42,7 +43,7 @@ from pageseek.storage import Source, Sources, Version
 
 if TYPE_CHECKING:
     from pageseek.format.file_metadata import FileMetadata
-    from pageseek.scanning.many_files.batched_file import BatchedFile
+    from pageseek.scanning.many_files.batched_file import BatchedFile, DecidedFiles
     from pageseek.scanning.many_files.footer_batches import FooterBatches
     from pageseek.scanning.requests.bound_request import BoundRequest
 
@@ -178,6 +179,13 @@ class Planner:
                 count_pruned(pruned, report)
                 at, self._first_row = at + pruned.files, self._first_row + pruned.rows
                 continue
+            decided = self._decided(at)
+            if decided is not None:
+                n = len(decided.numbers)
+                yield from self._plan_decided(at, decided)
+                report.step(n)
+                at += n
+                continue
             source = sources[at]
             at += 1
             may_match = self.columns.may_match(source)
@@ -213,6 +221,37 @@ class Planner:
         report.step(stop - at)
         return stop
 
+    def _decided(self, at: int) -> DecidedFiles | None:
+        """The files from a position on that are planned together by their footers; None if the first is not."""
+        if self._batches is None or self._counted or self._left is not None:
+            return None
+        found = self._batches.decided(at, self._joins, self._defers)
+        if found is None:
+            return None
+        # a file that has deletes is opened
+        deletes = [source.deletes for source in self._sources[at : at + len(found.numbers)]]
+        n = next((i for i, one in enumerate(deletes) if one), len(deletes))
+        return found.head(n) if n else None
+
+    def _plan_decided(self, at: int, files: DecidedFiles) -> Iterator[Planned]:
+        """The files from a position on, by their footers."""
+        report, homogeneous = self._report, files.homogeneous
+        sources = self._sources[at : at + len(files.numbers)]
+        schema = homogeneous.schema_group.like
+        footer = cache(partial(Footer, self._schemas.setdefault(schema, schema)))
+        plans, num_rows = plans_by_footers(
+            files, sources, self._first_row, footer, report, self._fold, self._defers
+        )
+        self._first_row += num_rows
+        report.files.read += len(plans)
+        if report.chunks is not None and not self._left_to_ask:
+            self._num_unasked += sum(
+                not file.is_final and all(group.pages_pruned for group in plan.groups)
+                for plan, file in zip(plans, files.each(), strict=True)
+            )
+        for plan, file in zip(plans, files.each(), strict=True):
+            yield Planned(plan, None, file)
+
     def _plan(self, at: int, source: Source, may_match: bool) -> Planned | None:
         """The row groups that are left of a file: by its footer if that was read with others, else by the file itself."""
         report, scan, found = self._report, None, None
@@ -237,8 +276,8 @@ class Planner:
                 and all(group.pages_pruned for group in groups)  # else who reads them asks
             ):
                 self._num_unasked += 1
-            version, num_rows = batched.version, batched.num_rows
-            schema, row_groups = batched.homogeneous.schema_group.like, len(batched.counts)
+            version, num_rows = batched.version, sum(batched.counts)
+            schema, row_groups = batched.homogeneous.schema_group.like, batched.num_row_groups
         else:
             if batched is not None and self._left_to_ask and batched.is_small:
                 self._left_to_ask -= 1
