@@ -6,7 +6,7 @@ Source: parquet.thrift (RowGroup, ColumnChunk, ColumnMetaData, PageHeader).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,39 @@ def all_declared_pages(chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def has_codes_only(chunk: Any) -> bool:
     """Whether all data pages have codes of the dictionary, by the footer."""
     return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
+
+
+class PlacedChunks(NamedTuple):
+    """The column chunks of some leaves in some row groups, which can be read.
+
+    Attributes
+    ----------
+    sizes, unpacked : list of list of int
+        For each leaf the bytes of each chunk, and what they are unpacked, as the footer says.
+    codecs : list of set of int
+        Those of each leaf.
+    ranges : list of (int, int)
+        The (offset, length) of bytes that hold all chunks.
+    places : list of list of [int, int], optional
+        For each leaf which of the ranges holds each chunk, and from where on in it. None: each chunk is a range, those of a leaf
+        one behind the other.
+    """
+
+    sizes: list[list[int]]
+    unpacked: list[list[int]]
+    codecs: list[set[int]]
+    ranges: list[tuple[int, int]]
+    places: list[list[list[int]]] | None = None
+
+    def cut(self, leaf: int, buffers: Sequence[Any]) -> list[Any]:
+        """The chunks of the leaf with this number. `buffers`: the bytes of each range."""
+        sizes = self.sizes[leaf]
+        if self.places is None:
+            return list(buffers[leaf * len(sizes) : (leaf + 1) * len(sizes)])
+        return [
+            buffers[i][at : at + size]
+            for (i, at), size in zip(self.places[leaf], sizes, strict=True)
+        ]
 
 
 class Sound(NamedTuple):

@@ -21,6 +21,7 @@ from pageseek.base.report import Report
 from pageseek.format.chunks import (
     CHUNK,
     Chunk,
+    PlacedChunks,
     RowGroup,
     all_declared_pages,
     chunk_range,
@@ -458,6 +459,18 @@ class FooterFile:
             raise refusal(where, leaf, chunk, self.group_rows[row_group])
         made = self._checked[row_group, leaf.index] = chunk, start, stop
         return made
+
+    def placed_chunks(self, row_groups: Sequence[int], leaves: Sequence[Leaf]) -> PlacedChunks:
+        """The checked column chunks of some leaves in some row groups."""
+        sizes, unpacked, codecs, ranges = [], [], [], []
+        for leaf in leaves:
+            placed = [self.placed_chunk(number, leaf) for number in row_groups]
+            own = [stop - start for _, start, stop in placed]
+            sizes.append(own)
+            unpacked.append([chunk.total_uncompressed_size for chunk, _, _ in placed])
+            codecs.append({chunk.codec for chunk, _, _ in placed})
+            ranges += [(start, size) for (_, start, _), size in zip(placed, own, strict=True)]
+        return PlacedChunks(sizes, unpacked, codecs, ranges)
 
     def figures(self, leaf: Leaf) -> npt.NDArray[np.int64]:
         """The column chunks of a leaf, a row each, with the fields of Chunk."""

@@ -16,15 +16,16 @@ import numpy as np
 
 from pageseek._core import metadata as core
 from pageseek.base.errors import FileChangedError
+from pageseek.base.in_parts import in_parts
 from pageseek.base.late_modules import npt
 from pageseek.base.report import Report
-from pageseek.format.chunks import CHUNK, Chunk, all_declared_pages, sound_chunks
+from pageseek.format.chunks import Chunk, PlacedChunks, all_declared_pages, sound_chunks
 from pageseek.format.page_index import OffsetIndex, int64s
 from pageseek.format.schema import Leaf
 from pageseek.format.writers import Writer
 from pageseek.io.tails import TailBatch
 from pageseek.scanning.many_files.batched_file import BatchedFile, pairs_of_spark
-from pageseek.scanning.many_files.footer_table import AT
+from pageseek.scanning.many_files.footer_table import AT, SHARED
 from pageseek.scanning.many_files.homogeneous_files import may_join
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 from pageseek.scanning.one_file.file_scan import FileScan, SeveralFiles
@@ -99,18 +100,21 @@ class JoinedFiles:
         writer: Writer,
         group_rows: list[int],
         columns: dict[int, int],
-        placed: list[tuple[Any, int, int]],
+        chunks: npt.NDArray[np.int64],
+        start: npt.NDArray[np.int64],
+        size: npt.NDArray[np.int64],
         keys: list[tuple[str, int]],
     ) -> None:
-        """`columns`: the position of each leaf that is read. `placed`: their chunks, row group by row group, with the first byte, and
-        that after the last. `keys`: the file of each row group, and its number there.
+        """`columns`: the position of each leaf that is read. `chunks`: the records of their chunks, shape (row groups, leaves, fields).
+        `start`, `size`: where these begin, and their bytes. `keys`: the file of each row group, and its number there.
         """
         self.name, self.store, self.writer, self.group_rows = name, store, writer, group_rows
         self.num_row_groups = len(group_rows)
         self.offset_indexes: dict[tuple[int, int], OffsetIndex] = {}
         self.dropped: dict[int, frozenset[int]] = {}
         self._first_rows = list(accumulate(group_rows, initial=0))
-        self._columns, self._placed, self._keys = columns, placed, keys
+        self._columns, self._keys = columns, keys
+        self._chunks, self._start, self._size = chunks, start, size
 
     def first_row(self, row_group: int) -> int:
         """The rows of all row groups before one."""
@@ -122,7 +126,32 @@ class JoinedFiles:
 
     def placed_chunk(self, row_group: int, leaf: Leaf) -> tuple[Any, int, int]:
         """A column chunk with its first byte and the byte after its last."""
-        return self._placed[row_group * len(self._columns) + self._columns[leaf.index]]
+        at = row_group, self._columns[leaf.index]
+        start = self._start.item(at)
+        return Chunk._make(self._chunks[at].tolist()), start, start + self._size.item(at)
+
+    def placed_chunks(self, row_groups: Sequence[int], leaves: Sequence[Leaf]) -> PlacedChunks:
+        """Their column chunks. Neighbours are one range, so that most files are read at once."""
+        at = np.ix_(row_groups, [self._columns[leaf.index] for leaf in leaves])
+        starts, sizes, chunks = self._start[at], self._size[at], self._chunks[at]
+        order = np.argsort(starts, axis=None, kind="stable")  # of files, too, by STRIDE
+        first = starts.ravel()[order]
+        stop = first + sizes.ravel()[order]
+        begins = np.append(True, first[1:] != stop[:-1])
+        of = np.cumsum(begins) - 1
+        opening = first[begins]
+        lengths = stop[np.append(begins[1:], True)] - opening
+        places = np.empty((len(order), 2), np.int64)
+        places[order, 0], places[order, 1] = of, first - opening[of]
+        of_leaves = places.reshape(*starts.shape, 2).transpose(1, 0, 2)
+        codecs = chunks[:, :, AT["codec"]].T.tolist()
+        return PlacedChunks(
+            sizes.T.tolist(),
+            chunks[:, :, AT["total_uncompressed_size"]].T.tolist(),
+            list(map(set, codecs)),
+            list(zip(opening.tolist(), lengths.tolist(), strict=True)),
+            of_leaves.tolist(),
+        )
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
         return self.placed_chunk(row_group, leaf)[0]
@@ -192,7 +221,7 @@ def joined_scans(
     places = np.array([footer.place for footer in footers], np.int64)
     row_groups = sum([footer.num_row_groups for footer in footers])
     told = _Chunks.of(
-        schema_group, batch, places, row_groups, list(leaves.values()), request.limits.max_metadata_bytes,
+        schema_group, batch, places, row_groups, list(leaves.values()), request.limits.max_metadata_bytes, threads,
     )  # fmt: skip
     if told is None:
         return
@@ -214,7 +243,8 @@ def joined_scans(
                 schema_group.writer,
                 told.counts[chosen].tolist(),
                 columns,
-                told.placed(chosen, of),
+                told.records(chosen),
+                *told.placed(chosen, of),
                 [(one.source.name, group.row_group) for one in some for group in one.groups],
             )
             memory = told.memory(chosen)
@@ -247,14 +277,24 @@ class _Chunks:
     @classmethod
     def of(
         cls, schema_group: SchemaGroup, batch: TailBatch, places: npt.NDArray[np.int64], row_groups: int, leaves: Sequence[Leaf],
-        limit: int,
+        limit: int, threads: int,
     ) -> _Chunks | None:  # fmt: skip
         """What the footers of the files at some places of a batch say; None where one cannot be parsed with the others."""
         at = batch.at[places].astype(np.uint64)
         numbers = np.array([leaf.index for leaf in leaves], np.uint64)
-        groups, _, rows, chunks = core.footers(
-            batch.footers, at, schema_group.like, numbers, row_groups, max_arena=limit
-        )
+
+        def footers(first: int, stop: int) -> Any:
+            return core.footers(
+                batch.footers,
+                at[first:stop],
+                schema_group.like,
+                numbers,
+                row_groups,
+                max_arena=limit,
+            )
+
+        parts = in_parts(footers, len(places), threads, SHARED)
+        groups, _, rows, chunks = (memoryview(b"".join(some)) for some in zip(*parts, strict=True))
         num = int64s(groups)
         if len(num) < len(places) or (num < 0).any():
             return None
@@ -306,9 +346,10 @@ class _Chunks:
 
     def placed(
         self, groups: npt.NDArray[np.int64], files: npt.NDArray[np.int64]
-    ) -> list[tuple[Any, int, int]]:
-        """The chunks of row groups, each with its first byte in a JoinedStore, and the byte after its last."""
-        begin = self._start[groups] + (files * STRIDE)[:, None]
-        stop = begin + self._size[groups]
-        records = map(Chunk._make, CHUNK.iter_unpack(self._chunks[groups].tobytes()))
-        return list(zip(records, begin.ravel().tolist(), stop.ravel().tolist(), strict=True))
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Where the chunks of row groups begin in a JoinedStore, and their bytes."""
+        return self._start[groups] + (files * STRIDE)[:, None], self._size[groups]
+
+    def records(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The records of the chunks of row groups."""
+        return self._chunks[groups]

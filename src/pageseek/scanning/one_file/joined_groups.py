@@ -119,23 +119,25 @@ def _count(
 
 
 class _Fetched(NamedTuple):
-    """The chunks of a leaf in joined row groups, in their order: what the footer says, and the bytes."""
+    """The chunks of a leaf in joined row groups, in their order: the first record, what the footer says, and the bytes."""
 
     leaf: Leaf
-    chunks: list[Any]
+    first: Any
     sizes: list[int]
+    unpacked: list[int]
+    codecs: set[int]
     buffers: list[memoryview]
 
     def hint(self, start: int, stop: int, num_rows: int, chosen: int) -> int:
         """About the bytes of strings in the chosen ones of so many rows, of the chunks from `start` to `stop`."""
-        size: int = sum([max(one.total_uncompressed_size, 0) for one in self.chunks[start:stop]])
+        size = sum([max(one, 0) for one in self.unpacked[start:stop]])
         return min(size * chosen // max(num_rows, 1), MAX_RATIO * sum(self.sizes[start:stop]))
 
 
 class _Decoded(NamedTuple):
     """What was decoded of a leaf, as reports count it.
 
-    `told`: the data pages of each chunk by the footer, where several chunks have one decoder and are counted by themselves.
+    `told`: the records of the chunks, by whose numbers of data pages each is counted where several have one decoder.
     """
 
     leaf: Leaf
@@ -143,18 +145,23 @@ class _Decoded(NamedTuple):
     chunks: _Fetched
     ranges: rows.RowRanges
     decoders: list[Any]
-    told: list[int] | None
+    told: list[Any] | None
 
     @property
     def is_as_told(self) -> bool:
         """Whether the decoders have seen the pages that the footer tells."""
         if self.told is None:
             return True
-        pages, dictionaries = sum(self.told), sum(map(_has_codes, self.chunks.chunks))
+        pages, dictionaries = sum(map(_pages, self.told)), sum(map(_has_codes, self.told))
         return (pages, dictionaries) == (
             sum([decoder.pages_read for decoder in self.decoders]),
             sum([decoder.dictionary_pages for decoder in self.decoders]),
         )
+
+
+def _pages(chunk: Any) -> int:
+    """The data pages of a chunk, by a footer that counts them."""
+    return declared_pages(chunk) or 0
 
 
 def _has_codes(chunk: Any) -> bool:
@@ -196,15 +203,20 @@ class JoinedReader(GroupReader):
         base = file.first_row(groups[0].row_group)
         self._places: list[Place] = []
         self._planned_rows: list[int] = []  # of each row group
-        pairs = []
         for group in groups:
             number = group.row_group
             place = Place(number, file.first_row(number) - base, file.group_rows[number])
             self._places.append(place)
             self._planned_rows.append(group.ranges.num_rows)
-            pairs.append(group.ranges.to_numpy() + place.first)
-        self.ranges = rows.RowRanges(np.concatenate(pairs))
         self.num_rows = place.first + place.num_rows
+        if sum(self._planned_rows) == self.num_rows:
+            self.ranges = rows.RowRanges.all(self.num_rows)
+        else:
+            pairs = [
+                group.ranges.to_numpy() + place.first
+                for group, place in zip(groups, self._places, strict=True)
+            ]
+            self.ranges = rows.RowRanges(np.concatenate(pairs))
         self._counts: list[_Decoded] = []
         self._undecoded: _Fetched | None = None
         self._apart: ScanContext | None = None  # of what is read by the pages of each row group
@@ -252,7 +264,7 @@ class JoinedReader(GroupReader):
         tasks: list[PageTask] = []
         ends, told = [], []
         for part, chunks in zip(parts, fetched, strict=True):
-            told.append(self._told_pages(chunks, ranges))
+            told.append(self._told(chunks, chosen, ranges))
             tasks += self._tasks(part, chunks, chosen, ranges, told[-1], tests=tests)
             ends.append(len(tasks))
         made = yield DecodePages(tasks, size)
@@ -273,16 +285,19 @@ class JoinedReader(GroupReader):
             raise _UnfitError
         self._counts.append(one)
 
-    def _told_pages(self, chunks: _Fetched, ranges: rows.RowRanges) -> list[int] | None:
-        """The data pages of each chunk that are read, where the report counts chunks by themselves and the footer tells."""
+    def _told(
+        self, chunks: _Fetched, chosen: Sequence[Place], ranges: rows.RowRanges
+    ) -> list[Any] | None:
+        """The records of the chunks, where the report counts chunks by themselves and the footer tells the pages that are read."""
         if self._context.report.chunks is None:
             return None
         told = []
-        for chunk in chunks.chunks:
+        for one in chosen:
+            chunk = self._file.chunk(one.number, chunks.leaf)
             pages = declared_pages(chunk)
             if pages is None or (pages != 1 and ranges is not self.ranges):
                 return None
-            told.append(pages)
+            told.append(chunk)
         return told
 
     def _fetch_chunks(
@@ -294,29 +309,24 @@ class JoinedReader(GroupReader):
             held is not None
             and len(parts) == 1
             and parts[0].leaf is held.leaf
-            and len(held.chunks) == len(chosen)
+            and len(held.sizes) == len(chosen)
         ):
             return sum(held.sizes), [held]
-        placed_chunk, numbers = self._file.placed_chunk, [one.number for one in chosen]
-        fetched: list[_Fetched] = []
-        wanted: list[tuple[int, int]] = []
+        file, leaves = self._file, [part.leaf for part in parts]
+        placed = file.placed_chunks([one.number for one in chosen], leaves)
         size = memory = 0
-        for part in parts:
-            chunks, sizes = [], []
-            for number in numbers:
-                chunk, start, stop = placed_chunk(number, part.leaf)
-                chunks.append(chunk)
-                sizes.append(stop - start)
-                wanted.append((start, stop - start))
-                if chunk.total_uncompressed_size > 0:
-                    memory += chunk.total_uncompressed_size
+        for sizes, unpacked in zip(placed.sizes, placed.unpacked, strict=True):
             size += sum(sizes)
-            fetched.append(_Fetched(part.leaf, chunks, sizes, []))
+            memory += sum([one for one in unpacked if one > 0])
         yield from reserve((), size, size + memory)
-        buffers = yield Read(wanted, "data")
-        for i, one in enumerate(fetched):
-            one.buffers.extend(buffers[i * len(numbers) : (i + 1) * len(numbers)])
-        return size, fetched
+        buffers = yield Read(placed.ranges, "data")
+        return size, [
+            _Fetched(
+                leaf, file.chunk(chosen[0].number, leaf), placed.sizes[i], placed.unpacked[i], placed.codecs[i],
+                placed.cut(i, buffers),
+            )
+            for i, leaf in enumerate(leaves)
+        ]  # fmt: skip
 
     def test_codes(
         self, part: Part, condition: Bound, ranges: rows.RowRanges
@@ -334,7 +344,7 @@ class JoinedReader(GroupReader):
         tests = entry_tests(part, chunks.buffers, ranges.num_rows, condition, settings)
         made: list[Any] = [None]
         if tests is not None:
-            told = self._told_pages(chunks, ranges)
+            told = self._told(chunks, chosen, ranges)
             tasks = self._tasks(part, chunks, chosen, ranges, told, tests.passes)
             made = yield DecodePages(tasks, size)
         if tests is None or not all(isinstance(one, tuple) for one in made):
@@ -410,7 +420,7 @@ class JoinedReader(GroupReader):
         chunks: _Fetched,
         chosen: Sequence[Place],
         ranges: rows.RowRanges,
-        told: list[int] | None,
+        told: list[Any] | None,
         passes: list[bytes] | None = None,
         tests: rows.RowTests | None = None,
     ) -> list[PageTask]:
@@ -427,7 +437,7 @@ class JoinedReader(GroupReader):
         if context.report.chunks is not None and told is None:  # decoders count for each chunk
             stops = list(range(1, len(chosen) + 1))
         else:
-            worth = count_segments(likely_cost(chunks.chunks[0], sum(sizes)), context.threads)
+            worth = count_segments(likely_cost(chunks.first, sum(sizes)), context.threads)
             n = min(worth, len(chosen))
             if n > 1:
                 stops = stops_of(sizes, n)
@@ -464,10 +474,9 @@ class JoinedReader(GroupReader):
         return tasks
 
     def _settings(self, chunks: _Fetched) -> CodecSettings:
-        codecs = {chunk.codec for chunk in chunks.chunks}
-        if len(codecs) > 1:
+        if len(chunks.codecs) > 1:
             raise _UnfitError
-        (codec,), context = codecs, self._context
+        (codec,), context = chunks.codecs, self._context
         return context.codec_settings.get(codec) or context.settings_of(codec, self._file)
 
     def count(self, report: Report) -> None:
@@ -507,13 +516,16 @@ class JoinedReader(GroupReader):
             if told is None:
                 pages = [(one.pages_seen, one.pages_read, one.dictionary_pages) for one in decoders]
             else:
-                coded = map(_has_codes, chunks.chunks)
-                pages = list(zip(told, told, map(int, coded), strict=True))
-            for one, chunk, size, (seen, read, dictionary), n in zip(
-                places, chunks.chunks, chunks.sizes, pages, num_rows, strict=True
+                pages = [(_pages(one), _pages(one), int(_has_codes(one))) for one in told]
+            for one, size, (seen, read, dictionary), n in zip(
+                places, chunks.sizes, pages, num_rows, strict=True
             ):
                 offsets = file.offset_indexes.get((one.number, leaf.index))
-                num_pages = declared_pages(chunk) if offsets is None else offsets.num_pages
+                num_pages = (
+                    declared_pages(file.chunk(one.number, leaf))
+                    if offsets is None
+                    else offsets.num_pages
+                )
                 counts = report.chunk(*file.key_of(one.number), leaf.name, num_pages)
                 counts.bytes += size
                 counts.pages_total += seen if num_pages is None else 0
