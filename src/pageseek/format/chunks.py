@@ -114,8 +114,8 @@ class PlacedChunks(NamedTuple):
         Those of each leaf.
     ranges : list of (int, int)
         The (offset, length) of bytes that hold all chunks.
-    places : list of list of [int, int], optional
-        For each leaf which of the ranges holds each chunk, and from where on in it. None: each chunk is a range, those of a leaf
+    places : list of (list of int, list of int), optional
+        For each leaf which of the ranges holds each chunk, and where it begins there. None: each chunk is a range, those of a leaf
         one behind the other.
     """
 
@@ -123,7 +123,7 @@ class PlacedChunks(NamedTuple):
     unpacked: list[list[int]]
     codecs: list[set[int]]
     ranges: list[tuple[int, int]]
-    places: list[list[list[int]]] | None = None
+    places: list[tuple[list[int], list[int]]] | None = None
 
     def cut(self, leaf: int, buffers: Sequence[Any]) -> list[Any]:
         """The chunks of the leaf with this number. `buffers`: the bytes of each range."""
@@ -132,7 +132,7 @@ class PlacedChunks(NamedTuple):
             return list(buffers[leaf * len(sizes) : (leaf + 1) * len(sizes)])
         return [
             buffers[i][at : at + size]
-            for (i, at), size in zip(self.places[leaf], sizes, strict=True)
+            for i, at, size in zip(*self.places[leaf], sizes, strict=True)
         ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,8 @@ class JoinedFiles:
         self._first_rows = list(accumulate(group_rows, initial=0))
         self._columns, self._keys = columns, keys
         self._chunks, self._start, self._size = chunks, start, size
+        self._unpacked = chunks[:, :, AT["total_uncompressed_size"]]
+        self._codecs = chunks[:, :, AT["codec"]]
 
     def first_row(self, row_group: int) -> int:
         """The rows of all row groups before one."""
@@ -133,24 +136,27 @@ class JoinedFiles:
     def placed_chunks(self, row_groups: Sequence[int], leaves: Sequence[Leaf]) -> PlacedChunks:
         """Their column chunks. Neighbours are one range, so that most files are read at once."""
         at = np.ix_(row_groups, [self._columns[leaf.index] for leaf in leaves])
-        starts, sizes, chunks = self._start[at], self._size[at], self._chunks[at]
+        starts, sizes = self._start[at], self._size[at]
+        unpacked, codecs = self._unpacked[at], self._codecs[at]
         order = np.argsort(starts, axis=None, kind="stable")  # of files, too, by STRIDE
         first = starts.ravel()[order]
         stop = first + sizes.ravel()[order]
-        begins = np.append(True, first[1:] != stop[:-1])
-        of = np.cumsum(begins) - 1
-        opening = first[begins]
-        lengths = stop[np.append(begins[1:], True)] - opening
-        places = np.empty((len(order), 2), np.int64)
-        places[order, 0], places[order, 1] = of, first - opening[of]
-        of_leaves = places.reshape(*starts.shape, 2).transpose(1, 0, 2)
-        codecs = chunks[:, :, AT["codec"]].T.tolist()
+        opens = np.append(True, first[1:] != stop[:-1])
+        opening = first[opens]
+        lengths = stop[np.append(opens[1:], True)] - opening
+        holder = np.empty_like(order)
+        holder[order] = np.cumsum(opens) - 1
+        within = starts.ravel() - opening[holder]
+        holders, begins_there = holder.reshape(starts.shape).T, within.reshape(starts.shape).T
         return PlacedChunks(
             sizes.T.tolist(),
-            chunks[:, :, AT["total_uncompressed_size"]].T.tolist(),
-            list(map(set, codecs)),
+            unpacked.T.tolist(),
+            [set(some) for some in codecs.T.tolist()],
             list(zip(opening.tolist(), lengths.tolist(), strict=True)),
-            of_leaves.tolist(),
+            [
+                (of.tolist(), begin.tolist())
+                for of, begin in zip(holders, begins_there, strict=True)
+            ],
         )
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
@@ -182,7 +188,7 @@ class JoinedScan(FileScan):
         self._footers = footers
         self._groups = [(i, group) for i, plan in enumerate(files) for group in plan.groups]
         made = [
-            GroupPlan(k, group.ranges, group.fully_matched, group.cost)
+            GroupPlan(k, group.ranges, group.fully_matched, group.cost, group.matching)
             for k, (_, group) in enumerate(self._groups)
         ]
         self.plan = FilePlan(files[0].source, file.store.version, tuple(made), files[0].first_row)
@@ -219,10 +225,12 @@ def joined_scans(
     schema_group, batch = footers[0].homogeneous.schema_group, footers[0].batch
     leaves = {leaf.index: leaf for leaf, _ in schema_group.bound_request.leaves.read()}
     places = np.array([footer.place for footer in footers], np.int64)
-    row_groups = sum([footer.num_row_groups for footer in footers])
-    told = _Chunks.of(
-        schema_group, batch, places, row_groups, list(leaves.values()), request.limits.max_metadata_bytes, threads,
-    )  # fmt: skip
+    read = list(leaves.values())
+    told = _Chunks.looked_at(footers, read)
+    if told is None:
+        limit = request.limits.max_metadata_bytes
+        row_groups = sum([footer.num_row_groups for footer in footers])
+        told = _Chunks.parsed(schema_group, batch, places, row_groups, read, limit, threads)
     if told is None:
         return
     fits = told.fit(plans)
@@ -275,7 +283,28 @@ class _Chunks:
         ).tolist()
 
     @classmethod
-    def of(
+    def looked_at(cls, footers: Sequence[BatchedFile], leaves: Sequence[Leaf]) -> _Chunks | None:
+        """What the footers of files say that were pruned; None where these leaves were not looked at."""
+        schema_group, batch = footers[0].homogeneous.schema_group, footers[0].batch
+        columns = [schema_group.column.get(leaf.index, -1) for leaf in leaves]
+        if -1 in columns:
+            return None
+        num, counts, chunks = [], [], []
+        for homogeneous, some in groupby(footers, key=attrgetter("homogeneous")):
+            table, numbers = homogeneous.table, np.array([footer.number for footer in some])
+            groups, _ = table.row_groups_of(numbers)
+            num.append(table.n[numbers])
+            counts.append(table.rows[groups])
+            chunks.append(table.chunks[np.ix_(groups, columns)])
+        places = np.array([footer.place for footer in footers])
+        n = np.concatenate(num)
+        return cls(
+            schema_group, (np.cumsum(n) - n).tolist(), n.tolist(), np.concatenate(counts), np.concatenate(chunks), leaves,
+            np.repeat(batch.sizes[places], n),
+        )  # fmt: skip
+
+    @classmethod
+    def parsed(
         cls, schema_group: SchemaGroup, batch: TailBatch, places: npt.NDArray[np.int64], row_groups: int, leaves: Sequence[Leaf],
         limit: int, threads: int,
     ) -> _Chunks | None:  # fmt: skip

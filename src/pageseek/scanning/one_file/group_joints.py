@@ -23,9 +23,8 @@ from pageseek.scanning.requests.bound_request import BoundRequest
 from pageseek.scanning.requests.plan import GroupPlan, Joint
 from pageseek.scanning.requests.steps import ScanContext
 
-ENOUGH_GROUPS = 8  # row groups that are joined, once they have so many rows or bytes:
-ENOUGH_ROWS = 1 << 16
-ENOUGH_BYTES = 4 << 20
+ENOUGH_GROUPS = 8  # row groups that are joined, once they have so many rows:
+ENOUGH_ROWS = 1 << 18
 MOST_BYTES = 16 << 20  # of memory that joined row groups take, about
 SMALL_ROWS = 1 << 18  # of a row group that is worth it
 # with more rows, strings are tested faster by the codes of a dictionary than by joined values
@@ -82,7 +81,7 @@ def _is_full(num_groups: int, num_rows: int, nbytes: float) -> bool:
     """Whether so many row groups are enough, if another one makes them so many rows and bytes; 0 bytes: nobody knows."""
     if not 0 < nbytes <= MOST_BYTES:
         return True
-    return num_groups >= ENOUGH_GROUPS and (num_rows > ENOUGH_ROWS or nbytes > ENOUGH_BYTES)
+    return num_groups >= ENOUGH_GROUPS and num_rows > ENOUGH_ROWS
 
 
 class _Leaves(NamedTuple):
