@@ -269,7 +269,7 @@ def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path:
     found = []
     for seconds in (0.1, 0.2, 1.6, 1000):
         cost = int(seconds * BYTES_PER_SECOND / len(file.groups))
-        groups = tuple(replace(g, cost=cost) for g in file.groups)
+        groups = tuple(g._replace(cost=cost) for g in file.groups)
         big = replace(plan, files=(replace(file, groups=groups),))
         assert work(big, 0) == pytest.approx(seconds + FILE_SECONDS, rel=0.01)
         found.append((task_count(big, 0, lambda: 2), task_count(big, 0, lambda: 8)))

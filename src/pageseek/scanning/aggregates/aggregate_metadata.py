@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -118,7 +117,7 @@ class MetadataAnswers:
         if ranges.num_rows == group.ranges.num_rows:
             return group
         report.rows.prune(BOUNDS, group.ranges.num_rows - ranges.num_rows)
-        part = replace(group, ranges=ranges, matching=group.matching & ranges, ignored=ignored)
+        part = group._replace(ranges=ranges, matching=group.matching & ranges, ignored=ignored)
         self.recount(scan, part, report)
         return part
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -248,8 +247,7 @@ def _pieces(
 
 
 def _piece(group: GroupPlan, ranges: rows.RowRanges, first: bool) -> GroupPlan:
-    return replace(
-        group,
+    return group._replace(
         ranges=ranges,
         matching=group.matching & ranges,
         cost=group.cost * ranges.num_rows // group.ranges.num_rows,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pageseek._core import rows
 from pageseek.base.report import Report
@@ -88,4 +87,4 @@ def prune_pages(
         costs[group.row_group], held = account(file, bound_request, group, by, report)
         if not report.analyzed:  # else they are counted when they are read
             report.bytes["data"] += costs[group.row_group] - held
-    return [replace(group, cost=costs[group.row_group]) for group in found]
+    return [group._replace(cost=costs[group.row_group]) for group in found]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -204,7 +203,7 @@ class FileScan:
                 )
                 passed: Sequence[Passed] = ()
                 if self.divide_passed is not None and bound is not None and found:
-                    whole = replace(group, ranges=found, ignored=ignored)
+                    whole = group._replace(ranges=found, ignored=ignored)
                     pieces = yield from self.divide_passed(self, whole, report)
                     passed = _passed(pieces, reader)
                 if passed:

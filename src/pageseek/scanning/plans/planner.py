@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -427,7 +426,7 @@ class Planner:
             return group
         cost, held = account(scan.file, scan.bound_request, group, LIMIT, self._report)
         self._report.bytes["data"] += cost - held
-        return replace(group, cost=cost)
+        return group._replace(cost=cost)
 
     def _counted_groups(self, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
         """The row groups that are read, which the report counts."""

@@ -9,9 +9,10 @@ from pageseek._core import rows
 from pageseek.base.records import NamedTuple, dataclass
 from pageseek.storage import Source, Version
 
+_NO_ROWS = rows.RowRanges.empty()
 
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
+
+class GroupPlan(NamedTuple):
     """Rows of one row group.
 
     Attributes
@@ -40,7 +41,7 @@ class GroupPlan:
     ranges: rows.RowRanges
     fully_matched: bool
     cost: int
-    matching: rows.RowRanges = field(default_factory=rows.RowRanges.empty)
+    matching: rows.RowRanges = _NO_ROWS
     pages_pruned: bool = True
     ignored: frozenset[int] = frozenset()
     divided: bool = False
