@@ -20,7 +20,7 @@ from pageseek.format.checksums import filter_key
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
 from pageseek.scanning.many_files import chunk_filters, footer_batches, homogeneous_files
-from pageseek.scanning.many_files.footer_table import FooterTable, entries_of
+from pageseek.scanning.many_files.footer_table import FooterTable
 from pageseek.scanning.one_file import file_scan
 from support.batch_comparison import check_rows, opened, outcome, same_rows
 
@@ -270,12 +270,12 @@ def test_text_that_lies_in_two_directories_is_in_none() -> None:
     ]
     stops = np.cumsum([len(one) for one in values])
     table = object.__new__(FooterTable)
-    table.members, table.data, table._naming = np.arange(6), memoryview(b"".join(values)), {}
+    table.members, table.data = np.arange(6), memoryview(b"".join(values))
     table.pairs = np.full((6, 3, 2), ABSENT)
     table.pairs[:, 1] = np.stack(
         [stops - [len(one) for one in values], [len(one) for one in values]], axis=1
     )
-    assert table.names(entries_of(["bloom"])).tolist() == [False, True, False, False, False, True]
+    assert table.names(["bloom"]).tolist() == [False, True, False, False, False, True]
 
 
 def test_a_filter_of_other_values_is_not_believed_where_it_has_checksums(folder: Path) -> None:

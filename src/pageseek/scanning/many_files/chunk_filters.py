@@ -32,7 +32,7 @@ from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import filter_hashes
 from pageseek.scanning.many_files.batched_lists import ColumnLists, ListAnswer, ListReader
-from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable, entries_of
+from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
 # bytes of a file, from its first filter on, that are read to probe one of its filters
@@ -41,7 +41,6 @@ MOST_VALUES = 16  # of an IN: a filter may well find one of more by mistake
 HEADER_BYTES = 64
 MOST_HEADERS = 16  # different ones that are looked at together
 ENDS = 96 << 20  # bytes of the ends of all files, of which the bitsets are kept
-_ENTRIES = entries_of([BLOOM])
 # an entry as `attach` writes it
 _ENTRY = re.compile(
     rb'\{"kind":"bloom","version":1,"offset":(\d{1,18}),"length":(\d{1,18}),"sums":(\d{1,9})\}'
@@ -173,7 +172,7 @@ class _Bitsets:
     ) -> _Bitsets:
         """Those of some files. `data`, `ends`: as of `ChunkFilters._take`. `sound`: the chunks of the column."""
         table = reader.table
-        attached = table.names(_ENTRIES)
+        attached = table.names([BLOOM])
         plain, found = _plain(reader, files, data, ends, sound, attached)
         unusable, made = [], [found]
         for at, k in enumerate(files.tolist()):

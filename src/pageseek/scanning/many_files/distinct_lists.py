@@ -21,10 +21,9 @@ from pageseek.format.value_list import KIND, VERSION
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.value_lists import ValueLists
 from pageseek.scanning.many_files.batched_lists import ColumnLists, ListAnswer, ListReader
-from pageseek.scanning.many_files.footer_table import KEYS, Flags, FooterTable, entries_of
+from pageseek.scanning.many_files.footer_table import KEYS, Flags, FooterTable
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
-_ENTRIES = entries_of([KIND])
 Int64s = npt.NDArray[np.int64]
 
 
@@ -57,7 +56,7 @@ class DistinctLists(ColumnLists):
     @classmethod
     def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
         """The files that have lists: other indexes are no reason to open a file."""
-        return table.names(_ENTRIES)
+        return table.names([KIND])
 
     @staticmethod
     def takes(test: BoundLeaf) -> bool:

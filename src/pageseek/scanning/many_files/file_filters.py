@@ -18,12 +18,11 @@ from pageseek.scanning.many_files.batched_lists import (
     ListReader,
     doubtful_entries,
 )
-from pageseek.scanning.many_files.footer_table import KEYS, Flags, FooterTable, entries_of
+from pageseek.scanning.many_files.footer_table import KEYS, Flags, FooterTable
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
 FILTERS = 32 << 20  # bytes of the ends of files in which the filters of one column lie
 AT_ONCE = 1 << 22  # probes of one hash in one file that are made together
-_ENTRIES = entries_of([form.KIND])
 Int64s = npt.NDArray[np.int64]
 
 
@@ -42,7 +41,7 @@ class FileFilters(ColumnLists):
     @classmethod
     def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
         """The files that have filters."""
-        return table.names(_ENTRIES)
+        return table.names([form.KIND])
 
     @staticmethod
     def takes(test: BoundLeaf) -> bool:
@@ -76,7 +75,7 @@ class FileFilters(ColumnLists):
     def _read(self, reader: ListReader) -> Iterator[_Filters]:
         """The filters that were read with the footers, and those that are read now."""
         table, batch = reader.table, reader.batch
-        have = np.flatnonzero(table.names(_ENTRIES))
+        have = np.flatnonzero(table.names([form.KIND]))
         entry_form = EntryForm([reader.leaf], form.KIND, form.VERSION)
         pairs = table.pairs[have, KEYS.index(KEY)]
         groups = np.stack([table.first[have], table.n[have]], axis=1)

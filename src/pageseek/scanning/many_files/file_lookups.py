@@ -28,7 +28,7 @@ from pageseek.scanning.many_files.batched_lists import (
     doubtful_entries,
 )
 from pageseek.scanning.many_files.candidate_rows import CandidateCollector
-from pageseek.scanning.many_files.footer_table import AT, KEYS, Flags, FooterTable, entries_of
+from pageseek.scanning.many_files.footer_table import AT, KEYS, Flags, FooterTable
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 
 MOST_VALUES = 4096  # of an IN: by mistake nearly every file has one of more
@@ -45,6 +45,7 @@ MOST_PAIRS = (
     1 << 20
 )  # blocks that are looked up in all files together, each of some 100 bytes of memory
 # the columns of an index, as `attach` writes its entry
+_KEY_KIND = re.compile(rb'"kind"\s*:\s*"%s"' % KEY_LOOKUP.encode())
 _KEY_ENTRY = re.compile(
     rb'"kind":"key_lookup","version":\d+,"offset":\d+,"length":\d+,"leaf":(\[(?:"(?:[^"\\]|\\.)*",?)+\])'
 )
@@ -135,7 +136,7 @@ class FileLookups(ColumnLists):
         self.unusable = np.zeros(n, np.bool_)
         self._beyond = table.huge | (self._num_rows == 0) | (self._num_rows > MOST_ROWS)
         # whose directories were not read yet
-        self._left = table.names(entries_of([self.kind])) & ~self._beyond
+        self._left = table.names([self.kind]) & ~self._beyond
         self._bodies = np.zeros(n, np.int64)  # where in a file the body begins; 0 if it has none
         self._at = np.zeros(n, np.int64)  # where in `_blocks` its blocks begin
         self._row_bits = np.zeros(n, np.int64)
@@ -146,7 +147,7 @@ class FileLookups(ColumnLists):
     @classmethod
     def present(cls, table: FooterTable, schema_group: SchemaGroup, test: BoundLeaf) -> Flags:
         """The files that have indexes."""
-        return table.names(entries_of([cls.kind]))
+        return table.names([cls.kind])
 
     @staticmethod
     def takes(test: BoundLeaf) -> bool:
@@ -390,8 +391,7 @@ def _keys(table: FooterTable) -> _Keys:
     """The keys that directories of the files list in the form in which `attach` writes them."""
     known: _Keys | None = table.lists.get(_keys)
     if known is None:
-        kinds = entries_of([KEY_LOOKUP])
-        listed = table.directories(np.flatnonzero(table.names(kinds)))[0]
+        listed = table.directories(np.flatnonzero(table.names([KEY_LOOKUP])))[0]
         found = _KEY_ENTRY.findall(listed)
         each, made = sorted({*found}), []
         for text in each[:MOST_LISTED]:
@@ -399,6 +399,6 @@ def _keys(table: FooterTable) -> _Keys:
                 names = tuple(json.loads(text))
                 if len({*names}) == len(names) > 1:
                     made.append(names)
-        all_known = len(kinds.findall(listed)) == len(found) and len(made) == len(each)
+        all_known = len(_KEY_KIND.findall(listed)) == len(found) and len(made) == len(each)
         known = table.lists[_keys] = _Keys(made, all_known)
     return known

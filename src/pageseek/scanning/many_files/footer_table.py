@@ -18,7 +18,7 @@ from pageseek.format.bounds import Bounds
 from pageseek.format.chunks import Sound, sound_chunks
 from pageseek.format.embedded import DATAFUSION_KEY, KEY
 from pageseek.format.page_index import int64s
-from pageseek.format.schema import Leaf
+from pageseek.format.schema import Leaf, lazy
 from pageseek.format.statistics import zone_statistics
 from pageseek.format.types import ABSENT
 from pageseek.io.tails import TailBatch
@@ -35,9 +35,8 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 _NO_SPARK: tuple[bytes | None, ...] = (None,) * len(OF_SPARK)
 
 
-def entries_of(kinds: Iterable[str]) -> re.Pattern[bytes]:
-    """What finds an entry of some kinds in a directory of indexes (docs/format.md)."""
-    return re.compile(rb'"kind"\s*:\s*"(?:%s)"' % "|".join(sorted(kinds)).encode())
+# the kind of an entry in a directory of indexes (docs/format.md); the next entry may follow at its last quote, if it is damaged
+_KIND = re.compile(rb'"kind"\s*:\s*"([^"]*)(?=")')
 
 
 class FooterTable:
@@ -92,13 +91,19 @@ class FooterTable:
         self._written_by_spark: list[bool] = by_spark.tolist() if by_spark.any() else []
         self.lists: dict[Any, Any] = {}
         self._list_bytes = 0
-        self._naming: dict[re.Pattern[bytes], Flags] = {}
         self._bounds: dict[Any, Bounds | None] = {}
         self._placed: dict[int, Sound] = {}  # by the number of leaves that are read
 
     def _stored(self, data: bytes) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
         found: dict[bytes | None, int] = {}
         of = []
+        places = self.pairs[:, KEYS.index(SCHEMA)]
+        if len(places) and places[0, 0] != ABSENT and (places[:, 1] == places[0, 1]).all():
+            one, every = (
+                lists.cut(data, np.ascontiguousarray(some)) for some in (places[:1], places)
+            )
+            if every == one * len(places):
+                return [one], np.zeros(len(places), np.int64)
         usual, length = (
             b"",
             -1,
@@ -173,24 +178,30 @@ class FooterTable:
         """Which files have a key-value pair."""
         return np.asarray(self.pairs[:, KEYS.index(key), 0] != ABSENT)
 
-    def names(self, kinds: re.Pattern[bytes]) -> Flags:
+    def names(self, kinds: Iterable[str]) -> Flags:
         """Which files list an index of some kinds, by the text of their directories."""
-        found = self._naming.get(kinds)
-        if found is None:
-            found = np.zeros(len(self.members), np.bool_)
-            have = np.flatnonzero(self.has(KEY))
-            text, stops = self.directories(have)
-            matches = [one.span() for one in kinds.finditer(text)]
-            first, last = np.array(matches, np.int64).reshape(-1, 2).T
-            of = np.searchsorted(stops, first, "right")
-            found[have[of]] = True
-            for i in np.flatnonzero(
-                last > stops[of]
-            ).tolist():  # it lies in several, so that it is in none
-                for k in have[of[i] : np.searchsorted(stops, last[i]) + 1].tolist():
-                    found[k] = kinds.search(self.value(k, KEY) or b"") is not None
-            self._naming[kinds] = found
+        found = np.zeros(len(self.members), np.bool_)
+        for kind in kinds:
+            files = self._kinds.get(kind.encode())
+            if files is not None:
+                found[files] = True
         return found
+
+    @lazy
+    def _kinds(self) -> dict[bytes, npt.NDArray[np.int64]]:
+        """The files that list an index of each kind."""
+        have = np.flatnonzero(self.has(KEY))
+        text, stops = self.directories(have)
+        matches = list(_KIND.finditer(text))
+        first, last = np.array([one.span() for one in matches], np.int64).reshape(-1, 2).T
+        of = np.searchsorted(stops, first, "right")
+        found: dict[bytes, list[int]] = {}
+        # with its last quote it lies in several directories, so that it is in none
+        inside = (last < stops[of]).tolist()
+        for one, k, sound in zip(matches, have[of].tolist(), inside, strict=True):
+            if sound:
+                found.setdefault(one[1], []).append(k)
+        return {kind: np.array(files, np.int64) for kind, files in found.items()}
 
     def directories(self, files: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.int64]]:
         """The directories of indexes of some files that have one, one behind the other, and where each ends."""

@@ -39,7 +39,7 @@ from pageseek.scanning.many_files.datafusion_lists import DatafusionLists
 from pageseek.scanning.many_files.distinct_lists import DistinctLists
 from pageseek.scanning.many_files.file_filters import FileFilters
 from pageseek.scanning.many_files.file_lookups import FileKeyLookups, FileLookups
-from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable, entries_of
+from pageseek.scanning.many_files.footer_table import AT, Flags, FooterTable
 from pageseek.scanning.many_files.schema_group import SchemaGroup
 from pageseek.scanning.one_file.group_joints import CODED_ROWS
 
@@ -134,7 +134,7 @@ class HomogeneousFiles:
             )
             asked |= unusable
             if mechanism in LOOKUPS:
-                listed = table.names(entries_of([mechanism]))
+                listed = table.names([mechanism])
                 self._leave_to_pruners(listed & ~told, listed & ~unpaid)
             if not form.only_denies:
                 asked |= unread
@@ -157,7 +157,7 @@ class HomogeneousFiles:
                 self._prune(mechanism, use, proofs)
         others = OF_OPENED - LOOKUPS & use
         if others:
-            listed = table.names(entries_of(others))
+            listed = table.names(others)
             self._leave_to_pruners(listed, listed)
         self.alone |= asked & self._open_files()
 
