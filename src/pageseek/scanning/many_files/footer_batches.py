@@ -98,8 +98,8 @@ class FooterBatches:
         return BatchedFile(self._homogeneous[owner], number, self._batch, place)
 
     def decided(self, at: int, joins: bool, defers: bool) -> DecidedFiles | None:
-        """The files from a position on that their footers plan, up to the first that they do not; None if that is the first. `joins`,
-        `defers`: as of `plan_by_footer`.
+        """The files from a position on that their footers plan, as far as they are homogeneous; None if the first is not planned so.
+        `joins`, `defers`: as of `plan_by_footer`.
         """
         self._look(at)
         if not self._begin <= at < self._stop or self._batch is None:

@@ -118,6 +118,7 @@ class HomogeneousFiles:
         self._worth_asking = self._unasked.copy()
         self._candidates: list[tuple[str, CandidateRows]] = []
         self._one_page: list[bool] = []
+        self._settled: dict[tuple[bool, bool], Flags] = {}
         self.may = self.must = b"\1" * len(self.counts)
         self.steps: list[tuple[str, bytes]] = []
         self.idle: list[tuple[str, Flags]] = []
@@ -211,24 +212,36 @@ class HomogeneousFiles:
             before = after
         return np.asarray(found * gone[:, None])
 
-    def decided(self, joins: bool, defers: bool, account: bool) -> Flags:
-        """Files with rows left whose footers tell all that a plan needs: no mechanism could add to what they prove, or to ask costs
-        more than it saves. Parameters: as of `plan_by_footer`. `account`: the report tells of each chunk, which has to be sound then.
+    def settled(self, joins: bool, defers: bool) -> Flags:
+        """Files of whose undecided row groups no more is asked: no mechanism could add to what their footers prove, or to ask costs
+        more than it saves. Parameters: as of `plan_by_footer`.
         """
-        table = self.table
-        may, must = (np.frombuffer(one, np.bool_) for one in (self.may, self.must))
+        found = self._settled.get((joins, defers))
+        if found is None:
+            of_files = self.table.of_files
+            may, must = (np.frombuffer(one, np.bool_) for one in (self.may, self.must))
+            undecided = may & ~must
+            found = of_files(undecided & ~np.array(self.final, np.bool_)) == 0
+            if joins:
+                found |= of_files(undecided & ~np.array(self.small, np.bool_)) == 0
+            if defers:
+                found = np.ones(len(found), np.bool_)
+            self._settled[joins, defers] = found
+        return found
+
+    def decided(self, joins: bool, defers: bool, account: bool) -> Flags:
+        """Files with rows left that `plan_by_footer` would plan without a limit, and of which no index names rows. `account`: the
+        report tells of each chunk, which has to be sound then.
+        """
+        table, may = self.table, np.frombuffer(self.may, np.bool_)
         if self._candidates or not may.any():  # rows that indexes name are taken file by file
             return np.zeros(len(table.n), np.bool_)
-        enough = np.array(self.final) | must
-        if joins:
-            enough |= np.array(self.small)
-        if defers:
-            enough[:] = True
-        if account:
-            enough &= np.array(self.sound)
         # the report tells whether row groups without rows had statistics; the table of footers does not
-        wanting = (may & ~enough) | (table.rows == 0)
-        return np.asarray((table.of_files(wanting) == 0) & (table.of_files(may) > 0))
+        wanting = table.rows == 0
+        if account:
+            wanting |= may & ~np.array(self.sound)
+        left = (table.of_files(wanting) == 0) & (table.of_files(may) > 0)
+        return np.asarray(left & self.settled(joins, defers))
 
     # -- the row groups that are read ---------------------------------------------------------------
 

@@ -188,7 +188,7 @@ class JoinedScan(FileScan):
         self._footers = footers
         self._groups = [(i, group) for i, plan in enumerate(files) for group in plan.groups]
         made = [
-            GroupPlan(k, group.ranges, group.fully_matched, group.cost, group.matching)
+            GroupPlan(k, group.ranges, group.fully_matched, group.cost)
             for k, (_, group) in enumerate(self._groups)
         ]
         self.plan = FilePlan(files[0].source, file.store.version, tuple(made), files[0].first_row)

@@ -26,6 +26,7 @@ from pageseek.scanning.requests.steps import ScanContext
 ENOUGH_GROUPS = 8  # row groups that are joined, once they have so many rows:
 ENOUGH_ROWS = 1 << 18
 MOST_BYTES = 16 << 20  # of memory that joined row groups take, about
+LEAST_BYTES = 4 << 20  # that they may take, however little may be read ahead
 SMALL_ROWS = 1 << 18  # of a row group that is worth it
 # with more rows, strings are tested faster by the codes of a dictionary than by joined values
 CODED_ROWS = 1 << 14
@@ -38,13 +39,15 @@ def joined(
     groups: Iterable[GroupPlan],
     context: ScanContext,
     growth: Callable[[], float],
+    max_ahead_bytes: int,
 ) -> Iterator[Joint]:
     """The row groups in order, those that are read as one together.
 
-    `growth`: of the tables so far, the most bytes for each one that the footer let expect, since codes may stand for long
+    `max_ahead_bytes`: as of the request; they take no more memory, or LEAST_BYTES. `growth`: of the tables so far, the most bytes for each one that the footer let expect, since codes may stand for long
     strings; 0 before the first.
     """
     leaves, several = _fitting(scan, context), scan.joined
+    most = max(min(MOST_BYTES, max_ahead_bytes), LEAST_BYTES)
     first_growth = 0.0 if several is None else FIRST_GROWTH
     together: list[GroupPlan] = []
     num_rows = nbytes = 0
@@ -63,6 +66,7 @@ def joined(
                 len(together),
                 num_rows + group.ranges.num_rows,
                 (nbytes + likely) * (growth() or first_growth),
+                most,
             )
         ):
             yield Joint(together, nbytes, several is not None or len(together) > 1)
@@ -77,9 +81,9 @@ def joined(
         yield Joint(together, nbytes, several is not None or len(together) > 1)
 
 
-def _is_full(num_groups: int, num_rows: int, nbytes: float) -> bool:
+def _is_full(num_groups: int, num_rows: int, nbytes: float, most: int) -> bool:
     """Whether so many row groups are enough, if another one makes them so many rows and bytes; 0 bytes: nobody knows."""
-    if not 0 < nbytes <= MOST_BYTES:
+    if not 0 < nbytes <= most:
         return True
     return num_groups >= ENOUGH_GROUPS and num_rows > ENOUGH_ROWS
 

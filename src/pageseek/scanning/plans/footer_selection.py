@@ -149,12 +149,8 @@ def plan_by_footer(
         # undecided row groups are pruned when they are reached; in the one that the limit cuts an index helps
         if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
             return None
-    elif passes != must and not defers:
-        undecided = [some and not every for some, every in zip(passes, must, strict=True)]
-        if not all(compress(homogeneous.final[first:stop], undecided)) and not (
-            joins and all(compress(homogeneous.small[first:stop], undecided))
-        ):
-            return None
+    elif not homogeneous.settled(joins, defers).item(batched_file.number):
+        return None
     if account and not all(compress(homogeneous.sound[first:stop], passes)):
         return None
     before = dict(report.row_groups.pruned_by)

@@ -180,10 +180,10 @@ class Planner:
                 continue
             decided = self._decided(at)
             if decided is not None:
-                n = len(decided.numbers)
-                yield from self._plan_decided(at, decided)
-                report.step(n)
-                at += n
+                for planned in self._plan_decided(at, decided):
+                    yield planned
+                    report.step()
+                at += len(decided.numbers)
                 continue
             source = sources[at]
             at += 1
@@ -195,9 +195,9 @@ class Planner:
                 by = None if self._catalogs is None else self._catalogs.rules_out(source)
                 report.files.prune(by or TAKE, 1)
                 continue
-            planned = self._plan(at - 1, source, may_match)
-            if planned is not None:
-                yield planned
+            one = self._plan(at - 1, source, may_match)
+            if one is not None:
+                yield one
             report.step()
         else:  # no limit was reached
             if self.request.take is not None:
@@ -227,9 +227,9 @@ class Planner:
         found = self._batches.decided(at, self._joins, self._defers)
         if found is None:
             return None
+        sources = self._sources[at : at + len(found.numbers)]
         # a file that has deletes is opened
-        deletes = [source.deletes for source in self._sources[at : at + len(found.numbers)]]
-        n = next((i for i, one in enumerate(deletes) if one), len(deletes))
+        n = next((i for i, one in enumerate(sources) if one.deletes), len(sources))
         return found.head(n) if n else None
 
     def _plan_decided(self, at: int, files: DecidedFiles) -> Iterator[Planned]:

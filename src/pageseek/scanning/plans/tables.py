@@ -286,7 +286,8 @@ class TableReader:
             return [Joint([group], UNKNOWN_BYTES, False) for group in groups]
         from pageseek.scanning.one_file.group_joints import joined  # late: for several row groups
 
-        return joined(scan, groups, lane.context, lambda: self._growth)
+        most = self._scheduler.request.max_ahead_bytes
+        return joined(scan, groups, lane.context, lambda: self._growth, most)
 
     def _one_by_one(
         self, opened: OpenedFile, groups: Sequence[GroupPlan], lane: Lane
