@@ -55,8 +55,8 @@ def test_each_file_is_in_one_batch_over_restarts_in_any_order_of_times(
             late = now - rng.choice((0, 0, 1, DAY, 6 * DAY))
             os.utime(path, (late, late))
             there.append(str(path))
-        if rng.random() < 0.3:
-            growing = Growing(str(tmp_path))
+        if rng.random() < 0.3:  # a restart, which may have another age, long enough for all
+            growing = Growing(str(tmp_path), age=rng.choice(("6d", "7d", "12d", "9w")))
         end = growing.latest(start, rng.choice((None, 1, 2)))
         if rng.random() < 0.3:  # the batch is planned again after a restart
             growing = Growing(str(tmp_path))
@@ -64,7 +64,38 @@ def test_each_file_is_in_one_batch_over_restarts_in_any_order_of_times(
         start = end
     taken += names(growing, start, growing.latest(start, None))
     assert sorted(taken) == sorted(there)
-    assert len(start) <= 3
+    assert len(start) <= 12
+
+
+@pytest.mark.parametrize(("before", "after"), [("7d", "1d"), ("1d", "7d"), ("3h", "2h")])
+def test_another_age_after_a_restart_repeats_and_loses_no_file(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    def at(seconds: int) -> str:
+        path = tmp_path / f"{seconds}.parquet"
+        path.touch()
+        os.utime(path, (seconds, seconds))
+        return str(path)
+
+    now = 1_790_000_000
+    first = [at(now - 30 * DAY), at(now - 2 * DAY), at(now)]
+    end = Growing(str(tmp_path), age=before).latest({}, None)
+    assert sorted(names(Growing(str(tmp_path), age=before), {}, end)) == first
+    growing, start, taken = Growing(str(tmp_path), age=after), end, []
+    assert growing.latest(start, None) == start
+    made = []
+    for i in range(1, 40):  # each an hour later
+        made.append(at(now + i * 3_600))
+        end = growing.latest(start, None)
+        taken += names(growing, start, end)
+        start = end
+    assert taken == made
+
+
+def test_the_offset_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").touch()
+    with pytest.raises(UnsupportedError, match=r"earlier version.*new one"):
+        Growing(str(tmp_path)).latest({"2959": "AAAAAAAAAAA="}, None)
 
 
 def test_an_offset_stays_the_same_where_nothing_is_new_and_forgets_old_files(
@@ -79,7 +110,7 @@ def test_an_offset_stays_the_same_where_nothing_is_new_and_forgets_old_files(
         assert names(growing, start, end) == [str(path)]
         assert growing.latest(end, None) == end
         start = end
-    assert sum(map(len, start.values())) < 4 * 12
+    assert sum(len(marks) for key, marks in start.items() if key != "since") < 4 * 12
     old = tmp_path / "old.parquet"
     old.touch()
     os.utime(old, (DAY, DAY))

@@ -1,8 +1,9 @@
 """Files that appear below a folder, for streams: which ones an offset has seen, and which are new.
 
 An offset holds eight bytes for each file that was taken. Files on a disk are grouped by the time of their last change, in
-groups as long as `maxFileAge`; an offset keeps the latest two groups, and older files are passed over. Stores list no times, so
-that there an offset holds all files that still are there.
+groups as long as `maxFileAge`. An offset says since when files count: files that changed earlier are passed over, and groups
+that ended earlier are forgotten. That is about two groups long, and never moves back, so that `maxFileAge` may differ after
+a restart. Stores list no times, so that there an offset holds all files that still are there.
 """
 
 from __future__ import annotations
@@ -26,17 +27,26 @@ OPTIONS = ("maxfilespertrigger", "maxfileage")
 Offset = dict[str, str]
 _AGE = re.compile(r"(\d+)\s*(ms|s|m|min|h|d|w|week|day|hour|minute|second)s?", re.IGNORECASE)
 _SECONDS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_NEVER = -(1 << 62)
+_SINCE, _UNTIMED = "since", "untimed"  # keys of an offset; the others are the ends of groups
+_ALWAYS = -(1 << 62)
 _WIDTH = 8  # bytes that stand for a name
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file of a folder. `group`: that of its last change."""
+    """A file of a folder. `changed`: when it did last, in nanoseconds since 1970; None: nothing tells it."""
 
-    order: tuple[int, str]
-    group: int
+    changed: int | None
     source: Source
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The place of the file among others: the oldest first."""
+        return self.changed or 0, self.source.name
+
+    def counts(self, since: int) -> bool:
+        """Whether it is not too old."""
+        return self.changed is None or self.changed >= since
 
     @property
     def is_there(self) -> bool:
@@ -88,14 +98,14 @@ class Growing:
             found = []
         made = {}
         for source in found:
-            changed = 0
+            changed = None
             if source.filesystem is None:
                 try:
                     changed = os.stat(source.path).st_mtime_ns
                 except FileNotFoundError:  # removed since it was listed
                     continue
             mark = hashlib.blake2b(source.name.encode(), digest_size=_WIDTH).digest()
-            made[mark] = Listed((changed, source.name), changed // self._age, source)
+            made[mark] = Listed(changed, source)
         self._known = made
         return made
 
@@ -104,21 +114,27 @@ class Growing:
     ) -> Offset:
         """The offset after the next batch, of at most so many files, the oldest first; `start` itself if nothing is new."""
         listed = self.listed() if listed is None else listed
-        floor, groups = _floor(start), _groups(start)
-        seen = set().union(*groups.values()) if groups else set()
+        taken = _Taken.of(start)
+        seen = taken.seen
         fresh = [
-            (one.order, one.group, mark)
+            (one.order, mark)
             for mark, one in listed.items()
-            if one.group >= floor and mark not in seen
+            if one.counts(taken.since) and mark not in seen
         ]
         if not fresh:
             return start
-        kept = {group: marks for group, marks in groups.items() if group >= floor}
-        if 0 in kept:  # of a store: files that are gone do not come back
-            kept[0] = kept[0] & listed.keys()
-        for _, group, mark in sorted(fresh)[:most]:
-            kept.setdefault(group, set()).add(mark)
-        return {str(group): _packed(marks) for group, marks in sorted(kept.items()) if marks}
+        # not later: the offset has to name all files of the batch
+        taken.forget(taken.since)
+        taken.untimed &= listed.keys()  # of a store: files that are gone do not come back
+        for _, mark in sorted(fresh)[:most]:
+            changed = listed[mark].changed
+            if changed is None:
+                taken.untimed.add(mark)
+                continue
+            end = (changed // self._age + 1) * self._age
+            taken.groups.setdefault(end, set()).add(mark)
+            taken.since = max(taken.since, end - 2 * self._age)
+        return taken.offset()
 
     def between(self, start: Offset, end: Offset) -> list[Source]:
         """The files of a batch, in their order.
@@ -128,13 +144,18 @@ class Growing:
         FileChangedError
             One of them is gone.
         """
-        floor, before = _floor(start), _groups(start)
-        seen = set().union(*before.values()) if before else set()
-        wanted = {
-            mark for group, marks in _groups(end).items() if group >= floor for mark in marks - seen
-        }
+        before, after = _Taken.of(start), _Taken.of(end)
+        # where Spark asks for the latest offset without a start, that has old files again
+        after.forget(before.since)
+        wanted = after.seen - before.seen
         if not wanted <= self._known.keys():
             self.listed()
+        old = {
+            mark
+            for mark in wanted & self._known.keys()
+            if not self._known[mark].counts(before.since)
+        }
+        wanted -= old
         there = {mark for mark in wanted & self._known.keys() if self._known[mark].is_there}
         gone = len(wanted - there)
         if gone:
@@ -142,24 +163,53 @@ class Growing:
                 f"{self._source}: {gone:,} of {len(wanted):,} files of this batch of the stream are gone: put them back, or "
                 "begin with a new checkpoint"
             )
-        return [one.source for one in sorted((self._known[mark] for mark in wanted), key=_order)]
+        return [
+            self._known[mark].source
+            for mark in sorted(wanted, key=lambda mark: self._known[mark].order)
+        ]
 
 
-def _order(one: Listed) -> tuple[int, str]:
-    return one.order
+@dataclass
+class _Taken:
+    """What an offset says: since when files count, and which were taken, by the ends of their groups."""
+
+    since: int
+    groups: dict[int, set[bytes]]
+    untimed: set[bytes]
+
+    @classmethod
+    def of(cls, offset: Offset) -> _Taken:
+        marks = {key: _unpacked(text) for key, text in offset.items() if key != _SINCE}
+        untimed = marks.pop(_UNTIMED, set())
+        if marks and _SINCE not in offset:
+            raise UnsupportedError(
+                "the checkpoint of this stream is of an earlier version of pageseek, which kept no time in it: begin with a new one"
+            )
+        since = int(offset.get(_SINCE, _ALWAYS))
+        return cls(since, {int(end): inside for end, inside in marks.items()}, untimed)
+
+    @property
+    def seen(self) -> set[bytes]:
+        """All that were taken and are not forgotten."""
+        return self.untimed.union(*self.groups.values())
+
+    def forget(self, since: int) -> None:
+        """Drop the groups that ended before a time."""
+        self.groups = {end: marks for end, marks in self.groups.items() if end > since}
+
+    def offset(self) -> Offset:
+        """The offset that says this."""
+        made = {str(end): _packed(marks) for end, marks in sorted(self.groups.items())}
+        if made:
+            made[_SINCE] = str(self.since)
+        if self.untimed:
+            made[_UNTIMED] = _packed(self.untimed)
+        return made
 
 
-def _floor(offset: Offset) -> int:
-    """The earliest group whose files count as new after an offset."""
-    return max(map(int, offset), default=_NEVER) - 1
-
-
-def _groups(offset: Offset) -> dict[int, set[bytes]]:
-    made = {}
-    for group, text in offset.items():
-        packed = base64.b64decode(text)
-        made[int(group)] = {packed[i : i + _WIDTH] for i in range(0, len(packed), _WIDTH)}
-    return made
+def _unpacked(text: str) -> set[bytes]:
+    packed = base64.b64decode(text)
+    return {packed[i : i + _WIDTH] for i in range(0, len(packed), _WIDTH)}
 
 
 def _packed(marks: set[bytes]) -> str:
