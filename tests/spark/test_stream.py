@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -90,6 +91,38 @@ def test_another_age_after_a_restart_repeats_and_loses_no_file(
         taken += names(growing, start, end)
         start = end
     assert taken == made
+
+
+def test_files_that_were_forgotten_do_not_come_again_where_spark_asks_without_an_offset(
+    tmp_path: Path,
+) -> None:
+    growing, start = Growing(str(tmp_path), age="5d"), {}
+    for day in range(15):  # the first three groups of five days are full
+        path = tmp_path / f"{day}.parquet"
+        path.touch()
+        os.utime(path, (day * DAY, day * DAY))
+        start = growing.latest(start, None)
+    end = Growing(str(tmp_path), age="3d").latest({}, None)  # its second group has days 3, 4 and 5
+    for day in (0, 13):
+        (tmp_path / f"{day}.parquet").unlink()
+    assert names(Growing(str(tmp_path), age="3d"), start, end) == []
+
+
+def test_an_offset_of_a_store_names_the_files_that_are_there(tmp_path: Path) -> None:
+    store = fsspec.filesystem("memory")
+    source = (store, f"{tmp_path}/in")
+    start: dict[str, str] = {}
+    for i in range(4):
+        store.pipe(f"{tmp_path}/in/{i}.parquet", b"x")
+        end = Growing(source, age="1s").latest(start, None)
+        assert [s.path.rpartition("/")[2] for s in Growing(source).between(start, end)] == [
+            f"{i}.parquet"
+        ]
+        assert Growing(source).latest(end, None) == end
+        store.rm(f"{tmp_path}/in/0.parquet") if i == 2 else None
+        start = end
+    assert list(start) == ["untimed"]
+    assert len(start["untimed"]) == 32  # three files of eight bytes, in base 64
 
 
 def test_the_offset_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
