@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
-from pageseek.spark import register
+from pageseek.spark import load, read, register
 from pageseek.spark.datasource.growing import Growing
 from pageseek.spark.datasource.planning import Planning
 from pageseek.spark.session.settings import ToldSession
@@ -240,6 +240,41 @@ def test_a_stream_reads_what_its_options_leave_and_only_new_files(
     add(folder, 3, "p=3")
     add(folder, 9, "p=9")
     assert run() == [(3, k) for k in range(300, 400, 10)]
+
+
+@pytest.mark.spark
+def test_what_a_stream_of_spark_has_written_is_read_as_spark_reads_it(
+    spark: Any, tmp_path: Path
+) -> None:
+    register(spark)
+    first, sink, last = (tmp_path / name for name in ("in", "sink 1%", "out"))
+    first.mkdir()
+    spark.conf.set("spark.sql.streaming.fileSink.log.compactInterval", "3")
+
+    def run(frame: Any, name: str, output: Path) -> None:
+        writer = frame.writeStream.format("parquet").partitionBy("p")
+        writer = writer.option("checkpointLocation", str(tmp_path / name))
+        writer.trigger(availableNow=True).start(str(output)).awaitTermination()
+
+    try:
+        for i in range(5):
+            names = pa.array([f"a/{i % 2} %", None])
+            pq.write_table(pa.table({"k": [i, i + 10], "p": names}), first / f"{i}.parquet")
+            run(spark.readStream.schema("k long, p string").parquet(str(first)), "c1", sink)
+            stray = next(sink.rglob("part-*.parquet"))
+            stray.with_name(f"part-stray{i}.parquet").write_bytes(stray.read_bytes())
+            wanted = sorted(map(str, spark.read.parquet(str(sink)).collect()))
+            for frame in (
+                load(spark, str(sink)),
+                read(spark, str(sink)),
+                spark.read.format("pageseek").load(str(sink)),
+            ):
+                assert sorted(map(str, frame.collect())) == wanted
+            run(spark.readStream.format("pageseek").load(str(sink)), "c2", last)
+            assert sorted(map(str, load(spark, str(last)).collect())) == wanted
+        assert (sink / "_spark_metadata" / "2.compact").is_file()
+    finally:
+        spark.conf.unset("spark.sql.streaming.fileSink.log.compactInterval")
 
 
 @pytest.mark.spark

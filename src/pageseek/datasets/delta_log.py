@@ -29,7 +29,7 @@ from pageseek.base.records import dataclass
 from pageseek.datasets.deletes import DeletionVector
 from pageseek.datasets.delta_paths import Spelling
 from pageseek.datasets.lake_places import Places
-from pageseek.storage.remote import RemoteStore
+from pageseek.storage.remote import RemoteStore, whole_file
 from pageseek.storage.resolve import Source
 from pageseek.storage.store import Store
 from pageseek.storage.table_folders import LOG
@@ -95,15 +95,6 @@ def chosen_log(names: Iterable[str], version: int | None = None) -> list[str]:
         if ((name in whole or _commit.fullmatch(name)) and int(name[:20]) >= newest)
         or (newest >= 0 and _sidecar.fullmatch(name))
     ]
-
-
-def whole_file(source: Source) -> bytes:
-    """All bytes of a file. Those of a small remote file came as it was opened."""
-    with closing(source.open()) as store:
-        tail = store.tail if isinstance(store, RemoteStore) else None
-        came = 0 if tail is None else len(tail)
-        first = store.read([(0, store.size - came)])[0] if store.size > came else b""
-        return bytes(first) + bytes(tail or b"")
 
 
 class _Ranges(io.RawIOBase):

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from pageseek.base.errors import CorruptFileError, PageseekError, UnsupportedError
 from pageseek.base.records import NamedTuple
 from pageseek.datasets.delta_copies import copied_log, has_pairs
-from pageseek.datasets.delta_log import DeltaLog, names_here, refuse_later, whole_file
+from pageseek.datasets.delta_log import DeltaLog, names_here, refuse_later
 from pageseek.datasets.delta_tables import delta_table
 from pageseek.datasets.delta_times import version_at
 from pageseek.datasets.iceberg_metadata import for_pyiceberg
@@ -33,6 +33,7 @@ from pageseek.datasets.table_versions import CURRENT, AsOf
 from pageseek.datasets.widened_partitions import Respell, widened_partitions
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
+from pageseek.storage.remote import whole_file
 from pageseek.storage.resolve import DEFAULT_RETRY, Source
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.table_folders import DELTA, ENDS, LOG, METADATA, REMEDY, TableFolder

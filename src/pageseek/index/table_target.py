@@ -25,15 +25,18 @@ from pageseek.storage.table_folders import (
     ICEBERG,
     LOG,
     METADATA,
+    SINK,
+    SINK_LOG,
     above_here,
     kind_here,
 )
 from pageseek.storage.writing import writer
 
-# by kind of table, the folder beside its files, and how the names of files in it may end
+# by kind of table or sink, the folder beside its files, and how the names of files in it may end
 TABLES: tuple[tuple[str, str, str | tuple[str, ...]], ...] = (
     (DELTA, LOG, ""),
     (ICEBERG, METADATA, ENDS),
+    (SINK, SINK_LOG, ""),
 )
 TRIES = 10  # commits, each after one that others have overtaken
 
@@ -146,12 +149,23 @@ INTO_TABLE = (
 )
 
 
-def refuse_inside(place: Source, remedy: str = INTO_TABLE) -> None:
-    """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, which records the size of each file."""
+def refuse_inside(place: Source, remedy: str = INTO_TABLE, grows: bool = False) -> None:
+    """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, or a sink, whose log has the size of each file.
+
+    `grows`: its row groups stay where they are, with more bytes behind them. Of a file in a sink, Spark reads the row groups
+    that begin before the end that the log says, and no others.
+    """
     far = place.filesystem
     if far is not None and far.looks_like_file(""):  # a plain web server tells of no folders
         return
     for kind, folder in _tables_here(place.path) if far is None else _tables_there(place):
+        if kind == SINK:
+            if grows:
+                continue
+            raise UnsupportedError(
+                f"{place.name}: a stream of Spark writes to {folder}, and Spark reads only the files that its log ({SINK_LOG}) has, in the "
+                "sizes that it says: copy the rows to another folder first (pageseek.spark.write), or give another place"
+            )
         raise UnsupportedError(
             f"{place.name}: it lies in a {kind} table ({folder}), which records the size of each of its files, and would not "
             f"read one that has grown; {remedy}"

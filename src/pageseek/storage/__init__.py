@@ -6,7 +6,8 @@
 | `resolve` | from what the user gives to files |
 | `listing` | which files a directory or a glob means |
 | `hive` | columns in the names of folders (`k=1`) |
-| `table_folders` | which folders are tables of Delta Lake or Iceberg |
+| `table_folders` | which folders are tables of Delta Lake or Iceberg, or file sinks of Spark |
+| `sink_logs` | which files of such a sink count |
 | `urls` | which library opens a URL |
 | `files` | what such a library does for us, and questions about one path of a store |
 | `local` | files of this machine, and bytes in memory |

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pageseek.base.suggest import nearest_path
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import check_place, check_regular
-from pageseek.storage.table_folders import NAMES, ListedTables, kind_here
+from pageseek.storage.table_folders import LOG, MARKS, METADATA, ListedTables, kind_here
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 OTHER_NAMES = (
@@ -167,7 +167,7 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
         mode = 0
     if stat.S_ISDIR(mode):
         root = os.path.abspath(path)
-        if seen is not None and (kind := kind_here(root)) is not None:
+        if seen is not None and (kind := kind_here(root, (LOG, METADATA))) is not None:
             seen.root = seen.table(kind, root)
             return []
         found = _with_folders(_walk(root, Directory(), seen))
@@ -200,7 +200,7 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
 
         raise FileNotFoundError(no_match(path, by_glob(path, top)))
     if seen is not None:
-        seen.recognize(found)
+        seen.recognize(found, chosen=True)
     return found
 
 
@@ -230,7 +230,7 @@ def _walk(
                     check_place(entry.path)  # an error for a pipe, say, which is not read
                 if not linked and not entry.is_dir():
                     continue
-                if seen is not None and name in NAMES:
+                if seen is not None and name in MARKS:
                     seen.look(folder, name, not below)
                 inner = wanted.enters(state, name)
                 if not inner or not _is(entry.is_dir):
@@ -298,7 +298,7 @@ def on_store(
     made = _with_folders((one, below) for one, below in found if _fits(wanted, below))
     if seen is not None and made:
         seen.of_store(found)
-        seen.recognize(made)
+        seen.recognize(made, chosen=True)
     return made or None
 
 

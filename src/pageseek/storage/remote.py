@@ -6,7 +6,9 @@ import posixpath
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +20,9 @@ from pageseek.storage.listing import is_data
 from pageseek.storage.requests import Wave, begin, issue
 from pageseek.storage.retry import NO_RANGES, Fault, OddAnswerError, Retries, RetryPolicy
 from pageseek.storage.store import Buffer, Known, Version
+
+if TYPE_CHECKING:
+    from pageseek.storage.resolve import Source
 
 STREAMED = (
     1 << 20
@@ -272,3 +277,12 @@ class RemoteStore(Place):
             size = 0 if self.tail is None or self.renewed else self.tail.nbytes
             places = [(self.size - size, size)] if size else []
             log.requested(self.name, "open", places, self.requests, began)
+
+
+def whole_file(source: Source) -> bytes:
+    """All bytes of a file. Those of a small remote file came as it was opened."""
+    with closing(source.open()) as store:
+        tail = store.tail if isinstance(store, RemoteStore) else None
+        came = 0 if tail is None else len(tail)
+        first = store.read([(0, store.size - came)])[0] if store.size > came else b""
+        return bytes(first) + bytes(tail or b"")

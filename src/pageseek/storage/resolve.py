@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -266,6 +266,8 @@ def _local(path: str, tables: Tables | None) -> list[Source]:
     found = on_disk(path, seen)
     if tables is not None and seen is not None:
         tables.take(seen)
+        if seen.sinks:
+            return _logged(seen, tables, lambda again: _local(path, again), DEFAULT_RETRY)
         if found:
             tables.near.append(found[0][0])
     return [Source(one, partitions=said) for one, said in found]
@@ -284,6 +286,9 @@ def _on_files(
         tables.take(seen)
         if seen.root is not None:
             return []
+        if seen.sinks:
+            listed = partial(_on_files, files, path, retry_policy)
+            return _logged(seen, tables, listed, retry_policy)
     if found is None and is_file is None and path and not path.endswith("/") and not magic:
         return [Source(path, files, retry_policy=retry_policy)]
     if not found:
@@ -294,6 +299,17 @@ def _on_files(
         there = of_files(_listed(files, path, retry_policy), SUFFIXES)
         raise FileNotFoundError(no_data(files.name(path), there))
     return [Source(one, files, partitions=said, retry_policy=retry_policy) for one, said in found]
+
+
+def _logged(
+    seen: ListedTables,
+    tables: Tables,
+    listed: Callable[[Tables | None], list[Source]],
+    retry_policy: RetryPolicy,
+) -> list[Source]:
+    from pageseek.storage.sink_logs import logged_files  # late: few need it
+
+    return logged_files(seen, tables, listed, retry_policy)
 
 
 def _listed(files: Files, path: str, retry_policy: RetryPolicy) -> list[str]:

@@ -1,6 +1,6 @@
-"""Folders that are tables of Delta Lake or Iceberg, recognized by the log or the metadata in them.
+"""Folders whose log or metadata says which of their files count: tables of Delta Lake or Iceberg, and file sinks of Spark.
 
-Such a folder has files of older versions too. The log, or the metadata, says which files have the rows of the table.
+A table has files of older versions too. A sink, which is where a stream of Spark writes to, has files of tasks that failed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage.files import Files
 
-DELTA, ICEBERG = "Delta Lake", "Iceberg"
-LOG, METADATA = "_delta_log", "metadata"
+DELTA, ICEBERG, SINK = "Delta Lake", "Iceberg", "file sink of Spark"
+LOG, METADATA, SINK_LOG = "_delta_log", "metadata", "_spark_metadata"
 ENDS = (".metadata.json", ".metadata.json.gz")
-NAMES = (LOG, METADATA)
+MARKS = {LOG: DELTA, METADATA: ICEBERG, SINK_LOG: SINK}  # names of folders inside
 REMEDY = "table=False reads the bare files"
 MAX_FOLDERS = 64  # local files whose folders are looked at for tables
 _IN_LOG = rf"(?:(.*?)/)?{LOG}/"
 _IN_METADATA = rf"(?:(.*)/)?{METADATA}/[^/]+\.metadata\.json(?:\.gz)?"
+_IN_SINK_LOG = rf"(?:(.*?)/)?{SINK_LOG}/"
 
 
 @dataclass(frozen=True, slots=True)
 class TableFolder:
-    """A folder that is a table.
+    """A folder that is a table or a sink.
 
     `filesystem`: None on this machine's disk. `name`: the path without secrets. `files`: on a store, the paths of its log or
     its metadata. `metadata`: the path of the file of metadata that was given, in place of the folder.
@@ -59,21 +60,20 @@ def of_metadata(path: str, filesystem: Files | None) -> TableFolder | None:
 # ---- this machine's disk
 
 
-def kind_here(folder: str) -> str | None:
-    """The kind of table that a local folder is; None for other folders.
+def kind_here(folder: str, marks: Iterable[str] = MARKS) -> str | None:
+    """The kind of table or sink that a local folder is, by these MARKS; None for other folders.
 
     A Delta Lake table may have metadata of Iceberg too, for other readers. Its log counts.
     """
-    for name, kind in ((LOG, DELTA), (METADATA, ICEBERG)):
-        if _is_mark(folder, name):
-            return kind
-    return None
+    return next((MARKS[name] for name in marks if _is_mark(folder, name)), None)
 
 
 def _is_mark(folder: str, name: str) -> bool:
     path = os.path.join(folder, name)
     try:
         with os.scandir(path) as found:
+            if name == SINK_LOG:  # Spark reads no other files, even if it is empty
+                return True
             if name == METADATA:
                 return any(one.name.endswith(ENDS) for one in found)
             first = next(found, None)  # the log of a new table may be empty
@@ -81,7 +81,7 @@ def _is_mark(folder: str, name: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:  # a folder that may not be read
-        return name == LOG
+        return name != METADATA
 
 
 def _is_logged(name: str) -> bool:
@@ -107,14 +107,15 @@ def above_here(path: str) -> list[str]:
 class ListedTables:
     """The tables that one listing has found. `filesystem`: has the listed folder; None: this machine's disk.
 
-    `root`: the listed folder, if it is one. `around`: the listed folder, if it is one and a glob chose files in it. `below`: a
-    folder below that is one, and has some of the found files.
+    `root`: the listed folder, if it is one. `around`: the listed folder, if it is one or a sink, and a glob chose files in it.
+    `below`: a folder below that is one, and has some of the found files. `sinks`: those that have some of them.
     """
 
     filesystem: Files | None = None
     root: TableFolder | None = None
     around: TableFolder | None = None
     below: TableFolder | None = None
+    sinks: list[TableFolder] = field(default_factory=list)
     _listed: list[TableFolder] = field(default_factory=list)  # of the listed folder
     _deeper: list[TableFolder] = field(default_factory=list)  # of folders below
 
@@ -124,9 +125,9 @@ class ListedTables:
         return TableFolder(kind, folder, name, self.filesystem, files)
 
     def look(self, folder: str, name: str, is_root: bool) -> None:
-        """Look into a folder of a name in NAMES, which lies in a local folder. `is_root`: that is the listed folder."""
+        """Look into a folder of a name in MARKS, which lies in a local folder. `is_root`: that is the listed folder."""
         if _is_mark(folder, name):
-            found = self.table(DELTA if name == LOG else ICEBERG, folder)
+            found = self.table(MARKS[name], folder)
             (self._listed if is_root else self._deeper).append(found)
 
     def of_store(self, found: Iterable[tuple[str, str]]) -> None:
@@ -139,25 +140,37 @@ class ListedTables:
                 inside = re.match(_IN_LOG, below)
             if inside is None and below.endswith(ENDS):
                 kind, inside = ICEBERG, re.fullmatch(_IN_METADATA, below)
+            if inside is None and SINK_LOG in below:
+                kind, inside = SINK, re.match(_IN_SINK_LOG, below)
             if inside is not None:
                 folder = inside[1] or ""
                 full = (path[: len(path) - len(below)] + folder).rstrip("/")
                 folders.setdefault((folder, kind), full)
+        names = {kind: name for name, kind in MARKS.items()}
         for (folder, kind), full in folders.items():
-            start = "/".join(filter(None, (folder, LOG if kind == DELTA else METADATA))) + "/"
+            start = "/".join(filter(None, (folder, names[kind]))) + "/"
             files = tuple([path for path, below in pairs if below.startswith(start)])
             (self._deeper if folder else self._listed).append(self.table(kind, full, files))
 
     def is_table(self) -> bool:
         """Whether the listed folder is a table; one of Delta Lake, if it may be one of Iceberg too."""
-        mine = sorted(self._listed, key=lambda table: table.kind != DELTA)
+        mine = [table for table in self._listed if table.kind != SINK]
+        mine.sort(key=lambda table: table.kind != DELTA)
         self.root = mine[0] if mine else None
         return bool(mine)
 
-    def recognize(self, found: Sequence[tuple[str, object]]) -> None:
-        """Set `around` and `below`. `found`: the paths of the files that were found, and what else is known of them."""
-        self.around = self._listed[0] if self._listed else None
+    def recognize(self, found: Sequence[tuple[str, object]], chosen: bool = False) -> None:
+        """Set `around`, `below` and `sinks`. `found`: the paths of the files that were found, and what else is known of them.
+        `chosen`: a glob chose them.
+        """
+        if chosen:
+            self.around = self._listed[0] if self._listed else None
+        else:
+            self.sinks += [table for table in self._listed if table.kind == SINK]
         for table in self._deeper:
+            if table.kind == SINK:
+                self.sinks.append(table)
+                continue
             inside = table.path.rstrip("/" + os.sep)
             if not found or any(
                 one.startswith((f"{inside}/", inside + os.sep)) for one, _ in found
@@ -194,8 +207,11 @@ class Tables:
 
 
 def inside_note(kind: str, folder: str) -> str:
-    """The note of `explain` on files that were named and lie in a table."""
-    return f"{folder} is a table of {kind}: the files that were named are read, whichever of its versions have them"
+    """The note of `explain` on files that were named and lie in a table or a sink."""
+    named = "the files that were named are read"
+    if kind == SINK:
+        return f"{folder} is a {kind}: {named}, whether its log ({SINK_LOG}) has them or not"
+    return f"{folder} is a table of {kind}: {named}, whichever of its versions have them"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,10 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
-from pageseek.datasets.sources import files_of
 from pageseek.storage import Source
 from pageseek.storage.resolve import DEFAULT_RETRY, resolve
 from pageseek.storage.table_folders import Tables
@@ -64,38 +62,49 @@ class Growing:
         *,
         most: str | None = None,
         age: str = "7d",
+        table: bool | None = None,
     ) -> None:
-        """`most`: the greatest number of files of a batch. `age`: how late a file may appear, before its last change."""
+        """`most`: the greatest number of files of a batch. `age`: how late a file may appear, before its last change.
+        `table`: False reads tables and sinks as folders like others.
+        """
         self._source, self._storage_options = source, storage_options
         self.most = None if most is None else _count(most)
         self._age = _nanoseconds(age)
+        self._table = table
         self._known: dict[bytes, Listed] = {}
 
     @classmethod
     def of(
-        cls, source: Any, storage_options: Mapping[str, Any] | None, options: Mapping[str, str]
+        cls,
+        source: Any,
+        storage_options: Mapping[str, Any] | None,
+        options: Mapping[str, str],
+        table: bool | None = None,
     ) -> Growing:
         """With the OPTIONS of a stream. UnsupportedError: one has a value that it cannot have."""
         most, age = (options.get(name) for name in OPTIONS)
-        return cls(source, storage_options, most=most, age="7d" if age is None else age)
+        return cls(
+            source, storage_options, most=most, age="7d" if age is None else age, table=table
+        )
 
-    def refuse_table(self) -> None:
-        """UnsupportedError: the source is a table of Delta Lake or Iceberg, whose files may have deleted rows."""
-        tables = Tables()
-        with suppress(FileNotFoundError):  # nothing yet
-            resolve(self._source, self._storage_options, DEFAULT_RETRY, tables)
-        for one in tables.found:
+    def listed(self) -> dict[bytes, Listed]:
+        """The files that are there now, by what stands for their names.
+
+        Raises
+        ------
+        UnsupportedError
+            The source is a table of Delta Lake or Iceberg, whose files may have deleted rows.
+        """
+        tables = None if self._table is False else Tables()
+        try:
+            found = resolve(self._source, self._storage_options, DEFAULT_RETRY, tables)
+        except FileNotFoundError:  # none yet
+            found = []
+        for one in tables.found if tables is not None else ():
             raise UnsupportedError(
                 f"{one.name}: this is a table of {one.kind}, whose log says which files and rows count, and a stream reads all "
                 "files: use Spark's own stream of such tables; the option table=false reads all files"
             )
-
-    def listed(self) -> dict[bytes, Listed]:
-        """The files that are there now, by what stands for their names."""
-        try:
-            found = files_of(self._source, self._storage_options, table=False).files
-        except FileNotFoundError:  # none yet
-            found = []
         made = {}
         for source in found:
             changed = None

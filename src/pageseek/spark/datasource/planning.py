@@ -118,11 +118,10 @@ class Planning:
         source, storage_options = reached(
             self.session, self.wanted.source, self.wanted.scan.get("storage_options")
         )
-        return Growing.of(source, storage_options, self.wanted.other)
+        return Growing.of(source, storage_options, self.wanted.other, self.wanted.scan.get("table"))
 
     def streamed(self) -> Growing:
         """As `growing`, where a stream begins. UnsupportedError: the source is a table, not a folder of files."""
         made = self.growing()
-        if self.wanted.scan.get("table") is not False:
-            made.refuse_table()
+        made.listed()
         return made

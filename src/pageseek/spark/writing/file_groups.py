@@ -24,10 +24,8 @@ from pageseek.spark.writing.commit import FileVersion
 from pageseek.spark.writing.optimize_task import bucket_of
 from pageseek.storage import Source
 from pageseek.storage.output_folders import OutputFolder
-from pageseek.storage.table_folders import above_here
 
 OF_SPARK = b"org.apache.spark."  # keys of footers by which Spark reads values
-SINK_LOG = "_spark_metadata"
 NO_COMMIT = (
     "optimize does not commit to tables: pageseek.rewrite(TABLE, in_place=True) does, in one process; or write to a place outside of "
     "the table (pageseek.rewrite(source, output))"
@@ -71,7 +69,6 @@ def names_of(path: Any, storage_options: Any, folder: OutputFolder) -> list[str]
         It is no folder.
     """
     refuse_inside(folder.source("part.parquet"), NO_COMMIT)
-    _refuse_sink(folder)
     found = files_of(path, storage_options)
     if found.table is not None:
         raise UnsupportedError(f"{', '.join(found.origin.notes)}: {NO_COMMIT}")
@@ -81,20 +78,6 @@ def names_of(path: Any, storage_options: Any, folder: OutputFolder) -> list[str]
             f"{folder.name}: optimize takes one folder; for a single file call pageseek.rewrite(file, in_place=True)"
         )
     return [name for name in made if name is not None]
-
-
-def _refuse_sink(folder: OutputFolder) -> None:
-    """Raise UnsupportedError where a stream of Spark writes to the folder: Spark reads only the files that its log names."""
-    if folder.far:
-        found = [folder.name] if folder.names(SINK_LOG) else []
-    else:
-        above = above_here(os.path.join(folder.path, SINK_LOG))
-        found = [one for one in above if os.path.isdir(os.path.join(one, SINK_LOG))]
-    if found:
-        raise UnsupportedError(
-            f"{folder.name}: a stream of Spark writes to {found[0]}, and Spark reads only the files that its log ({SINK_LOG}) names: copy the "
-            "rows to another folder first (pageseek.spark.write)"
-        )
 
 
 def _below(folder: OutputFolder, path: str) -> str | None:
