@@ -152,16 +152,16 @@ def test_a_log_that_is_compacted_meanwhile_is_read_again(
     sink = Sink(tmp_path / "sink")
     paths = [sink.file("part-0.parquet", 0)]
     sink.batch(0, map(entry, paths))
-    read = sink_logs.whole_file
+    opened = sink_logs.LocalStore
 
-    def compacted(source: Any) -> bytes:
-        if source.path.endswith("/0"):
+    def compacted(at: str) -> Any:
+        if at.endswith("/0"):
             (sink.folder / "_spark_metadata" / "0").unlink(missing_ok=True)
             paths.append(sink.file("part-1.parquet", 1))  # after the folder was listed
             sink.batch("1.compact", map(entry, paths))
-        return read(source)
+        return opened(at)
 
-    monkeypatch.setattr(sink_logs, "whole_file", compacted)
+    monkeypatch.setattr(sink_logs, "LocalStore", compacted)
     assert ks(str(sink.folder)) == [0, 1]
 
 

@@ -450,7 +450,7 @@ class DeltaLog:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the log."""
-        return whole_file(self._source(name))
+        return whole_file(self._source(name).open())
 
     def _source(self, name: str) -> Source:
         root = self._root

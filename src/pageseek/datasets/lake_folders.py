@@ -126,7 +126,9 @@ class _Log:
         return path.lstrip("/")[len(self._at.lstrip("/")) + 1 :]
 
     def read(self, name: str) -> bytes:
-        return whole_file(Source(self.paths[name], self._files, retry_policy=self._retry_policy))
+        return whole_file(
+            Source(self.paths[name], self._files, retry_policy=self._retry_policy).open()
+        )
 
     def modified(self) -> dict[str, float]:
         """When the files were written, in seconds since 1970."""
@@ -153,7 +155,7 @@ def _iceberg(
     at = folder.metadata or _current(folder, retry_policy, where)
     name = "/".join(at.replace(os.sep, "/").split("/")[-2:])
     secrets = secrets_of(dict(options or {}))
-    data = whole_file(Source(at, folder.filesystem, retry_policy=retry_policy))
+    data = whole_file(Source(at, folder.filesystem, retry_policy=retry_policy).open())
     text = _text(data, where if folder.metadata else f"{where}: {name}", folder.remedy)
     text, aside = for_pyiceberg(text)
     with foreign(where, "pyiceberg", secrets, f"; {folder.remedy}"):
@@ -182,7 +184,7 @@ def _current(folder: TableFolder, retry_policy: RetryPolicy, where: str) -> str:
         files = {posixpath.basename(path): path for path in folder.files}
 
     def read(name: str) -> bytes:
-        return whole_file(Source(files[name], folder.filesystem, retry_policy=retry_policy))
+        return whole_file(Source(files[name], folder.filesystem, retry_policy=retry_policy).open())
 
     hint = read(HINT).decode(errors="replace") if HINT in files else None
     try:
@@ -297,4 +299,4 @@ class _Input(NamedTuple):
 
     def open(self, seekable: bool = True) -> io.BytesIO:
         """The file, whole."""
-        return io.BytesIO(whole_file(self.source))
+        return io.BytesIO(whole_file(self.source.open()))

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +18,7 @@ from pageseek.storage.files import Files, Place
 from pageseek.storage.listing import is_data
 from pageseek.storage.requests import Wave, begin, issue
 from pageseek.storage.retry import NO_RANGES, Fault, OddAnswerError, Retries, RetryPolicy
-from pageseek.storage.store import Buffer, Known, Version
-
-if TYPE_CHECKING:
-    from pageseek.storage.resolve import Source
+from pageseek.storage.store import Buffer, Known, Store, Version
 
 STREAMED = (
     1 << 20
@@ -279,9 +275,9 @@ class RemoteStore(Place):
             log.requested(self.name, "open", places, self.requests, began)
 
 
-def whole_file(source: Source) -> bytes:
-    """All bytes of a file. Those of a small remote file came as it was opened."""
-    with closing(source.open()) as store:
+def whole_file(store: Store) -> bytes:
+    """All bytes of a file, which is closed. Those of a small remote file came as it was opened."""
+    with closing(store):
         tail = store.tail if isinstance(store, RemoteStore) else None
         came = 0 if tail is None else len(tail)
         first = store.read([(0, store.size - came)])[0] if store.size > came else b""

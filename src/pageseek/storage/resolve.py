@@ -20,7 +20,7 @@ from pageseek.base.records import dataclass
 from pageseek.base.suggest import ENTRIES
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
-from pageseek.storage.listing import SUFFIXES, is_data, no_data, no_match, on_disk, on_store
+from pageseek.storage.listing import SUFFIXES, Found, is_data, no_data, no_match, on_disk, on_store
 from pageseek.storage.local import LocalStore, MemoryStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
@@ -267,7 +267,8 @@ def _local(path: str, tables: Tables | None) -> list[Source]:
     if tables is not None and seen is not None:
         tables.take(seen)
         if seen.sinks:
-            return _logged(seen, tables, lambda again: _local(path, again), DEFAULT_RETRY)
+            found = _logged(seen, tables, lambda: on_disk(path), DEFAULT_RETRY)
+            return [Source(one, partitions=said) for one, said in found]
         if found:
             tables.near.append(found[0][0])
     return [Source(one, partitions=said) for one, said in found]
@@ -281,14 +282,14 @@ def _on_files(
     if is_file:
         return [Source(path, files, retry_policy=retry_policy)]
     seen = None if tables is None else ListedTables(files)
-    found = on_store(files.folder(path), lambda root: files.find(root, retry_policy), seen)
+    listed = partial(on_store, files.folder(path), partial(files.find, retry_policy=retry_policy))
+    found = listed(seen)
     if tables is not None and seen is not None:
         tables.take(seen)
         if seen.root is not None:
             return []
         if seen.sinks:
-            listed = partial(_on_files, files, path, retry_policy)
-            return _logged(seen, tables, listed, retry_policy)
+            found = _logged(seen, tables, listed, retry_policy)
     if found is None and is_file is None and path and not path.endswith("/") and not magic:
         return [Source(path, files, retry_policy=retry_policy)]
     if not found:
@@ -304,9 +305,9 @@ def _on_files(
 def _logged(
     seen: ListedTables,
     tables: Tables,
-    listed: Callable[[Tables | None], list[Source]],
+    listed: Callable[[], Sequence[Found] | None],
     retry_policy: RetryPolicy,
-) -> list[Source]:
+) -> list[Found]:
     from pageseek.storage.sink_logs import logged_files  # late: few need it
 
     return logged_files(seen, tables, listed, retry_policy)

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.storage.listing import Found
+from pageseek.storage.local import LocalStore
 from pageseek.storage.remote import whole_file
-from pageseek.storage.resolve import Source
 from pageseek.storage.retry import RetryPolicy
+from pageseek.storage.store import Store
 from pageseek.storage.table_folders import REMEDY, SINK_LOG, ListedTables, TableFolder, Tables
 
 VERSION = 1
@@ -27,9 +29,9 @@ _BATCH = re.compile(r"(\d+)(\.compact)?")
 def logged_files(
     seen: ListedTables,
     tables: Tables,
-    listed: Callable[[Tables | None], list[Source]],
+    listed: Callable[[], Sequence[Found] | None],
     retry_policy: RetryPolicy,
-) -> list[Source]:
+) -> list[Found]:
     """The files that a listing finds, without those in its sinks that their logs do not have. A note goes to `tables`.
 
     `listed`: makes the listing; it comes after the logs were read, so that it has all files that they have.
@@ -44,22 +46,22 @@ def logged_files(
         A log is of a later version.
     """
     logs = [(sink, _read(sink, retry_policy)) for sink in seen.sinks]
-    sources = listed(None)
+    found = list(listed() or ())
     for sink, paths in logs:
-        kept = _kept(sink, paths, sources)
+        kept = _kept(sink, paths, found)
         tables.notes.append(
-            f"{sink.name} is a {sink.kind}: its log ({SINK_LOG}) has {len(paths):,} files; {len(sources) - len(kept):,} others are not "
+            f"{sink.name} is a {sink.kind}: its log ({SINK_LOG}) has {len(paths):,} files; {len(found) - len(kept):,} others are not "
             f"read; {REMEDY}"
         )
-        sources = kept
-    if not sources:
+        found = kept
+    if not found:
         raise FileNotFoundError(
             f"{seen.sinks[0].name}: no file: the stream of Spark that writes here has committed none ({SINK_LOG}); {REMEDY}"
         )
-    return sources
+    return found
 
 
-def _kept(sink: TableFolder, paths: set[str], sources: Sequence[Source]) -> list[Source]:
+def _kept(sink: TableFolder, paths: set[str], listed: Sequence[Found]) -> list[Found]:
     """The files outside of a sink, and those inside that its log has.
 
     The log has whole paths. They are compared from the sink on, which may lie elsewhere now, or be mounted there.
@@ -69,15 +71,17 @@ def _kept(sink: TableFolder, paths: set[str], sources: Sequence[Source]) -> list
         by_name.setdefault(posixpath.basename(path), []).append(path)
     top = _spelled(sink.path)
     kept, found = [], set()
-    for source in sources:
-        path = _spelled(source.path)
-        if source.filesystem != sink.filesystem or not path.startswith(f"{top}/"):
-            kept.append(source)
+    for one in listed:
+        path = _spelled(one[0])
+        if not path.startswith(f"{top}/"):
+            kept.append(one)
             continue
         below = path[len(top) :]
-        mine = [one for one in by_name.get(posixpath.basename(path), ()) if one.endswith(below)]
+        mine = [
+            logged for logged in by_name.get(posixpath.basename(path), ()) if logged.endswith(below)
+        ]
         if mine:
-            kept.append(source)
+            kept.append(one)
             found.update(mine)
     if missing := sorted(paths - found):
         others = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
@@ -98,27 +102,24 @@ def _read(sink: TableFolder, retry_policy: RetryPolicy) -> set[str]:
     for left in reversed(range(TRIES)):
         files = _log_files(sink, retry_policy)
         try:
-            return _paths(sink, files)
+            return _paths(sink, files, retry_policy)
         except FileNotFoundError:
             if not left:
                 raise
     raise AssertionError
 
 
-def _log_files(sink: TableFolder, retry_policy: RetryPolicy) -> dict[str, Source]:
-    """The files of a log, by their names."""
+def _log_files(sink: TableFolder, retry_policy: RetryPolicy) -> dict[str, str]:
+    """The paths of the files of a log, by their names."""
     files = sink.filesystem
     if files is None:
         folder = os.path.join(sink.path, SINK_LOG)
-        return {name: Source(os.path.join(folder, name)) for name in os.listdir(folder)}
+        return {name: os.path.join(folder, name) for name in os.listdir(folder)}
     folder = f"{sink.path.rstrip('/')}/{SINK_LOG}"
-    found = files.find(folder, retry_policy)
-    return {
-        posixpath.basename(path): Source(path, files, retry_policy=retry_policy) for path in found
-    }
+    return {posixpath.basename(path): path for path in files.find(folder, retry_policy)}
 
 
-def _paths(sink: TableFolder, files: Mapping[str, Source]) -> set[str]:
+def _paths(sink: TableFolder, files: Mapping[str, str], retry_policy: RetryPolicy) -> set[str]:
     batches = {}  # number -> name, compacted ones first
     compacted = -1
     for name in sorted(files):
@@ -136,21 +137,24 @@ def _paths(sink: TableFolder, files: Mapping[str, Source]) -> set[str]:
                 f"{sink.name}: batch {number} is missing in {SINK_LOG}, which has others up to {numbers[-1]}: the files of that batch are "
                 f"not known; {REMEDY}"
             )
-        for path, is_there in _entries(files[batches[number]]):
+        at, filesystem = files[batches[number]], sink.filesystem
+        store: Store = LocalStore(at) if filesystem is None else filesystem.open(at, retry_policy)
+        name = at if filesystem is None else filesystem.name(at)
+        for path, is_there in _entries(name, whole_file(store)):
             (paths.add if is_there else paths.discard)(path)
     return paths
 
 
-def _entries(source: Source) -> Iterator[tuple[str, bool]]:
+def _entries(name: str, data: bytes) -> Iterator[tuple[str, bool]]:
     """The paths of the files of one batch, and whether they were added."""
-    version, *lines = whole_file(source).decode(errors="replace").split("\n")
+    version, *lines = data.decode(errors="replace").split("\n")
     if not re.fullmatch(r"v\d+", version):
         raise CorruptFileError(
-            f"{source.name}: the first line of a batch is its version, not {version[:40]!r}; {REMEDY}"
+            f"{name}: the first line of a batch is its version, not {version[:40]!r}; {REMEDY}"
         )
     if int(version[1:]) > VERSION:
         raise UnsupportedError(
-            f"{source.name}: version {version[1:]} of Spark's log is not known, {VERSION} is; {REMEDY}"
+            f"{name}: version {version[1:]} of Spark's log is not known, {VERSION} is; {REMEDY}"
         )
     for number, line in enumerate(lines, 2):
         if not line:
@@ -161,7 +165,7 @@ def _entries(source: Source) -> Iterator[tuple[str, bool]]:
             path = unquote(urlsplit(entry["path"]).path)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptFileError(
-                f"{source.name}: line {number} is no entry of a file ({type(error).__name__}); {REMEDY}"
+                f"{name}: line {number} is no entry of a file ({type(error).__name__}); {REMEDY}"
             ) from None
         if not is_folder:
             yield path, action != "delete"
