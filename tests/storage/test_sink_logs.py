@@ -82,7 +82,8 @@ def test_files_that_no_batch_has_are_not_read(tmp_path: Path, way: Way, moved: b
     sink.file("p=a b%25#1/part-0.parquet", 0)  # a name that the log has, in another folder
     sink.batch(1, map(entry, paths[:2]))
     sink.batch("2.compact", map(entry, paths[:6]))
-    sink.batch(3, [])
+    sink.batch(2, map(entry, paths[2:3]))  # that it was made from
+    sink.batch(3, [entry(f"{sink.root}/p=1").replace("false", "true")])  # a folder
     sink.batch(4, [entry(paths[6]), entry(paths[1], "delete"), ""])
     sink.batch("4.tmp", ["no batch"])
     (sink.folder / "_spark_metadata" / ".4.crc").write_bytes(b"crc")
