@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark import input_files, load, read
+from pageseek.spark import input_files, load, read, register
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.sources.folders import inference
 
@@ -57,6 +57,40 @@ def test_types_and_values_are_those_of_spark(
         wanted = sorted(map(repr, native.selectExpr(*texts).collect()))
         assert sorted(map(repr, ours.selectExpr(*texts).collect())) == wanted
         assert sorted(map(repr, load(spark, path).selectExpr(*texts).collect())) == wanted
+
+
+GIVEN = (
+    "2024-01-01", "2024-1-1", "2024-01", "2024", " 2024-01-01 ", "2024-01-01 10:00", "2024-01-01 10:00:00", "2024-03-10 02:30:00",
+    "2024-11-03 01:30:00", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00.123456", "2024-01-01 10:00:00.1234567", "2024-01-01 10:00:00+02:00",
+    "2024-02-30", "2024-13-01", "20240101", "2024-01-01x", "abc", "1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date", "binary", "string"])
+def test_values_of_given_types_are_those_of_spark(
+    spark: Any, tmp_path: Path, conf: Callable[[str, str], None], kind: str
+) -> None:
+    conf("spark.sql.session.timeZone", "America/New_York")
+    register(spark)
+
+    def rows(name: str, path: str) -> list[str] | None:
+        reader = spark.read.schema(f"a long, p {kind}").format(name)
+        try:
+            return sorted(
+                map(repr, reader.load(path).selectExpr("a", "cast(p as string)").collect())
+            )
+        except Exception:
+            return None
+
+    right = 0
+    for i, text in enumerate(GIVEN):
+        path = folders(tmp_path / str(i), {"p": [text]})
+        wanted = rows("parquet", path)
+        assert rows("pageseek", path) == wanted, text
+        right += wanted is not None
+    assert right >= 12
+    both = folders(tmp_path / "both", {"p": ["2024-01-01", "2024-01-01 10:00:00"]})
+    assert rows("pageseek", both) == rows("parquet", both)
 
 
 def test_filters_on_folders(spark: Any, tmp_path: Path, conf: Callable[[str, str], None]) -> None:

@@ -72,8 +72,9 @@ def typed(
             continue
         kind = types.get(name) or _inferred(texts)
         fields.append(pa.field(name, kind))
+        value = None if inference is None else inference.value
         scalars.append(
-            {text: _scalar(text, kind, name, source.name) for text, source in seen.items()}
+            {text: _scalar(text, kind, name, source.name, value) for text, source in seen.items()}
         )
     if not any(scalars):  # all have types; equal ones, as 0.0 and -0.0, are not to be mixed up
         return list(sources), pa.schema(fields)
@@ -141,10 +142,19 @@ def _inferred(texts: Sequence[str]) -> pa.DataType:
     return pa.string()
 
 
-def _scalar(text: str | None, kind: pa.DataType, name: str, path: str) -> pa.Scalar:
+def _scalar(
+    text: str | None,
+    kind: pa.DataType,
+    name: str,
+    path: str,
+    value: Callable[[str, pa.DataType], Any] | None,
+) -> pa.Scalar:
     if text is None:
         return pa.scalar(None, kind)
     try:
+        made = text if value is None else value(text, kind)
+        if made is not text:
+            return pa.scalar(made, kind)
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             return pa.scalar(text.encode(), kind)
         if pa.types.is_integer(kind):

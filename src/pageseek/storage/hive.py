@@ -19,11 +19,13 @@ Types: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 
 class Inference(NamedTuple):
     """Another way to infer types. `typed`: from the texts of a column to its type, and the value of each; `given`: types that
-    stay; `folded`: from the name of a column to what is equal for names of one column.
+    stay; `value`: of a text, for such a type, or the text itself where that is cast as ever (ValueError: it has none); `folded`: from
+    the name of a column to what is equal for names of one column.
     """
 
     given: Types | None
     typed: Callable[[Sequence[str]], tuple[pa.DataType, Sequence[Any]]]
+    value: Callable[[str, pa.DataType], Any]
     folded: Callable[[str], str] = str
 
 

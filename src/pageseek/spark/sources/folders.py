@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from pageseek.predicate import iso8601 as iso
 from pageseek.scanning.queries.scan import Scan
 from pageseek.spark.columns.types import TIME_SETTING
-from pageseek.spark.filters.dialect import MAX_DIGITS
+from pageseek.spark.filters.dialect import MAX_DIGITS, to_micros
 from pageseek.spark.session.one_spelling import names_of_first, unified_scan
 from pageseek.spark.session.settings import Settings
 from pageseek.spark.session.zone import SessionZone
@@ -24,6 +25,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DOUBLE = re.compile(rf"\s*([+-]?NaN|[+-]?Infinity|{_NUMBER.pattern}[fFdD]?)\s*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_LOOSE_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?=[ T]|$)", re.ASCII)
 _TIMESTAMP = re.compile(rf"{_DATE.pattern} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9])?")
 _TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
 _INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
@@ -34,7 +36,8 @@ Parse = Callable[[str], Any]
 
 def inference(settings: Settings, given: Types | None) -> Inference:
     """How the types of folders are inferred in a session. `given`: types of some of them, which stay."""
-    return Inference(given, _Session(settings).typed, settings.folded)
+    session = _Session(settings)
+    return Inference(given, session.typed, session.value, settings.folded)
 
 
 class _Session:
@@ -54,6 +57,30 @@ class _Session:
         assert kind is not None
         parse = self._parser(kind)
         return kind, [parse(text) for text in texts]
+
+    def value(self, text: str, kind: pa.DataType) -> Any:
+        """The value of a text for a type that was given, where Spark casts otherwise than Arrow; the text itself elsewhere.
+
+        Raises
+        ------
+        ValueError
+            It has none.
+        """
+        t = pa.types
+        if t.is_date(kind):
+            return _date_cast(text.raw if isinstance(text, Unquoted) else text)
+        if t.is_timestamp(kind):
+            moment = _moment_cast(text)
+            if kind.tz is None:  # Spark leaves out a zone
+                return moment.replace(tzinfo=None)
+            return moment if moment.tzinfo is not None else self._zone.instant(moment)
+        if t.is_binary(kind) and isinstance(text, Unquoted):
+            return text.raw.encode()
+        return text
+
+    @property
+    def _zone(self) -> SessionZone:
+        return SessionZone(self._settings)
 
     def _type(self, text: str) -> pa.DataType:
         """The type of one text. Spark takes codes such as `%31` for the signs they stand for in times and strings only."""
@@ -103,9 +130,27 @@ class _Session:
         if t.is_time(kind):
             return _time
         if t.is_timestamp(kind):
-            zone = SessionZone(self._settings)
+            zone = self._zone
             return _moment if kind.tz is None else lambda text: zone.instant(_moment(text))
         return str
+
+
+def _date_cast(text: str) -> dt.date:
+    """The date that a text begins with, by Spark's cast."""
+    found = _LOOSE_DATE.match(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no date")
+    year, month, day = (int(part or 1) for part in found.groups())
+    return dt.date(year, month, day)
+
+
+def _moment_cast(text: str) -> dt.datetime:
+    """The time of a text by Spark's cast: of a date it is midnight. It has a zone where the text has one."""
+    found = _LOOSE_DATE.match(text)
+    if found is not None and found.end() == len(text.rstrip()):
+        return dt.datetime.combine(_date_cast(text), dt.time())
+    made: dt.datetime = to_micros(iso.timestamp(text))
+    return made
 
 
 def _moment(text: str) -> dt.datetime:
