@@ -14,6 +14,7 @@ from pageseek.format.chunks import chunk_range
 from pageseek.scanning.plans.scan_plan import AllColumns, ScanPlan
 from pageseek.scanning.requests.plan import FilePlan
 from pageseek.spark.session.names import Columns
+from pageseek.spark.tasks.task import AGAIN
 from pageseek.storage.hive import Partitions
 from pageseek.storage.local import seen, version_of
 
@@ -41,7 +42,7 @@ def files_of(plan: ScanPlan, columns: Columns, schema: StructType, push: bool) -
         now = version_of(seen(found)).tag
         if now != file.version.tag:
             raise FileChangedError(
-                f"{source.name}: the file changed after it was planned ({file.version.tag} -> {now}); plan again"
+                f"{source.name}: the file changed after it was planned ({file.version.tag} -> {now}); {AGAIN}"
             )
         if source.partitions not in values:
             given = dict(source.partitions)

@@ -22,6 +22,7 @@ from pageseek.spark.session.settings import Settings, as_java
 from pageseek.spark.table.native import has_plain_types
 from pageseek.spark.table.native_files import folders_last
 from pageseek.spark.tasks.metrics import Run
+from pageseek.spark.tasks.task import AGAIN
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import version_at
 
@@ -59,9 +60,7 @@ class Choices:
             raise ValueError(f"tasks={self.tasks}: at least 1")
 
 
-GONE = (
-    "; it was there when the DataFrame was made: call load again, for the files that are there now"
-)
+GONE = f"; it was there when the DataFrame was made: {AGAIN}"
 
 
 class SourceTable:
@@ -142,7 +141,7 @@ class SourceTable:
             for source in dict.fromkeys([*self._versions, *now]):
                 if self._versions.get(source) != now.get(source):
                     raise FileChangedError(
-                        f"{source.name}: the file changed after it was planned; call read again"
+                        f"{source.name}: the file changed after it was planned; {AGAIN}"
                     )
         fields = [f.with_type(types.get(f.name, f.type)) for f in plan.schema]
         return replace(plan, schema=pa.schema(fields, plan.schema.metadata))

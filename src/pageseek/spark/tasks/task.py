@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pageseek.base.errors import UnsupportedError
+from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.spark.calendar.calendar_marks import Calendars, has_calendar, holds_old
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pageseek.scanning.plans.scan_plan import ScanPlan
     from pageseek.scanning.requests.plan import FilePlan
 
+AGAIN = "make the DataFrame again by load or read, for the files that are there now"
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 
 
@@ -153,11 +154,12 @@ def execute(
         for file, batch in plan.execute_by_file(report, outgoing.together):
             yield outgoing(batch, file)
     except FileNotFoundError as error:
-        error.add_note(
-            "a file that was planned on the driver is not to be seen from this executor: it was removed, or lies on a disk "
-            "that only the driver has; put it where every node sees it under the same name"
-        )
-        raise
+        raise FileNotFoundError(
+            f"{error}; it was there when the query was planned: it was removed, or lies on a disk that only the driver has. Put it where "
+            f"every node sees it under the same name, or {AGAIN}"
+        ) from error
+    except FileChangedError as error:
+        raise FileChangedError(f"{error}: {AGAIN}") from error
 
 
 class _Outgoing:
