@@ -15,6 +15,7 @@ import pageseek as ps
 from pageseek.datasets.lake_places import Places, delta_options, iceberg_options
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.retry import RetryPolicy
+from pageseek.storage.urls import from_url
 from support.moto_s3 import Bucket, moto
 from support.remote_files import SECRET
 
@@ -220,3 +221,12 @@ def test_files_of_one_bucket_are_opened_by_one() -> None:
         ps.UnsupportedError, match=r"t: its files lie at nonsense://: .*filesystem, path"
     ):
         places.source("nonsense://b/x", ())
+
+
+@pytest.mark.parametrize("base", ["", "http://h/t/"])
+def test_queries_of_urls_are_not_parts_of_paths(base: str) -> None:
+    files = from_url("http://h/t/-", "http", {}, RetryPolicy())[0] if base else None
+    places = Places("t", lambda _: {}, RetryPolicy(), files, base)
+    found = [places.source(f"http://h/t/a.parquet?token={i}", (), False) for i in range(2)]
+    assert [one.name for one in found] == ["http://h/t/a.parquet"] * 2
+    assert found[0].key != found[1].key

@@ -22,6 +22,7 @@ from pageseek.spark.lookups.lookup_ranges import KeyRange, key_ranges, partition
 from pageseek.spark.lookups.lookup_task import Probe, assign, pack, probe_partition
 from pageseek.spark.session.names import Columns
 from pageseek.spark.tasks.task import new_report
+from pageseek.storage import Source
 
 NAN = float("nan")
 
@@ -283,3 +284,15 @@ def test_few_pages_are_read_for_few_keys(tmp_path: Path) -> None:
     plan = lookup_task._pruned(ps.scan(path).plan(), probe.condition(keys))
     assert 0 < plan.num_rows < 1000
     assert [b.column(0).to_pylist() for b in probe.batches(plan, keys, new_report())] == [[5, 7777]]
+
+
+def test_files_that_are_called_alike_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [str(tmp_path / f"{i}.parquet") for i in range(3)]
+    for i, path in enumerate(paths):
+        pq.write_table(pa.table({"k": range(i * 100, i * 100 + 50 + i)}), path, row_group_size=10)
+    monkeypatch.setattr(Source, "name", property(lambda _: "http://h/dl"))  # their queries differ
+    found = lookup_task._pruned(ps.scan(paths).plan(), ps.col("k").isin([7, 133, 251]))
+    rows = pa.Table.from_batches(list(found.execute()))["k"].to_pylist()
+    assert rows == [7, 133, 251]

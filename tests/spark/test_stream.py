@@ -125,6 +125,26 @@ def test_an_offset_of_a_store_names_the_files_that_are_there(tmp_path: Path) -> 
     assert len(start["untimed"]) == 32  # three files of eight bytes, in base 64
 
 
+def test_a_folder_of_several_that_is_empty_hides_no_files_of_the_others(tmp_path: Path) -> None:
+    first, second = (tmp_path / name for name in ("a", "b"))
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "1.parquet").touch()
+    growing = Growing([str(first), str(second)])
+    start = growing.latest({}, None)
+    (first / "1.parquet").unlink()
+    (second / "2.parquet").touch()
+    end = growing.latest(start, None)
+    assert names(growing, start, end) == [str(second / "2.parquet")]
+
+
+def test_files_whose_names_a_stream_cannot_tell_apart_are_refused() -> None:
+    pytest.importorskip("obstore")
+    with pytest.raises(UnsupportedError, match=r"http://x/a.*called so.*queries"):
+        Growing(["http://x/a?id=1", "http://x/a?id=2"]).listed()
+    assert len(Growing(["http://x/a?id=1", "http://x/b?id=1"]).listed()) == 2
+
+
 def test_the_offset_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").touch()
     with pytest.raises(UnsupportedError, match=r"earlier version.*new one"):

@@ -386,6 +386,39 @@ def told() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
+class _Mute(_Asked):
+    """Answers end with the connection, and do not tell how long they are."""
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if not keyword.startswith("Content-"):
+            super().send_header(keyword, value)
+
+
+def test_a_server_that_does_not_tell_how_long_its_answers_are() -> None:
+    pytest.importorskip("obstore")
+    _Asked.targets.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Mute) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        with pytest.raises(
+            ps.StoreError, match=r"does not tell how long .* are.*: download the file"
+        ):
+            ps.read_table(f"http://127.0.0.1:{server.server_port}/a.parquet")
+        server.shutdown()
+        thread.join()
+    assert len(_Asked.targets) <= 6
+
+
+def test_rows_of_files_that_are_called_alike_are_not_taken_by_their_name(
+    told: tuple[str, list[str]],
+) -> None:
+    url = f"{told[0]}/a.parquet"
+    scan = ps.scan([f"{url}?id=1", f"{url}?id=2"])
+    with pytest.raises(ValueError, match=r"several files .* called '.*/a.parquet'.* scan each"):
+        scan.take({url: [0]})
+    assert ps.scan([f"{url}?id=1"] * 2).take({url: [0]}).count_rows() == 2
+
+
 PATHS = (
     "/a%2Fb.parquet", "/a%2fb.parquet", "//a.parquet", "/a//b.parquet", "/a%2F%2Fb", "/a/", "/%FF.parquet", "/a.parquet",
     "/a%20b.parquet", "/a%5B1%5D.parquet", "/a%2Fb.parquet?id=1",

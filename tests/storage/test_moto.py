@@ -96,3 +96,34 @@ def test_what_is_not_there(bucket: Bucket) -> None:
     bucket.client.delete_object(Bucket="bucket", Key=KEY)
     with pytest.raises(FileNotFoundError, match=r"a\.parquet"):
         ps.read_table(**bucket.over_obstore(KEY))
+
+
+@pytest.mark.parametrize("way", [Bucket.over_obstore, Bucket.over_pyarrow])
+def test_empty_objects_that_stand_for_folders_are_no_files(bucket: Bucket, way: Any) -> None:
+    rows = ps.scan(content()).count_rows()
+    for i, keys in enumerate(
+        [
+            ["x/", "x/y.parquet/", "x/y.parquet/part.parquet"],  # a folder as Spark names it
+            ["y.parquet/", "y.parquet"],
+            ["y.parquet/", "z.parquet"],
+            ["k=1/", "k=1/a.parquet", "k=2/"],
+        ]
+    ):
+        for key in keys:
+            bucket.put(b"" if key.endswith("/") else content(), f"m{i}/{key}")
+        for source in (f"m{i}", f"m{i}/**/*"):
+            assert ps.scan(**way(bucket, source), partitioning=False).count_rows() == rows
+    bucket.put(b"", "m4/empty.parquet")
+    with pytest.raises(ps.CorruptFileError, match=r"empty\.parquet"):
+        ps.read_table(**way(bucket, "m4"))
+
+
+def test_filesystems_that_wrap_a_store(bucket: Bucket) -> None:
+    fsspec = pytest.importorskip("obstore.fsspec")
+    arrow = pytest.importorskip("fsspec.implementations.arrow")
+    condition = ps.col("id") == 12_345
+    right = ps.read_table(content(), filter=condition)
+    wrapped = fsspec.FsspecStore("s3", client_options={"allow_http": True}, **bucket.options)
+    assert ps.read_table((wrapped, f"bucket/{KEY}"), filter=condition) == right
+    filesystem, path = bucket.over_pyarrow(KEY)["source"]
+    assert ps.read_table((arrow.ArrowFSWrapper(filesystem), path), filter=condition) == right

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pageseek.base.errors import UnsupportedError
 from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions
+from pageseek.storage.obstore_options import HTTP
 from pageseek.storage.resolve import Source
 from pageseek.storage.retry import RetryPolicy
 
@@ -94,6 +95,10 @@ class Places:
     def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
         """The file of a URL, or of a local path, which may be percent-encoded."""
         table = self._table
+        if "?" in url and (scheme := url.partition("://")[0]) in HTTP:
+            # a query, such as a signature, belongs to this file alone
+            files, path = self._opened(scheme, url)
+            return Source(path, files, None, partitions, self._retry_policy, (), table)
         if self._base and url.startswith(self._base):
             path = url[len(self._base) :]
             return Source(path, self._files, None, partitions, self._retry_policy, (), table)
@@ -117,17 +122,19 @@ class Places:
 
     def _open(self, scheme: str, root: str) -> tuple[Files, str]:
         """What opens the files of a bucket, and the beginning of their paths."""
+        known = {"s3n": "s3a", "wasb": "abfs", "wasbs": "abfss"}.get(scheme, scheme)
+        files, path = self._opened(known, known + root[len(scheme) :] + "/-")
+        return files, path.removesuffix("-")
+
+    def _opened(self, scheme: str, url: str) -> tuple[Files, str]:
         from pageseek.storage.urls import from_url
 
-        known = {"s3n": "s3a", "wasb": "abfs", "wasbs": "abfss"}.get(scheme, scheme)
         try:
-            url = known + root[len(scheme) :] + "/-"
-            files, path = from_url(url, known, self._options(known), self._retry_policy)
+            return from_url(url, scheme, self._options(scheme), self._retry_policy)
         except (UnsupportedError, ValueError) as error:
             raise UnsupportedError(
                 f"{self._table}: its files lie at {scheme}://: {error}; or give the files by (filesystem, path)"
             ) from None
-        return files, path.removesuffix("-")
 
 
 def iceberg_places(

@@ -28,9 +28,13 @@ State = frozenset[int]
 _NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
 
 
-def no_data(name: str, there: str) -> str:
-    """That a directory has no data. `there`: what it has."""
-    return f"{name}: no .parquet file in this directory: {there}{OTHER_NAMES}"
+class NoDataError(FileNotFoundError):
+    """A directory has no data."""
+
+    @classmethod
+    def of(cls, name: str, there: str) -> NoDataError:
+        """The error of a directory. `there`: what it has."""
+        return cls(f"{name}: no .parquet file in this directory: {there}{OTHER_NAMES}")
 
 
 def no_match(name: str, there: str = "") -> str:
@@ -177,7 +181,7 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
             from pageseek.storage.nothing_found import in_directory  # late: for this error only
 
             there = in_directory(root, SUFFIXES)
-            raise FileNotFoundError(no_data(path if path == root else f"{path} ({root})", there))
+            raise NoDataError.of(path if path == root else f"{path} ({root})", there)
         return found
     if mode:
         if not stat.S_ISREG(mode):

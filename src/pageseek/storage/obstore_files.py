@@ -23,6 +23,7 @@ from pageseek.base import log
 from pageseek.base.errors import FileChangedError, PageseekError, StoreError, UnsupportedError
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
+from pageseek.storage.listing import is_data
 from pageseek.storage.obstore_options import HTTP, VARIABLES, accounts_in, endpoints_in, make_store
 from pageseek.storage.redact import cleaned, digest, secrets_of, shown, telling
 from pageseek.storage.remote import STREAMED, Answer, RemoteStore, room_for
@@ -193,7 +194,18 @@ class ObstoreFiles(Files):
         return found
 
     def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
-        return [one["path"] for one in self._below(folder, retry_policy)]
+        listed = ((one["path"], one["size"]) for one in self._below(folder, retry_policy))
+
+        def is_file(path: str) -> bool:
+            import obstore
+
+            try:
+                obstore.head(self.store(retry_policy), path)
+            except FileNotFoundError:
+                return False
+            return True
+
+        return without_markers(listed, is_file)
 
     def times_below(self, folder: str, retry_policy: RetryPolicy) -> dict[str, float]:
         return {
@@ -302,7 +314,26 @@ def of_store(store: Any) -> ObstoreFiles:
 
 def is_store(given: object) -> bool:
     """Whether an object is a store of obstore, which is not imported for that."""
-    return any(kind.__module__.startswith("obstore") for kind in type(given).__mro__)
+    modules = [kind.__module__ for kind in type(given).__mro__]
+    return any(name.startswith("obstore") for name in modules) and "fsspec.spec" not in modules
+
+
+def without_markers(listed: Iterable[tuple[str, int]], is_file: Callable[[str], bool]) -> list[str]:
+    """The paths of a listing, pairs of a path and its bytes, without those of empty objects that stand for folders.
+
+    The key of such an object ends with a slash, which obstore leaves out. `is_file`: whether an object has a key without one. It is
+    asked of empty ones with the name of a Parquet file, and no others below them.
+    """
+    pairs = list(listed)
+    empty = {path for path, size in pairs if not size}
+    if not empty:
+        return [path for path, _ in pairs]
+    others = {path for path, size in pairs if size}
+    for path, _ in pairs:
+        while (slash := path.rfind("/")) > 0 and (path := path[:slash]) not in others:
+            others.add(path)
+    left = filter(is_file, filter(is_data, sorted(empty - others)))
+    return [path for path, size in pairs if size] + list(left)
 
 
 # ---- one file
@@ -572,6 +603,9 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
         return Fault("denied", "no credentials were found", advice=ADVICE)
     if isinstance(error, (o.NotSupportedError, NotImplementedError)) or "NotPartial" in text:
         said = "the server does not answer with the range that was asked for"
+        return Fault("odd", said, advice=NO_RANGES)
+    if "Content-Length Header missing" in text or "CONTENT_RANGE header" in text:
+        said = "the server does not tell how long its answers or the file are"
         return Fault("odd", said, advice=NO_RANGES)
     if found := _asked_range.search(text):
         _, _, start, stop = map(int, found.groups())

@@ -20,7 +20,15 @@ from pageseek.base.records import dataclass
 from pageseek.base.suggest import ENTRIES
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
-from pageseek.storage.listing import SUFFIXES, Found, is_data, no_data, no_match, on_disk, on_store
+from pageseek.storage.listing import (
+    SUFFIXES,
+    Found,
+    NoDataError,
+    is_data,
+    no_match,
+    on_disk,
+    on_store,
+)
 from pageseek.storage.local import LocalStore, MemoryStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store
@@ -298,7 +306,7 @@ def _on_files(
         from pageseek.storage.nothing_found import of_files  # late: for this error only
 
         there = of_files(_listed(files, path, retry_policy), SUFFIXES)
-        raise FileNotFoundError(no_data(files.name(path), there))
+        raise NoDataError.of(files.name(path), there)
     return [Source(one, files, partitions=said, retry_policy=retry_policy) for one, said in found]
 
 

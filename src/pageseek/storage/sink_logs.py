@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 from pageseek.base.errors import CorruptFileError, UnsupportedError
-from pageseek.storage.listing import Found
+from pageseek.storage.listing import Found, NoDataError
 from pageseek.storage.local import LocalStore
 from pageseek.storage.remote import whole_file
 from pageseek.storage.retry import RetryPolicy
@@ -40,7 +40,7 @@ def logged_files(
     ------
     CorruptFileError
         A log is damaged, or a batch or a file that it has is missing.
-    FileNotFoundError
+    NoDataError
         No file is left.
     UnsupportedError
         A log is of a later version.
@@ -55,7 +55,7 @@ def logged_files(
         )
         found = kept
     if not found:
-        raise FileNotFoundError(
+        raise NoDataError(
             f"{seen.sinks[0].name}: no file: the stream of Spark that writes here has committed none ({SINK_LOG}); {REMEDY}"
         )
     return found

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.late_modules import fs as pafs
+from pageseek.base.late_modules import is_instance
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
 from pageseek.storage.local import inside
@@ -69,6 +71,10 @@ def of_pair(given: object, path: str) -> tuple[Files | None, str] | None:
     if not fsspec_files.is_filesystem(given):
         return None
     filesystem: Any = given
+    if is_instance(getattr(given, "fs", None), pafs, "FileSystem"):  # pyarrow's, wrapped
+        from pageseek.storage.pyarrow_files import of_filesystem
+
+        return of_filesystem(filesystem.fs, str(filesystem._strip_protocol(path)))
     inner, local = filesystem, path
     while inner.protocol == "dir":  # a folder of another one
         pattern = glob.has_magic(local)

@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,16 +97,16 @@ class Growing:
             The source is a table of Delta Lake or Iceberg, whose files may have deleted rows.
         """
         tables = None if self._table is False else Tables()
-        try:
-            found = resolve(self._source, self._storage_options, DEFAULT_RETRY, tables)
-        except FileNotFoundError:  # none yet
-            found = []
+        found = []
+        for part in self._source if isinstance(self._source, list) else [self._source]:
+            with suppress(FileNotFoundError):  # none yet, or none any more
+                found += resolve(part, self._storage_options, DEFAULT_RETRY, tables)
         for one in tables.found if tables is not None else ():
             raise UnsupportedError(
                 f"{one.name}: this is a table of {one.kind}, whose log says which files and rows count, and a stream reads all "
                 "files: use Spark's own stream of such tables; the option table=false reads all files"
             )
-        made = {}
+        made: dict[bytes, Listed] = {}
         for source in found:
             changed = None
             if source.filesystem is None:
@@ -114,6 +115,11 @@ class Growing:
                 except FileNotFoundError:  # removed since it was listed
                     continue
             mark = hashlib.blake2b(source.name.encode(), digest_size=_WIDTH).digest()
+            if mark in made and made[mark].source.key != source.key:
+                raise UnsupportedError(
+                    f"{source.name}: several files are called so, since the queries of URLs are not shown, and a stream tells files by "
+                    "their names: give one stream for each"
+                )
             made[mark] = Listed(changed, source)
         self._known = made
         return made

@@ -295,10 +295,10 @@ def _pruned(part: ScanPlan, by: Expression) -> ScanPlan:
     plan = make_plan(
         Sources.of([file.source for file in part.files]), replace(part.request, filter=by)
     )
-    pruned = {file.source.name: file for file in plan.files}
+    pruned = {file.source.key: file for file in plan.files}
     files = []
     for before in part.files:
-        file = pruned.get(before.source.name)
+        file = pruned.get(before.source.key)
         version = None if file is None else file.version
         if version is None:  # a file that has changed may have keys that the planned one had not
             most = part.request.limits.max_metadata_bytes

@@ -19,6 +19,7 @@ from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.sparks import known_of
 from pageseek.spark.sources.opening import opened
 from pageseek.storage import Sources
+from pageseek.storage.listing import NoDataError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,8 +47,8 @@ def narrowed(
     try:
         spelling = None if schema is None else pa.schema(list(_names(schema)))
         made = opened(spark, source, spelling=spelling, **options)
-    except FileNotFoundError:
-        if schema is None or not _is_folder(source):
+    except NoDataError:
+        if schema is None or not isinstance(source, (str, os.PathLike)):
             raise
         return _nothing(schema)
     binding = Binding(spark, made)
@@ -83,10 +84,6 @@ def _names(kind: DataType) -> pa.DataType:
     if isinstance(kind, s.MapType):
         return pa.map_(_names(kind.keyType), _names(kind.valueType))
     return pa.bool_()
-
-
-def _is_folder(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
 
 
 def _nothing(schema: StructType) -> Scan:
