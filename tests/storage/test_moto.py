@@ -118,6 +118,15 @@ def test_empty_objects_that_stand_for_folders_are_no_files(bucket: Bucket, way: 
         ps.read_table(**way(bucket, "m4"))
 
 
+def test_keys_that_obstore_cannot_spell(bucket: Bucket) -> None:
+    bucket.put(content(), "odd/a.parquet")
+    bucket.put(content(), "odd/x//b.parquet")
+    with pytest.raises(ps.StoreError, match=r"odd/x//b\.parquet.*rename that object, or give"):
+        ps.read_table(**bucket.over_obstore("odd/"))
+    source = [f"s3://bucket/odd/{name}" for name in ("a.parquet",)]
+    assert ps.scan(source, storage_options=bucket.options).count_rows() > 0
+
+
 def test_filesystems_that_wrap_a_store(bucket: Bucket) -> None:
     fsspec = pytest.importorskip("obstore.fsspec")
     arrow = pytest.importorskip("fsspec.implementations.arrow")

@@ -604,6 +604,9 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, (o.NotSupportedError, NotImplementedError)) or "NotPartial" in text:
         said = "the server does not answer with the range that was asked for"
         return Fault("odd", said, advice=NO_RANGES)
+    if "with invalid path" in text:
+        why = cleaned(text, secrets)
+        return Fault("final", why, advice="; rename that object, or give the files as a list")
     if "Content-Length Header missing" in text or "CONTENT_RANGE header" in text:
         said = "the server does not tell how long its answers or the file are"
         return Fault("odd", said, advice=NO_RANGES)

@@ -218,6 +218,5 @@ def failed(fault: Fault, name: str, what: str, tries: int, spent: float) -> Exce
     remedy = {
         "again": "; try later, or raise retries=, timeout=",
         "busy": "; the store is busy: try later, or raise retries=, timeout=",
-        "odd": fault.advice,
-    }.get(fault.kind, "")
+    }.get(fault.kind, fault.advice)
     return StoreError(f"{said}{tried}{remedy}")
