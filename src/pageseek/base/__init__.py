@@ -8,11 +8,12 @@
 | `late_modules` | modules of others, and functions of folders above, that are imported when they are used |
 | `arguments` | arguments that callers give, checked |
 | `limits` | the sizes that a file may claim |
-| `report` | the counts of one scan, and how they are shown |
+| `report` | the counts of one scan |
+| `report_text`, `report_html` | a report as text, and as HTML for notebooks |
 | `progress` | the bar of a long scan |
 | `memory` | buffers that are kept from one scan to the next |
 | `text_table` | aligned tables for terminals |
-| `html`, `report_html` | tables and bars for notebooks; a report as HTML |
+| `html` | tables and bars for notebooks |
 | `log` | what the loggers of the standard library are told |
 | `packages` | packages that only some functions need |
 | `suggest` | the names that are nearest to one that is not there |

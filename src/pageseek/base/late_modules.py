@@ -33,6 +33,7 @@ ABOVE = {
     "ParquetFile._repr_html_": ("format.file_html", "render"),
     "ParquetFile.plot": ("pictures", "of_file"),
     "Listed._repr_html_": ("index.results_html", "listed"),
+    "Report.__str__": ("base.report_text", "render"),
     "Report._repr_html_": ("base.report_html", "render"),
     "Report.plot": ("pictures", "of_report"),
     "Rewritten._repr_html_": ("rewriting.rewritten_html", "render"),

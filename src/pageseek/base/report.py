@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -145,12 +145,12 @@ class NotAsked:
         if self.dear:
             wait = f", after a wait of {self.wait * 1000:,.1f} ms," if self.wait >= 5e-5 else ""
             reasons.append(
-                f"of {self.dear:,} row {_plural('group', self.dear)} it would read {format_size(self.cost)}{wait} "
+                f"of {counted(self.dear, 'row group')} it would read {format_size(self.cost)}{wait} "
                 f"to spare {format_size(self.at_stake)} at most, and it may prove nothing"
             )
         if self.left_out:
             reasons.append(
-                f"{self.left_out:,} row {_plural('group', self.left_out)} were left out, since it ruled out nothing of "
+                f"{counted(self.left_out, 'row group')} were left out, since it ruled out nothing of "
                 "others"
             )
         return "; ".join(reasons)
@@ -395,7 +395,7 @@ class Report:
         )
         if unknown:
             self.note(
-                f"{unknown:,} column {_plural('chunk', unknown)} without an offset index or a number of "
+                f"{counted(unknown, 'column chunk')} without an offset index or a number of "
                 "pages in the footer: only pages that were seen are counted"
             )
 
@@ -459,89 +459,15 @@ class Report:
             "notes": list(self.notes),
         }
 
-    def said(self, name: str, count: Count) -> str:
-        """How many of the units of a step are read, in words."""
-        part = f"{count.read:,} of {count.total:,}"
-        if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
-            part += ", in the row groups that were left"
-        return part
-
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        shown: str = above("Report.__str__")(self)
+        return shown
 
     __repr__ = __str__  # notebooks and consoles show it as it is meant to be read
 
     def _repr_html_(self) -> str:
         shown: str = above("Report._repr_html_")(self)
         return shown
-
-    def _lines(self) -> Iterator[str]:
-        verb = "was read" if self.analyzed else "would be read"
-        wanted = f" where {one_line(self.filter)}" if self.filter else ", no filter"
-        columns = f"{len(self.columns)} {_plural('column', len(self.columns))}"
-        of = f" of {one_line(self.source)}" if self.source else ""
-        yield f"What {verb}{of}: {columns}{wanted}"
-        total = sum(self.bytes.values())
-        pages, leaves = self.tally()
-        steps = [
-            ("files", self.files, "file"),
-            ("row groups", self.row_groups, "row group"),
-            ("pages", pages, "page"),
-            ("rows", self.rows, "row"),
-        ]
-        for name, count, unit in steps:
-            if name == "pages" and not count.total:
-                yield f"  {name:<10}  not counted: no page index was needed, or there is none"
-                continue
-            part = self.said(name, count)
-            yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
-            for mechanism, n in count.pruned_by.items():
-                yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_why(mechanism)}"
-        parts = ", ".join(f"{kind} {format_size(n)}" for kind, n in self.bytes.items() if n)
-        yield (
-            f"  {'bytes':<10}  {_bar(total, self.file_bytes)}  {format_size(total)} of "
-            f"{format_size(self.file_bytes)}" + (f" ({parts})" if parts else "")
-        )
-        if self.analyzed:
-            yield f"  {'answer':<10}  {'':<20}  {self.rows_out:,} {_plural('row', self.rows_out)}"
-        waves = f" in {self.waves} waves, one after another" if self.waves > 1 else ""
-        so_far = "" if self.analyzed else " so far, for metadata and index"
-        yield f"  {'requests':<10}  {'':<20}  {self.requests:,}{waves}{so_far}"
-        if self.retries:
-            again = f"{self.retries:,} {_plural('request', self.retries)} tried again"
-            yield f"  {'retries':<10}  {'':<20}  {again}, after waits of {self.retry_seconds:.2f} s together"
-        if self.seconds:
-            stages = ", ".join(f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items())
-            yield f"  {'time':<10}  {'':<20}  {stages}"
-        yield from _leaf_lines(leaves)
-        if self.nan != "ieee":
-            yield f"  NaN: compared as {self.nan} does, equal to itself and above every number"
-        if self.version != "strong":
-            yield f"  version: {self.version}; the store has no better proof that the file stayed the same"
-        for mechanism, reason in self.not_asked.items():
-            yield f"  {mechanism} was not asked: {reason}"
-        for note in self.notes:
-            yield f"  note: {one_line(note)}"
-
-
-def leaf_cells(leaves: Mapping[str, LeafReport]) -> list[tuple[str, ...]]:
-    """The table of columns, with its head."""
-    made: list[tuple[str, ...]] = [("column", "pages", "bytes", "rows decoded", "dictionaries")]
-    for path, leaf in leaves.items():
-        pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
-        counts = f"{leaf.rows_decoded:,}", f"{leaf.dictionary_pages:,}"
-        made.append((one_line(path), pages, format_size(leaf.bytes), *counts))
-    return made
-
-
-def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
-    if not leaves:
-        return
-    cells = leaf_cells(leaves)
-    width = max(len(row[0]) for row in cells)
-    yield ""
-    for path, pages, size, rows, dictionaries in cells:
-        yield f"  {path:<{width}}  {pages:>16}  {size:>9}  {rows:>13}  {dictionaries:>12}"
 
 
 # why no row matches, by mechanism; kinds of index add theirs when they are registered
@@ -562,22 +488,6 @@ MECHANISMS = {
     "limit": "the limit is reached before them",
     "late_materialization": "no row in them passed the conditions that were decoded before",
 }
-
-
-def _why(mechanism: str) -> str:
-    return (
-        MECHANISMS.get(mechanism)
-        or f"{mechanism}, a registered pruner, proves that no row in them matches"
-    )
-
-
-def _bar(part: int, whole: int, width: int = 20) -> str:
-    filled = min(width, -(-part * width // whole)) if whole > 0 else 0
-    return "#" * filled + "." * (width - filled)
-
-
-def _plural(noun: str, n: int) -> str:
-    return noun if n == 1 else noun + "s"
 
 
 def one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.progress import interactive
-from pageseek.base.report import leaf_cells
+from pageseek.base.report_text import leaf_cells
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import STDIN, add_columns, add_source, command, count, sources
 from pageseek.cli.plots import add_plot, check_plot, saved
