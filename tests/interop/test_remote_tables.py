@@ -230,3 +230,20 @@ def test_queries_of_urls_are_not_parts_of_paths(base: str) -> None:
     found = [places.source(f"http://h/t/a.parquet?token={i}", (), False) for i in range(2)]
     assert [one.name for one in found] == ["http://h/t/a.parquet"] * 2
     assert found[0].key != found[1].key
+
+
+def test_metadata_that_was_copied_elsewhere_means_the_files_that_it_names(tmp_path: Path) -> None:
+    pytest.importorskip("pyiceberg")
+    pytest.importorskip("obstore")
+    with moto() as bucket:
+        catalog = bucket.iceberg_catalog(tmp_path, "x/house")
+        table = catalog.create_table("n.t", schema=pa.schema([("id", pa.int64())]))
+        table.append(pa.table({"id": [1, 2, 3]}))
+        for found in bucket.client.list_objects_v2(Bucket="bucket")["Contents"]:
+            key = found["Key"]
+            if "/metadata/" in key:  # to a path that the location ends in
+                body = bucket.client.get_object(Bucket="bucket", Key=key)["Body"].read()
+                bucket.put(body, key.removeprefix("x/"))
+        copied = table.metadata.location.replace("/x/", "/")
+        assert ps.read_table(copied, storage_options=bucket.options).num_rows == 3
+        catalog.engine.dispose()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import random
 import signal
@@ -21,6 +23,7 @@ from pageseek.spark import load, read, register
 from pageseek.spark.datasource.growing import Growing
 from pageseek.spark.datasource.planning import Planning
 from pageseek.spark.session.settings import ToldSession
+from support.moto_s3 import moto
 
 JOB = Path(__file__).with_name("stream_job.py")
 DAY = 86_400
@@ -260,6 +263,31 @@ def test_a_stream_reads_what_its_options_leave_and_only_new_files(
     add(folder, 3, "p=3")
     add(folder, 9, "p=9")
     assert run() == [(3, k) for k in range(300, 400, 10)]
+
+
+@pytest.mark.spark
+def test_a_stream_may_begin_with_nothing_in_a_store_and_a_query_may_not(
+    spark: Any, tmp_path: Path
+) -> None:
+    register(spark)
+    with moto() as bucket:
+        options = {"storage_options": json.dumps(bucket.options)}
+        query = spark.read.format("pageseek").options(**options).schema("k long")
+        query = query.load("s3://bucket/in/")
+        with pytest.raises(Exception, match=r"s3://bucket/in/: no \.parquet file"):
+            query.count()
+        found = []
+        for i in range(2):
+            frame = spark.readStream.format("pageseek").options(**options).schema("k long")
+            writer = frame.load("s3://bucket/in/").writeStream.trigger(availableNow=True)
+            writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            writer.foreachBatch(
+                lambda batch, _: found.extend(row.k for row in batch.collect())
+            ).start().awaitTermination()
+            assert found == [7] * i
+            made = io.BytesIO()
+            pq.write_table(pa.table({"k": [7]}), made)
+            bucket.put(made.getvalue(), "in/a.parquet")
 
 
 @pytest.mark.spark

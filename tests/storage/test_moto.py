@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
+from pageseek.storage.retry import RetryPolicy
+from pageseek.storage.urls import from_url
 from support.moto_s3 import Bucket, moto
 from support.opened import open_metadata
 from support.remote_files import GROUPS, ROWS, content, table
@@ -113,6 +115,11 @@ def test_empty_objects_that_stand_for_folders_are_no_files(bucket: Bucket, way: 
             bucket.put(b"" if key.endswith("/") else content(), f"m{i}/{key}")
         for source in (f"m{i}", f"m{i}/**/*"):
             assert ps.scan(**way(bucket, source), partitioning=False).count_rows() == rows
+    for key in ("m5/_delta_log/0.json", "m5/x/", "m5/y.parquet/", "m5/part-0"):
+        bucket.put(b"", key)
+    if way is Bucket.over_obstore:
+        files, path = from_url("s3://bucket/m5", "s3", bucket.options, RetryPolicy())
+        assert files.find(path, RetryPolicy()) == ["m5/_delta_log/0.json", "m5/part-0"]
     bucket.put(b"", "m4/empty.parquet")
     with pytest.raises(ps.CorruptFileError, match=r"empty\.parquet"):
         ps.read_table(**way(bucket, "m4"))

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 from pageseek.base.errors import CorruptFileError, PageseekError, UnsupportedError
 from pageseek.base.records import NamedTuple
@@ -269,11 +268,7 @@ def _places(
         folder.path.strip("/"),
         location.rstrip("/"),
     )
-    elsewhere = (
-        isinstance(files, ObstoreFiles)
-        and files.given is None
-        and urlsplit(files.url).netloc != urlsplit(location).netloc
-    )
+    elsewhere = isinstance(files, ObstoreFiles) and not files.may_have(location, path)
     if files is not None and not elsewhere and path and location.endswith(f"/{path}"):
         base = location.removesuffix(path)
         if folder.path.startswith("/"):

@@ -13,11 +13,12 @@ from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
 from pageseek.spark.session.settings import check_session
 from pageseek.spark.sources.asked import Asked
-from pageseek.spark.sources.narrowed import narrowed
+from pageseek.spark.sources.narrowed import narrowed, nothing
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.planner import TablePlanner
 from pageseek.spark.table.shim import JAR, fits, table_frame, table_of
 from pageseek.spark.table.table import Choices, SourceTable
+from pageseek.storage.listing import NoDataError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,16 +107,22 @@ def table(
 
     `schema`, `folders_last`: the columns that are wanted, and their types, as in `narrowed`. `columns`, `filter`: as in `read`; all queries have them.
     """
-    made = narrowed(
-        spark,
-        source,
-        schema=schema,
-        columns=columns,
-        filter=filter,
-        folders_last=folders_last,
-        **options,
-    )
-    return _made(spark, made, choices, shown(source, made), schema)
+    absent = ""
+    try:
+        made = narrowed(
+            spark,
+            source,
+            schema=schema,
+            columns=columns,
+            filter=filter,
+            folders_last=folders_last,
+            **options,
+        )
+    except NoDataError as error:
+        if schema is None or isinstance(source, list):
+            raise
+        made, absent = nothing(schema), str(error)  # a stream may begin with nothing
+    return _made(spark, made, choices, shown(source, made), schema, absent)
 
 
 def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> DataFrame:
@@ -124,8 +131,13 @@ def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> Data
 
 
 def _made(
-    spark: SparkSession, scan: Scan, choices: Choices, name: str, given: StructType | None = None
+    spark: SparkSession,
+    scan: Scan,
+    choices: Choices,
+    name: str,
+    given: StructType | None = None,
+    absent: str = "",
 ) -> Any:
-    """The table of a scan. `name`: what plans call it. `given`: the schema of a user."""
-    made = SourceTable(spark, scan, choices, name, given)
+    """The table of a scan. `name`: what plans call it. `given`, `absent`: as `SourceTable` has them."""
+    made = SourceTable(spark, scan, choices, name, given, absent)
     return table_of(spark, f"pageseek {name}", made.schema, TablePlanner(made), given is not None)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -23,7 +24,7 @@ from pageseek.base import log
 from pageseek.base.errors import FileChangedError, PageseekError, StoreError, UnsupportedError
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
-from pageseek.storage.listing import is_data
+from pageseek.storage.listing import is_data, is_hidden
 from pageseek.storage.obstore_options import HTTP, VARIABLES, accounts_in, endpoints_in, make_store
 from pageseek.storage.redact import cleaned, digest, secrets_of, shown, telling
 from pageseek.storage.remote import STREAMED, Answer, RemoteStore, room_for
@@ -44,6 +45,7 @@ from pageseek.storage.store import Buffer, Known, Version
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
     name: name for name in ("abfs", "abfss", *HTTP)
 }  # fmt: skip
+AT_ONCE = 16  # questions about empty objects
 NAMES = 1000  # of one answer of a store that lists
 COPY_SECONDS = 600.0  # that a store may take to copy an object
 STORES = 64  # of obstore, kept, with their connections
@@ -139,6 +141,15 @@ class ObstoreFiles(Files):
     @property
     def bound(self) -> bool:
         return not self.lasting
+
+    def may_have(self, url: str, path: str) -> bool:
+        """Whether a URL may mean a path here. In buckets that the user has opened, any host may be theirs."""
+        if not self.lasting:
+            return True
+        parts, prefix = urlsplit(url), str(getattr(self.given, "prefix", None) or "").strip("/")
+        whole = "/".join(filter(None, (prefix, path.strip("/"))))
+        mine = self.given is not None or urlsplit(self.url).netloc == parts.netloc
+        return mine and parts.path.strip("/") == whole
 
     def endpoint(self, path: str) -> Endpoint:
         parts = urlsplit(self._place)
@@ -321,8 +332,8 @@ def is_store(given: object) -> bool:
 def without_markers(listed: Iterable[tuple[str, int]], is_file: Callable[[str], bool]) -> list[str]:
     """The paths of a listing, pairs of a path and its bytes, without those of empty objects that stand for folders.
 
-    The key of such an object ends with a slash, which obstore leaves out. `is_file`: whether an object has a key without one. It is
-    asked of empty ones with the name of a Parquet file, and no others below them.
+    The key of such an object ends with a slash, which obstore leaves out. `is_file`: whether an object has a key without one. That is
+    asked only where no other lies below.
     """
     pairs = list(listed)
     empty = {path for path, size in pairs if not size}
@@ -332,8 +343,19 @@ def without_markers(listed: Iterable[tuple[str, int]], is_file: Callable[[str], 
     for path, _ in pairs:
         while (slash := path.rfind("/")) > 0 and (path := path[:slash]) not in others:
             others.add(path)
-    left = filter(is_file, filter(is_data, sorted(empty - others)))
-    return [path for path, size in pairs if size] + list(left)
+    alone = sorted(empty - others)
+    asked = [path for path in alone if _may_be_folder(path)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        gone = {
+            path for path, there in zip(asked, pool.map(is_file, asked), strict=True) if not there
+        }
+    return [path for path, size in pairs if size] + [path for path in alone if path not in gone]
+
+
+def _may_be_folder(path: str) -> bool:
+    """Whether an empty object may stand for a folder of files that may be wanted: one named as a Parquet file, or without an ending."""
+    name = path.rpartition("/")[2]
+    return is_data(name) or ("." not in name and not is_hidden(name))
 
 
 # ---- one file

@@ -71,14 +71,14 @@ def of_pair(given: object, path: str) -> tuple[Files | None, str] | None:
     if not fsspec_files.is_filesystem(given):
         return None
     filesystem: Any = given
-    if is_instance(getattr(given, "fs", None), pafs, "FileSystem"):  # pyarrow's, wrapped
-        from pageseek.storage.pyarrow_files import of_filesystem
-
-        return of_filesystem(filesystem.fs, str(filesystem._strip_protocol(path)))
     inner, local = filesystem, path
     while inner.protocol == "dir":  # a folder of another one
         pattern = glob.has_magic(local)
         inner, local = inner.fs, inside(inner.path, local) if pattern else inner._join(local)
+    if is_instance(getattr(inner, "fs", None), pafs, "FileSystem"):  # pyarrow's, wrapped
+        from pageseek.storage.pyarrow_files import of_filesystem
+
+        return of_filesystem(inner.fs, str(inner._strip_protocol(local)))
     if "file" in inner.protocol:
         found = str(inner._strip_protocol(local))
         return None, f"{found.rstrip('/')}/" if path.endswith("/") else found

@@ -21,6 +21,7 @@ from pageseek.spark.sources.narrowed import narrowed
 from pageseek.spark.sources.options import TextOptions, parsed
 from pageseek.spark.tasks.expected import expected_rows
 from pageseek.spark.tasks.sizing import parts_of
+from pageseek.storage.listing import NoDataError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -83,15 +84,21 @@ class Planning:
         """The columns that the options and files say, or the columns that were given with those of folders behind them."""
         self.growing()  # raises what is wrong with the options of a stream before it starts
         given = self.given
-        scan, columns = all_columns(self.scan(given, folders_last=given is not None))
-        made = schema_of(columns, scan, self.session)[1]
+        try:
+            made = self.scan(given, folders_last=given is not None)
+        except NoDataError:
+            if given is None:
+                raise
+            return given  # a stream may begin with nothing
+        scan, columns = all_columns(made)
+        schema = schema_of(columns, scan, self.session)[1]
         if given is not None:
-            made = type(made)([given[f.name] if f.name in given.names else f for f in made])
-        if not made.names:
+            schema = type(schema)([given[f.name] if f.name in given.names else f for f in schema])
+        if not schema.names:
             raise UnsupportedError(
                 "a Python Data Source has at least one column: name one in `columns`"
             )
-        return made
+        return schema
 
     def pushed(self, scan: Scan, filters: Sequence[Any]) -> tuple[Scan, list[Any]]:
         """The scan with those filters that it applies, and the others."""

@@ -43,14 +43,19 @@ def narrowed(
     fit its type exactly. `columns`, `filter`: as in `read`. `hint`: SQL that Spark applies itself, which rules out rows
     as far as it is known here. `folders_last`: all columns of folders come behind those of the schema, as Spark's own reader
     has them; else those that the schema names, in its order. `options`: of `pageseek.scan`.
+
+    Raises
+    ------
+    NoDataError
+        A folder has no file. If a schema is given, this is so of stores alone, whose folders are there only with files in them.
     """
     try:
         spelling = None if schema is None else pa.schema(list(_names(schema)))
         made = opened(spark, source, spelling=spelling, **options)
     except NoDataError:
-        if schema is None or not isinstance(source, (str, os.PathLike)):
+        if schema is None or not (isinstance(source, (str, os.PathLike)) and os.path.isdir(source)):
             raise
-        return _nothing(schema)
+        return nothing(schema)
     binding = Binding(spark, made)
     names = None if columns is None else [binding.columns.output(name) for name in columns]
     if schema is not None:
@@ -86,7 +91,7 @@ def _names(kind: DataType) -> pa.DataType:
     return pa.bool_()
 
 
-def _nothing(schema: StructType) -> Scan:
+def nothing(schema: StructType) -> Scan:
     """A scan of no file: folders may be empty where a schema is given, as with Spark's own reader."""
     given = pa.schema([pa.field(f.name, stored_type(f.dataType, f.name)) for f in schema])
     request = Request(

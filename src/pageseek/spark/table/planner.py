@@ -84,7 +84,7 @@ class ScanPlanner(Proxy):
     def _aggregated(self, request: dict[str, Any]) -> str:
         aggregation = Aggregation.of(request["aggregation"])
         schema = None if aggregation is None else aggregation.schema(self.table.schema)
-        if aggregation is None or schema is None or request["limit"] >= 0:
+        if aggregation is None or schema is None or request["limit"] >= 0 or self.table.absent:
             return ""
         binding = self.table.binding(request["predicates"])
         scan = binding.filtered(request["predicates"])
@@ -105,6 +105,8 @@ class ScanPlanner(Proxy):
         return made
 
     def _planned(self, request: dict[str, Any]) -> PlannedScan:
+        if self.table.absent:
+            raise FileNotFoundError(self.table.absent)
         asked, wanted = self._asked, Wanted(self.table, request, self._binding)
         made = PlannedScan(wanted, self._confirmed, asked is not None and asked.left)
         if asked is not None:

@@ -77,8 +77,10 @@ class SourceTable:
         choices: Choices,
         name: str,
         given: StructType | None = None,
+        absent: str = "",
     ) -> None:
-        """`given`: the schema that a user gave, which the scan has."""
+        """`given`: the schema that a user gave, which the scan has. `absent`: why there is nothing that a query could read."""
+        self.absent = absent
         self.spark, self.choices, self.name = spark, choices, name
         self.scan = scan
         self._watched = _reached(scan) if choices.pinned else ()
