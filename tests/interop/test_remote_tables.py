@@ -247,3 +247,18 @@ def test_metadata_that_was_copied_elsewhere_means_the_files_that_it_names(tmp_pa
         copied = table.metadata.location.replace("/x/", "/")
         assert ps.read_table(copied, storage_options=bucket.options).num_rows == 3
         catalog.engine.dispose()
+
+
+def test_files_of_a_table_that_are_gone_are_told_with_a_remedy(bucket: Bucket) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    options = {**bucket.options, "allow_http": "true"}
+    for i in range(3):
+        part = pa.table({"id": [i]})
+        deltalake.write_deltalake("s3://bucket/gone", part, mode="append", storage_options=options)
+    scan = ps.scan("s3://bucket/gone", storage_options=bucket.options)
+    listed = bucket.client.list_objects_v2(Bucket="bucket", Prefix="gone/part")
+    for found in listed["Contents"]:
+        bucket.client.delete_object(Bucket="bucket", Key=found["Key"])
+    ps.clear_cache()
+    with pytest.raises(FileNotFoundError, match=r"though Delta table .*gone has it.*VACUUM"):
+        scan.to_table()

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.storage import Source
 from support.tiers import rounds
 
 FILES, ROWS = 12, 600
@@ -112,3 +113,17 @@ def test_a_catalog_that_makes_no_sense(folder: Path, said: Any, why: str) -> Non
         assert "prune=[" in str(error.value)
     finally:
         ps.index.unregister("wrong")
+
+
+def test_a_catalog_is_not_asked_of_names_that_several_files_have(
+    folder: Path, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = str(folder / "00.parquet")
+    paths = [first, *(str(folder / f"{i:02}.parquet") for i in (1, 2))]
+    short = {paths[1]: "http://h/dl", paths[2]: "http://h/dl"}  # their queries are not shown
+    monkeypatch.setattr(Source, "name", property(lambda self: short.get(self.path, self.path)))
+    value = next(iter(places.rows[first]))
+    condition = ps.col("v") == value
+    places.rows["http://h/dl"] = {}  # which says that they have no row
+    found = ps.read_table(paths, filter=condition)
+    assert found.equals(ps.read_table(paths, filter=condition, prune=False))

@@ -17,6 +17,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.spark import load, read, register
@@ -263,6 +264,24 @@ def test_a_stream_reads_what_its_options_leave_and_only_new_files(
     add(folder, 3, "p=3")
     add(folder, 9, "p=9")
     assert run() == [(3, k) for k in range(300, 400, 10)]
+
+
+def test_an_empty_folder_of_several_is_passed_over_where_a_schema_is_given(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    pq.write_table(pa.table({"k": [1]}), tmp_path / "b" / "1.parquet")
+    schema = StructType([StructField("k", LongType())])
+
+    def planned(*names: str, given: StructType | None = schema) -> list[int]:
+        paths = json.dumps([str(tmp_path / name) for name in names])
+        planning = Planning.of(ToldSession("4.3.0", {}), {"paths": paths}, False, None, given)
+        assert planning.schema().names == ["k"]
+        return planning.scan(schema).to_table()["k"].to_pylist()
+
+    assert planned("a", "b") == [1]
+    assert planned("a", "a") == []
+    with pytest.raises(FileNotFoundError, match=r"no \.parquet file"):
+        planned("a", "b", given=None)
 
 
 @pytest.mark.spark

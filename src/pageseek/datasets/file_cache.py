@@ -160,7 +160,12 @@ class FileCache:
         ):
             self._use(key, held)
             return held
-        store = self._open(source, self._known(source, held)) if begun is None else begun()
+        try:
+            store = self._open(source, self._known(source, held)) if begun is None else begun()
+        except FileNotFoundError as error:
+            if begun is None or not source.table:
+                raise
+            raise source.missing() from error
         if not store.version.dated:
             return FileMetadata(source, store, report, limit)
         if confirmed is not None:

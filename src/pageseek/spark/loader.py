@@ -119,7 +119,7 @@ def table(
             **options,
         )
     except NoDataError as error:
-        if schema is None or isinstance(source, list):
+        if schema is None:
             raise
         made, absent = nothing(schema), str(error)  # a stream may begin with nothing
     return _made(spark, made, choices, shown(source, made), schema, absent)

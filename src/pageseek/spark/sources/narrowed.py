@@ -20,6 +20,7 @@ from pageseek.spark.filters.sparks import known_of
 from pageseek.spark.sources.opening import opened
 from pageseek.storage import Sources
 from pageseek.storage.listing import NoDataError
+from pageseek.storage.resolve import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,9 +54,14 @@ def narrowed(
         spelling = None if schema is None else pa.schema(list(_names(schema)))
         made = opened(spark, source, spelling=spelling, **options)
     except NoDataError:
-        if schema is None or not (isinstance(source, (str, os.PathLike)) and os.path.isdir(source)):
+        parts = source if isinstance(source, list) else [source]
+        left = [part for part in parts if not _is_empty_folder(part)]
+        if schema is None or len(left) == len(parts):
             raise
-        return nothing(schema)
+        if not left:
+            return nothing(schema)
+        source = left
+        made = opened(spark, source, spelling=spelling, **options)
     binding = Binding(spark, made)
     names = None if columns is None else [binding.columns.output(name) for name in columns]
     if schema is not None:
@@ -89,6 +95,17 @@ def _names(kind: DataType) -> pa.DataType:
     if isinstance(kind, s.MapType):
         return pa.map_(_names(kind.keyType), _names(kind.valueType))
     return pa.bool_()
+
+
+def _is_empty_folder(source: Any) -> bool:
+    """Whether a source is a folder of this machine without data."""
+    if not (isinstance(source, (str, os.PathLike)) and os.path.isdir(source)):
+        return False
+    try:
+        resolve(source)
+    except NoDataError:
+        return True
+    return False
 
 
 def nothing(schema: StructType) -> Scan:
