@@ -17,7 +17,6 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.types import LongType, StructField, StructType
 
 from pageseek.base.errors import FileChangedError, UnsupportedError
 from pageseek.spark import load, read, register
@@ -267,12 +266,14 @@ def test_a_stream_reads_what_its_options_leave_and_only_new_files(
 
 
 def test_an_empty_folder_of_several_is_passed_over_where_a_schema_is_given(tmp_path: Path) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     pq.write_table(pa.table({"k": [1]}), tmp_path / "b" / "1.parquet")
     schema = StructType([StructField("k", LongType())])
 
-    def planned(*names: str, given: StructType | None = schema) -> list[int]:
+    def planned(*names: str, given: Any = schema) -> list[int]:
         paths = json.dumps([str(tmp_path / name) for name in names])
         planning = Planning.of(ToldSession("4.3.0", {}), {"paths": paths}, False, None, given)
         assert planning.schema().names == ["k"]

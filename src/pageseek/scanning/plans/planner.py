@@ -131,6 +131,12 @@ class Planner:
             self._pattern,
         )  # fmt: skip
 
+    def _end_batches(self) -> None:
+        """Let go of the batches, which hold methods of the planner: megabytes of tails would wait for the collector of garbage."""
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
+
     def _pattern(self, source: Source) -> tuple[FileMetadata, BoundRequest]:
         """A file that is opened before its turn, and the request bound to it."""
         file = self._scheduler.files.open(source, self._report)
@@ -202,8 +208,7 @@ class Planner:
         else:  # no limit was reached
             if self.request.take is not None:
                 check_taken(self.request.take, self._first_row)
-        if self._batches is not None:
-            self._batches.close()
+        self._end_batches()
         if self._num_unasked:
             report.note(
                 f"page indexes, dictionaries, filters and lookup indexes of {self._num_unasked:,} small files were not asked: to read these files together "
@@ -319,8 +324,7 @@ class Planner:
                     self._open(source, at)
             at += similar
             report.step(similar)
-        if self._batches is not None:
-            self._batches.close()
+        self._end_batches()
         schema = self.columns.schema()
         self._scheduler.files.close()
         return schema
