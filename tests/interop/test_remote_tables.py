@@ -14,6 +14,7 @@ import pytest
 import pageseek as ps
 from pageseek.datasets.lake_places import Places, delta_options, iceberg_options
 from pageseek.storage.obstore_files import ObstoreFiles
+from pageseek.storage.resolve import place as resolve_place
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.urls import from_url
 from support.moto_s3 import Bucket, moto
@@ -221,6 +222,31 @@ def test_files_of_one_bucket_are_opened_by_one() -> None:
         ps.UnsupportedError, match=r"t: its files lie at nonsense://: .*filesystem, path"
     ):
         places.source("nonsense://b/x", ())
+
+
+def test_files_of_a_bucket_that_is_open_are_opened_there(bucket: Bucket) -> None:
+    stores = pytest.importorskip("obstore.store")
+    client = {"allow_http": True}
+    plain, prefixed = (
+        stores.S3Store("bucket", prefix=prefix, config=bucket.options, client_options=client)
+        for prefix in (None, "lake")
+    )
+    arrow = bucket.over_pyarrow("t")["source"][0]
+    for given, below in (
+        ((plain, "t"), "lake/a b.bin"),
+        ((prefixed, "t"), "a b.bin"),
+        ((arrow, "bucket/t"), "bucket/lake/a b.bin"),
+    ):
+        root = resolve_place(given)
+        places = Places("t", lambda _: {"region": "r"}, RetryPolicy(), root.filesystem)
+        for scheme in ("s3", "s3a"):
+            found = places.source(f"{scheme}://bucket/lake/a%20b.bin", ())
+            assert (found.path, found.filesystem) == (below, root.filesystem)
+        assert places.source("gs://bucket/lake/a.bin", ()).filesystem != root.filesystem
+        if given[0] is not arrow:
+            assert places.source("s3://other/lake/a.bin", ()).filesystem != root.filesystem
+        if given[0] is prefixed:
+            assert places.source("s3://bucket/a.bin", ()).filesystem != root.filesystem
 
 
 @pytest.mark.parametrize("base", ["", "http://h/t/"])

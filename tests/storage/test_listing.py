@@ -386,6 +386,34 @@ def told() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
+class _GetAlone(_Asked):
+    """HEAD is refused, and no range is one of last bytes."""
+
+    refusal = 403
+
+    def do_GET(self) -> None:
+        if self.command == "HEAD" or self.headers.get("Range", "").startswith("bytes=-"):
+            self.send_error(self.refusal if self.command == "HEAD" else 416)
+        else:
+            super().do_GET()
+
+    do_HEAD = do_GET  # noqa: N815
+
+
+@pytest.mark.parametrize("refusal", [403, 405])
+def test_a_url_that_is_signed_for_get_alone(refusal: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore")
+    monkeypatch.setattr(_GetAlone, "refusal", refusal)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _GetAlone) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/a.parquet?sig=1"
+        found = [ps.read_table(url, retries=0).num_rows for _ in range(2)]
+        server.shutdown()
+        thread.join()
+    assert found == [1, 1]
+
+
 class _Mute(_Asked):
     """Answers end with the connection, and do not tell how long they are."""
 

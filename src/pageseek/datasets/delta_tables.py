@@ -74,7 +74,8 @@ def delta_table(
         folders = pa.schema([schema.field(key) for key in table.metadata().partition_columns])
         if options is None:
             options = delta_options(getattr(table, "_storage_options", None))
-        places = Places(where, lambda _: options, retry_policy)
+        files = None if root is None else root.filesystem
+        places = Places(where, lambda _: options, retry_policy, files)
         base = places.source(str(table.table_uri).rstrip("/"), ()) if root is None else root
         folder = base.path.rstrip("/") + "/"
         if base.filesystem is None:

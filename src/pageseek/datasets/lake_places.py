@@ -77,7 +77,7 @@ class Places:
     options : callable
         The options of a store, by the scheme of its URLs.
     files, base : optional
-        What opens the files whose URLs begin so.
+        What opens the files whose URLs begin so, and others of its buckets.
     """
 
     def __init__(
@@ -113,12 +113,15 @@ class Places:
                 table=table,
             )
         host, _, path = rest.lstrip("/").partition("/")
+        path = unquote(path) if encoded else path
+        mine = None if self._files is None else self._files.place_of(scheme, host, path)
+        if mine is not None:
+            return Source(mine, self._files, None, partitions, self._retry_policy, (), table)
         root = f"{scheme}://{host}"
         if root not in self._known:
             self._known[root] = self._open(scheme, root)
         files, before = self._known[root]
-        path = before + (unquote(path) if encoded else path)
-        return Source(path, files, None, partitions, self._retry_policy, (), table)
+        return Source(before + path, files, None, partitions, self._retry_policy, (), table)
 
     def _open(self, scheme: str, root: str) -> tuple[Files, str]:
         """What opens the files of a bucket, and the beginning of their paths."""

@@ -95,6 +95,10 @@ class Files:
         """Whether a path can be nothing but a file. No request is sent."""
         return False
 
+    def place_of(self, scheme: str, bucket: str, path: str) -> str | None:
+        """The path here of a path in a bucket, as URLs of a scheme name it; None if it is not known to lie here."""
+        return None
+
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it, where the store has folders and does not make them by itself."""
 

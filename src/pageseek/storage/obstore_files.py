@@ -45,6 +45,7 @@ from pageseek.storage.store import Buffer, Known, Version
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
     name: name for name in ("abfs", "abfss", *HTTP)
 }  # fmt: skip
+REFUSED = (403, 501)  # what servers answer to a kind of request that they do not take
 AT_ONCE = 16  # questions about empty objects
 NAMES = 1000  # of one answer of a store that lists
 COPY_SECONDS = 600.0  # that a store may take to copy an object
@@ -151,6 +152,16 @@ class ObstoreFiles(Files):
         mine = self.given is not None or urlsplit(self.url).netloc == parts.netloc
         return mine and parts.path.strip("/") == whole
 
+    def place_of(self, scheme: str, bucket: str, path: str) -> str | None:
+        """Of a bucket that the user has opened."""
+        mine, _, name = self.url.partition("://")
+        same = SCHEMES.get(mine, "") == SCHEMES.get(scheme) and name == bucket.partition("@")[0]
+        if self.given is None or not same:
+            return None
+        prefix = str(getattr(self.given, "prefix", None) or "").strip("/")
+        start = f"{prefix}/" if prefix else ""
+        return path[len(start) :] if path.startswith(start) else None
+
     def endpoint(self, path: str) -> Endpoint:
         parts = urlsplit(self._place)
         where = self._place if parts.scheme not in HTTP else f"{parts.scheme}://{parts.netloc}"
@@ -228,7 +239,7 @@ class ObstoreFiles(Files):
         """What a listing tells of all files below a folder."""
         import obstore
 
-        if self._is_http:
+        if self.is_http:
             raise UnsupportedError(
                 f"{self.name(folder)}: HTTP servers do not tell what is in a folder: give the files as a list"
             )
@@ -238,12 +249,13 @@ class ObstoreFiles(Files):
             yield from page
 
     @property
-    def _is_http(self) -> bool:
+    def is_http(self) -> bool:
+        """Whether it is a web server, which knows no buckets."""
         return self.url.startswith(HTTP) or "HTTP" in type(self.given).__name__
 
     @property
     def lists_versions(self) -> bool:
-        return not self._is_http
+        return not self.is_http
 
     def find_versions(
         self, folder: str, paths: Sequence[str], most: int, retry_policy: RetryPolicy
@@ -461,9 +473,24 @@ class ObstoreStore(RemoteStore):
         return into if at == into.nbytes else into[:at]
 
     def _look(self) -> Version:
+        """Ask for the head; where a web server refuses that, as it does for a URL that is signed for GET, for a byte."""
         import obstore
+        from obstore import exceptions
 
-        return version_of(obstore.head(self._files.store(self._retry_policy), self._path))
+        try:
+            return version_of(obstore.head(self._files.store(self._retry_policy), self._path))
+        except (
+            exceptions.BaseError,
+            FileNotFoundError,
+        ) as error:  # obstore takes 405 for the latter
+            refused = isinstance(error, FileNotFoundError) or status_in(str(error)) in REFUSED
+            if not (self._files.is_http and refused):
+                raise
+            try:
+                answer, _ = self._ask((0, 1))
+            except (exceptions.BaseError, FileNotFoundError):
+                raise error from None  # the file has no byte, or may not be read either
+            return version_of(answer.meta)
 
     # ---- coroutines
 

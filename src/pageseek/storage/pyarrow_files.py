@@ -62,6 +62,10 @@ class ArrowFiles(Files):
         bucket = path.lstrip("/").partition("/")[0] if kind in ("s3", "gcs") else ""
         return endpoint(f"{kind}:{bucket}")
 
+    def place_of(self, scheme: str, bucket: str, path: str) -> str | None:
+        schemes = {"s3": ("s3", "s3a", "s3n"), "gcs": ("gs", "gcs")}
+        return f"{bucket}/{path}" if scheme in schemes.get(self.filesystem.type_name, ()) else None
+
     def name(self, path: str) -> str:
         return shown_path(path)
 
