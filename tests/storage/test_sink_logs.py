@@ -19,6 +19,8 @@ from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.index import attach
 from pageseek.spark.writing.destination import target_of
 from pageseek.storage import sink_logs
+from pageseek.storage.resolve import resolve
+from pageseek.storage.table_folders import Tables
 
 Way = Callable[[Path], Any]
 
@@ -119,6 +121,29 @@ def test_globs_leave_out_what_no_log_has_but_files_that_are_named_are_read(tmp_p
         assert 2 in ks(named)
         text = str(ps.scan(named).explain())
         assert f"{sink.folder} is a file sink of Spark: the files that were named are read" in text
+
+
+@pytest.mark.parametrize("way", ways())
+def test_logs_count_for_the_files_that_were_found(tmp_path: Path, way: Way) -> None:
+    root = tmp_path / "lake"
+    outer, beside, hidden = (Sink(root / name) for name in ("a", "ab", "_hidden"))
+    inner = Sink(outer.folder / "x")
+    for sink, first in ((outer, 0), (beside, 10), (hidden, 20), (inner, 30)):
+        paths = [sink.file(f"p={i}/part-{i}.parquet", first + i) for i in range(2)]
+        sink.batch(
+            0, map(entry, [*paths, f"{sink.root}/gone.parquet"] if sink is hidden else paths)
+        )
+        sink.file("p=0/part-again.parquet", first)
+    assert ks(way(root)) == [0, 1, 10, 11]  # what is in a sink counts by its log alone
+    if way is str:
+        assert ks(f"{root}/*/p=1/*.parquet") == [1, 11, 21]
+    (outer.folder / "p=0" / "part-0.parquet").unlink()
+    if way is str:
+        assert [one.path[-14:] for one in resolve(str(root), tables=Tables(passes_over=True))] == [
+            "part-1.parquet", "part-0.parquet", "part-1.parquet",
+        ]  # fmt: skip
+        with pytest.raises(CorruptFileError, match=r"a/p=0/part-0.parquet: no such file"):
+            ks(way(root))
 
 
 @pytest.mark.parametrize("way", ways())

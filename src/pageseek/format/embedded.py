@@ -13,6 +13,7 @@ import numpy as np
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import InvalidIndexError as InvalidIndexError
+from pageseek.base.in_parts import in_parts
 from pageseek.base.late_modules import json, npt
 from pageseek.base.records import dataclass
 from pageseek.format.chunks import Chunk
@@ -27,6 +28,7 @@ VERSION = 1  # of the value of KEY
 MAGIC = b"PSX1"
 PAYLOAD_HEAD_BYTES = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
 MAX_DIRECTORY_BYTES = 1 << 20  # bytes of the value of KEY beyond which it is not parsed
+SHARED = 128  # files whose entries are worth a thread
 PAGE_INDEX, BLOOM = "page_index", "bloom"  # kinds that Parquet itself defines
 KEY_LOOKUP = "key_lookup"  # kind of an index of several columns together
 FREE = "free"  # kind of bytes whose index was detached or replaced
@@ -305,18 +307,19 @@ class EntryForm:
         tails: memoryview,
         of_chunks: bytes,
         files: npt.NDArray[np.int64],
+        threads: int = 1,
     ) -> npt.NDArray[np.int64]:
         """lists.ENTRY_FIELDS for each of several files. `files`: as `lists.find` takes them; `of_chunks`: `figures`."""
-        found = lists.find(
-            values,
-            tails,
-            of_chunks,
-            FIGURES,
-            self.parts,
-            MAX_DIRECTORY_BYTES,
-            np.ascontiguousarray(files),
-        )
-        return np.frombuffer(found, np.int64).reshape(-1, len(lists.ENTRY_FIELDS))
+        every = np.ascontiguousarray(files)
+
+        def found(begin: int, stop: int) -> bytes:
+            some = every[begin:stop]
+            return lists.find(
+                values, tails, of_chunks, FIGURES, self.parts, MAX_DIRECTORY_BYTES, some
+            )
+
+        made = b"".join(in_parts(found, len(every), threads, SHARED))
+        return np.frombuffer(made, np.int64).reshape(-1, len(lists.ENTRY_FIELDS))
 
     def parsed(self, value: bytes | memoryview | None, end: int) -> Pointer | None:
         """The index by the value of KEY in a file whose footer begins at `end`, as `directory_of` reads it."""

@@ -48,7 +48,13 @@ def logged_files(
     logs = [(sink, _read(sink, retry_policy)) for sink in seen.sinks]
     found = list(listed() or ())
     for sink, paths in logs:
-        kept = _kept(sink, paths, found)
+        kept, missing = _kept(sink, paths, found)
+        if missing and not (tables.passes_over or seen.chosen):
+            others = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+            raise CorruptFileError(
+                f"{missing[0]}{others}: no such file in {sink.name}, though the log of the stream of Spark that writes there has it "
+                f"({SINK_LOG}): put it back; {REMEDY}"
+            )
         tables.notes.append(
             f"{sink.name} is a {sink.kind}: its log ({SINK_LOG}) has {len(paths):,} files; {len(found) - len(kept):,} others are not "
             f"read; {REMEDY}"
@@ -61,8 +67,10 @@ def logged_files(
     return found
 
 
-def _kept(sink: TableFolder, paths: set[str], listed: Sequence[Found]) -> list[Found]:
-    """The files outside of a sink, and those inside that its log has.
+def _kept(
+    sink: TableFolder, paths: set[str], listed: Sequence[Found]
+) -> tuple[list[Found], list[str]]:
+    """The files outside of a sink, and those inside that its log has; and the paths in the log that are not there.
 
     The log has whole paths. They are compared from the sink on, which may lie elsewhere now, or be mounted there.
     """
@@ -83,13 +91,7 @@ def _kept(sink: TableFolder, paths: set[str], listed: Sequence[Found]) -> list[F
         if mine:
             kept.append(one)
             found.update(mine)
-    if missing := sorted(paths - found):
-        others = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        raise CorruptFileError(
-            f"{missing[0]}{others}: no such file in {sink.name}, though the log of the stream of Spark that writes there has it "
-            f"({SINK_LOG}): put it back; {REMEDY}"
-        )
-    return kept
+    return kept, sorted(paths - found)
 
 
 def _spelled(path: str) -> str:

@@ -109,6 +109,7 @@ class ListedTables:
 
     `root`: the listed folder, if it is one. `around`: the listed folder, if it is one or a sink, and a glob chose files in it.
     `below`: a folder below that is one, and has some of the found files. `sinks`: those that have some of them.
+    `chosen`: a glob chose the files.
     """
 
     filesystem: Files | None = None
@@ -116,6 +117,7 @@ class ListedTables:
     around: TableFolder | None = None
     below: TableFolder | None = None
     sinks: list[TableFolder] = field(default_factory=list)
+    chosen: bool = False
     _listed: list[TableFolder] = field(default_factory=list)  # of the listed folder
     _deeper: list[TableFolder] = field(default_factory=list)  # of folders below
 
@@ -163,29 +165,31 @@ class ListedTables:
         """Set `around`, `below` and `sinks`. `found`: the paths of the files that were found, and what else is known of them.
         `chosen`: a glob chose them.
         """
+        self.chosen = chosen
         if chosen:
             self.around = self._listed[0] if self._listed else None
         else:
             self.sinks += [table for table in self._listed if table.kind == SINK]
-        for table in self._deeper:
-            if table.kind == SINK:
-                self.sinks.append(table)
-                continue
+        for table in sorted(self._deeper, key=lambda table: len(table.path)):
             inside = table.path.rstrip("/" + os.sep)
-            if not found or any(
-                one.startswith((f"{inside}/", inside + os.sep)) for one, _ in found
-            ):
+            has_some = any(one.startswith((f"{inside}/", inside + os.sep)) for one, _ in found)
+            if table.kind == SINK:
+                # in a sink, its log says what counts, not those of sinks in it
+                tops = [one.path.rstrip("/" + os.sep) for one in self.sinks]
+                if has_some and not any(inside.startswith((f"{t}/", t + os.sep)) for t in tops):
+                    self.sinks.append(table)
+            elif self.below is None and (has_some or not found):
                 self.below = table
-                return
 
 
 class Tables:
-    """The tables that are found while a source is resolved."""
+    """The tables that are found while a source is resolved. `passes_over`: whether files that the log of a sink has may be gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, passes_over: bool = False) -> None:
         self.found: list[TableFolder] = []
         self.notes: list[str] = []
         self.near: list[str] = []  # local files, which may lie in tables
+        self.passes_over = passes_over
 
     def take(self, seen: ListedTables) -> None:
         """Take the tables that a listing has found.

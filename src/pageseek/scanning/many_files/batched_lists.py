@@ -99,6 +99,11 @@ class ListReader:
         self.chunks = of_each[0]
         self._of_each, self._report, self._far = of_each, report, 0
 
+    @property
+    def threads(self) -> int:
+        """Those of the scan."""
+        return self.schema_group.bound_request.request.num_threads
+
     @lazy
     def figures(self) -> bytes:
         """The figures of all chunks, file by file, as fingerprints are of them."""
@@ -139,9 +144,8 @@ class ListReader:
         behind: npt.NDArray[np.int64] | None = None,
     ) -> tuple[memoryview, npt.NDArray[np.int64]]:
         """Bytes of some files that were not read with their footers, and where they lie, as `TailBatch.longer`."""
-        threads = self.schema_group.bound_request.request.num_threads
         began = log.begun()
-        tails, spans = self.batch.longer(self.table.members[files], lengths, threads, behind)
+        tails, spans = self.batch.longer(self.table.members[files], lengths, self.threads, behind)
         if began:
             first = self.batch.paths[self.table.members.item(int(files[0]))]
             some = f"{len(files):,} files from {first} on"

@@ -83,7 +83,7 @@ class DistinctLists(ColumnLists):
         places = batch.spans(table.members[have])
         spans = np.stack([table.first[have], table.n[have]], axis=1)
         files = np.concatenate([pairs, places, spans], axis=1)
-        entries = entry_form.find(table.data, batch.tails, reader.figures, files)
+        entries = entry_form.find(table.data, batch.tails, reader.figures, files, reader.threads)
         state = entries[:, 0]
         self.unusable[have[state == lists.DOUBTFUL]] = True
         # where a body begins among the last bytes of all files

@@ -83,7 +83,7 @@ class FileFilters(ColumnLists):
         def filters(some: Int64s, tails: memoryview, ends: Int64s) -> tuple[_Filters, Int64s]:
             """Those of files whose entries are sound, and the entries of all."""
             files = np.concatenate([pairs[some], ends, groups[some]], axis=1)
-            entries = entry_form.find(table.data, tails, reader.figures, files)
+            entries = entry_form.find(table.data, tails, reader.figures, files, reader.threads)
             own = entries[:, 0] == lists.SOUND
             at = ends[:, 0] + ends[:, 1] - ends[:, 2] + entries[:, 1] + PAYLOAD_HEAD_BYTES
             found = _Filters(tails, have[some[own]], at[own], entries[own, 2] - PAYLOAD_HEAD_BYTES)

@@ -276,7 +276,7 @@ class FileLookups(ColumnLists):
         ends = batch.spans(table.members[files])
         pairs = table.pairs[files, KEYS.index(KEY)]
         asked = np.concatenate([pairs, ends, reader.places_of_figures[files]], axis=1)
-        entries = entry_form.find(table.data, batch.tails, reader.figures, asked)
+        entries = entry_form.find(table.data, batch.tails, reader.figures, asked, reader.threads)
         state = entries[:, 0]
         self.unusable[files[doubtful_entries(reader, entry_form, files, entries)]] = True
         there = (state == lists.SOUND) | (state == lists.FAR)

@@ -37,6 +37,8 @@ _NO_SPARK: tuple[bytes | None, ...] = (None,) * len(OF_SPARK)
 
 # the kind of an entry in a directory of indexes (docs/format.md); the next entry may follow at its last quote, if it is damaged
 _KIND = re.compile(rb'"kind"\s*:\s*"([^"]*)(?=")')
+_KIND_AS_WRITTEN, _NAME = np.frombuffer(b'"kind":"', np.uint8), len(b'"kind"')
+LONGEST_KIND = 64  # bytes
 
 
 class FooterTable:
@@ -192,16 +194,14 @@ class FooterTable:
         """The files that list an index of each kind."""
         have = np.flatnonzero(self.has(KEY))
         text, stops = self.directories(have)
-        matches = list(_KIND.finditer(text))
-        first, last = np.array([one.span() for one in matches], np.int64).reshape(-1, 2).T
-        of = np.searchsorted(stops, first, "right")
-        found: dict[bytes, list[int]] = {}
-        # with its last quote it lies in several directories, so that it is in none
-        inside = (last < stops[of]).tolist()
-        for one, k, sound in zip(matches, have[of].tolist(), inside, strict=True):
-            if sound:
-                found.setdefault(one[1], []).append(k)
-        return {kind: np.array(files, np.int64) for kind, files in found.items()}
+        found = {}
+        for kind, (first, last) in kinds_in(text).items():
+            of = np.searchsorted(stops, first, "right")
+            # with its last quote it lies in several directories, so that it is in none
+            inside = last < stops[of]
+            if inside.any():
+                found[kind] = have[of[inside]]
+        return found
 
     def directories(self, files: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.int64]]:
         """The directories of indexes of some files that have one, one behind the other, and where each ends."""
@@ -277,3 +277,44 @@ class FooterTable:
             repeated = np.array([leaf.max_rep > 0 for leaf in schema_group.read], bool)
             self._placed[n] = sound_chunks(self.chunks[:, :n], types, repeated, counts, ends)
         return self._placed[n]
+
+
+def kinds_in(text: bytes) -> dict[bytes, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Where the kinds of entries stand in directories: where the name begins, and where the kind ends."""
+    data = np.frombuffer(text, np.uint8)
+    at = np.flatnonzero(data[1:] == _KIND_AS_WRITTEN[1])
+    at = at[at <= len(data) - len(_KIND_AS_WRITTEN)]
+    same = data[at[:, None] + np.arange(len(_KIND_AS_WRITTEN))] == _KIND_AS_WRITTEN
+    named, written = same[:, :_NAME].all(axis=1), same.all(axis=1)
+    if (named != written).any():  # by others, or a column is called so
+        return _matched_kinds(text)
+    first = at[written]
+    begin, quotes = first + len(_KIND_AS_WRITTEN), np.flatnonzero(data == ord('"'))
+    number = np.searchsorted(quotes, begin)
+    ends = number < len(quotes)
+    first, begin, last = first[ends], begin[ends], quotes[number[ends]]
+    if (first[1:] < last[:-1]).any():  # one within another
+        return _matched_kinds(text)
+    lengths, found = last - begin, {}
+    for length in range(1, LONGEST_KIND + 1):
+        own = np.flatnonzero(lengths == length)
+        if len(own):
+            letters = data[begin[own, None] + np.arange(length)]
+            if not letters.all():  # numpy leaves out null bytes at the end of a word
+                return _matched_kinds(text)
+            words = letters.view(f"S{length}")[:, 0]
+            for word in np.unique(words):
+                mine = own[words == word]
+                found[bytes(word)] = first[mine], last[mine]
+    return found
+
+
+def _matched_kinds(
+    text: bytes,
+) -> dict[bytes, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """As `kinds_in`, by a pattern."""
+    spans: dict[bytes, list[tuple[int, int]]] = {}
+    for one in _KIND.finditer(text):
+        spans.setdefault(one[1], []).append(one.span())
+    pairs = {kind: np.array(of_kind, np.int64) for kind, of_kind in spans.items()}
+    return {kind: (of_kind[:, 0], of_kind[:, 1]) for kind, of_kind in pairs.items()}

@@ -96,7 +96,7 @@ class Growing:
         UnsupportedError
             The source is a table of Delta Lake or Iceberg, whose files may have deleted rows.
         """
-        tables = None if self._table is False else Tables()
+        tables = None if self._table is False else Tables(passes_over=True)
         found = []
         for part in self._source if isinstance(self._source, list) else [self._source]:
             with suppress(FileNotFoundError):  # none yet, or none any more
