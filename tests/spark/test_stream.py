@@ -111,6 +111,27 @@ def test_files_that_were_forgotten_do_not_come_again_where_spark_asks_without_an
     assert names(Growing(str(tmp_path), age="3d"), start, end) == []
 
 
+def test_an_offset_that_was_asked_for_without_a_start_does_not_go_back(tmp_path: Path) -> None:
+    def file(seconds: int) -> None:
+        path = tmp_path / f"{seconds}.parquet"
+        path.touch()
+        os.utime(path, (seconds, seconds))
+
+    start: dict[str, str] = {}
+    growing = Growing(str(tmp_path), age="10s")
+    for seconds in (1_000, 1_100):
+        file(seconds)
+        start = growing.latest(start, None)
+    file(1_200)
+    restarted = Growing(str(tmp_path), age="1000s")
+    end = restarted.latest({}, None)
+    assert names(restarted, start, end) == [str(tmp_path / "1200.parquet")]
+    after = restarted.joined(start, end)
+    assert int(after["since"]) >= int(start["since"]) > int(end["since"])
+    file(1_050)  # too late for the age that there was
+    assert restarted.latest(after, None) == after
+
+
 def test_an_offset_of_a_store_names_the_files_that_are_there(tmp_path: Path) -> None:
     store = fsspec.filesystem("memory")
     source = (store, f"{tmp_path}/in")
@@ -297,6 +318,12 @@ def test_a_stream_may_begin_with_nothing_in_a_store_and_a_query_may_not(
         with pytest.raises(Exception, match=r"s3://bucket/in/: no \.parquet file"):
             query.count()
         found = []
+        made = io.BytesIO()
+        pq.write_table(pa.table({"k": [7]}), made)
+        bucket.put(made.getvalue(), "full/p=1/a.parquet")
+        both = json.dumps(["s3://bucket/full/", "s3://bucket/in/"])
+        frame = spark.readStream.format("pageseek").options(**options, paths=both)
+        assert frame.schema("k long").load().columns == ["k", "p"]
         for i in range(2):
             frame = spark.readStream.format("pageseek").options(**options).schema("k long")
             writer = frame.load("s3://bucket/in/").writeStream.trigger(availableNow=True)
@@ -305,8 +332,6 @@ def test_a_stream_may_begin_with_nothing_in_a_store_and_a_query_may_not(
                 lambda batch, _: found.extend(row.k for row in batch.collect())
             ).start().awaitTermination()
             assert found == [7] * i
-            made = io.BytesIO()
-            pq.write_table(pa.table({"k": [7]}), made)
             bucket.put(made.getvalue(), "in/a.parquet")
 
 

@@ -191,12 +191,13 @@ def test_a_log_that_is_compacted_meanwhile_is_read_again(
     assert ks(str(sink.folder)) == [0, 1]
 
 
-def test_a_file_in_a_sink_may_grow_but_is_not_replaced(tmp_path: Path) -> None:
+def test_files_in_a_sink_keep_their_sizes(tmp_path: Path) -> None:
     sink = Sink(tmp_path / "sink")
     path = sink.file("part-0.parquet", 0)
     sink.batch(0, [entry(path)])
-    attach(path, lookup=["k"], in_place=True)
-    assert ks(str(sink.folder), filter="k = 0") == [0]
+    with pytest.raises(UnsupportedError, match=r"a stream of Spark writes to .*sizes"):
+        attach(path, lookup=["k"], in_place=True)
+    attach(path, lookup=["k"], output=tmp_path / "elsewhere.parquet")
     for options in ({"in_place": True}, {"output": f"{sink.folder}/new.parquet"}):
         with pytest.raises(UnsupportedError, match=r"a stream of Spark writes to .*sizes"):
             ps.rewrite(path, **options)

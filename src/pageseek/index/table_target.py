@@ -149,20 +149,18 @@ INTO_TABLE = (
 )
 
 
-def refuse_inside(place: Source, remedy: str = INTO_TABLE, grows: bool = False) -> None:
-    """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, or a sink, whose log has the size of each file.
+class InSinkError(UnsupportedError):
+    """A path lies in a file sink of Spark."""
 
-    `grows`: its row groups stay where they are, with more bytes behind them. Of a file in a sink, Spark reads the row groups
-    that begin before the end that the log says, and no others.
-    """
+
+def refuse_inside(place: Source, remedy: str = INTO_TABLE) -> None:
+    """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, or a sink: their logs have the size of each file."""
     far = place.filesystem
     if far is not None and far.looks_like_file(""):  # a plain web server tells of no folders
         return
     for kind, folder in _tables_here(place.path) if far is None else _tables_there(place):
         if kind == SINK:
-            if grows:
-                continue
-            raise UnsupportedError(
+            raise InSinkError(
                 f"{place.name}: a stream of Spark writes to {folder}, and Spark reads only the files that its log ({SINK_LOG}) has, in the "
                 "sizes that it says: copy the rows to another folder first (pageseek.spark.write), or give another place"
             )

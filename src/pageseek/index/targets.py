@@ -127,7 +127,7 @@ def _end_of(
             raise UnsupportedError(
                 f"{source.name}: bytes at hand are not changed in_place: give output=PATH"
             )
-        refuse_inside(source, grows=True)
+        refuse_inside(source)
         return End(source, True, False)
     to = place(output, storage_options)
     refuse_inside(to)

@@ -13,7 +13,7 @@ from pageseek.spark.columns.plan_schema import shown
 from pageseek.spark.datasource.source import source_frame
 from pageseek.spark.session.settings import check_session
 from pageseek.spark.sources.asked import Asked
-from pageseek.spark.sources.narrowed import narrowed, nothing
+from pageseek.spark.sources.narrowed import narrowed, nothing, with_data
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.planner import TablePlanner
 from pageseek.spark.table.shim import JAR, fits, table_frame, table_of
@@ -121,7 +121,18 @@ def table(
     except NoDataError as error:
         if schema is None:
             raise
-        made, absent = nothing(schema), str(error)  # a stream may begin with nothing
+        left, absent = with_data(spark, source, options), str(error)
+        made = nothing(schema)  # a stream may begin with it
+        if left:
+            made = narrowed(
+                spark,
+                left,
+                schema=schema,
+                columns=columns,
+                filter=filter,
+                folders_last=folders_last,
+                **options,
+            )
     return _made(spark, made, choices, shown(source, made), schema, absent)
 
 

@@ -122,15 +122,14 @@ def _log_files(sink: TableFolder, retry_policy: RetryPolicy) -> dict[str, str]:
 
 
 def _paths(sink: TableFolder, files: Mapping[str, str], retry_policy: RetryPolicy) -> set[str]:
-    batches = {}  # number -> name, compacted ones first
+    batches = {}  # number -> name; that of a compacted one comes later, and counts
     compacted = -1
     for name in sorted(files):
         if inside := _BATCH.fullmatch(name):
             number = int(inside[1])
             if inside[2]:
                 compacted = max(compacted, number)
-            if inside[2] or number not in batches:
-                batches[number] = name
+            batches[number] = name
     numbers = range(max(compacted, 0), max(batches, default=-1) + 1)
     paths: set[str] = set()
     for number in numbers:

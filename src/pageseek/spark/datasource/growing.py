@@ -140,7 +140,7 @@ class Growing:
             return start
         # not later: the offset has to name all files of the batch
         taken.forget(taken.since)
-        taken.untimed &= listed.keys()  # of a store: files that are gone do not come back
+        taken.untimed &= listed.keys()  # of a store: files that are gone are forgotten
         for _, mark in sorted(fresh)[:most]:
             changed = listed[mark].changed
             if changed is None:
@@ -149,6 +149,16 @@ class Growing:
             end = (changed // self._age + 1) * self._age
             taken.groups.setdefault(end, set()).add(mark)
             taken.since = max(taken.since, end - 2 * self._age)
+        return taken.offset()
+
+    @staticmethod
+    def joined(start: Offset, end: Offset) -> Offset:
+        """The offset after a batch, which does not go back behind that before it, where the end was asked for without a start."""
+        before, taken = _Taken.of(start), _Taken.of(end)
+        taken.since = max(before.since, taken.since)
+        for group, marks in before.groups.items():
+            taken.groups.setdefault(group, set()).update(marks)
+        taken.forget(before.since)
         return taken.offset()
 
     def between(self, start: Offset, end: Offset) -> list[Source]:

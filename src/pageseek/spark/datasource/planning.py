@@ -17,7 +17,7 @@ from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.pushed_filters import node_of
 from pageseek.spark.session.one_spelling import all_columns
 from pageseek.spark.sources.buckets import reached
-from pageseek.spark.sources.narrowed import narrowed
+from pageseek.spark.sources.narrowed import narrowed, with_data
 from pageseek.spark.sources.options import TextOptions, parsed
 from pageseek.spark.tasks.expected import expected_rows
 from pageseek.spark.tasks.sizing import parts_of
@@ -89,7 +89,10 @@ class Planning:
         except NoDataError:
             if given is None:
                 raise
-            return given  # a stream may begin with nothing
+            left = with_data(self.session, self.wanted.source, self.wanted.scan)
+            if not left:
+                return given  # a stream may begin with nothing
+            made = self.scan(given, left, folders_last=True)
         scan, columns = all_columns(made)
         schema = schema_of(columns, scan, self.session)[1]
         if given is not None:

@@ -283,7 +283,7 @@ def stream_reader_of(planning: Planning, schema: StructType) -> DataSourceStream
             self._until = self._growing.listed()
 
         def partitions(self, start: Offset, end: Offset) -> Sequence[Any]:
-            self._last = end
+            self._last = self._growing.joined(start, end)
             files = self._growing.between(start, end)
             if not files:
                 return []

@@ -25,7 +25,14 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DOUBLE = re.compile(rf"\s*([+-]?NaN|[+-]?Infinity|{_NUMBER.pattern}[fFdD]?)\s*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_LOOSE_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?=[ T]|$)", re.ASCII)
+_LOOSE_DATE = re.compile(
+    r"\s*(\d{4})(?:-(\d{1,2}))?\s*|\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T].*|\s*)",
+    re.ASCII | re.DOTALL,
+)
+_LOOSE_MOMENT = re.compile(
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?\s*(Z|UTC|[+-]\d{2}(?::?\d{2})?)?)?)?\s*",
+    re.ASCII,
+)
 _TIMESTAMP = re.compile(rf"{_DATE.pattern} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9])?")
 _TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
 _INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
@@ -137,19 +144,25 @@ class _Session:
 
 def _date_cast(text: str) -> dt.date:
     """The date that a text begins with, by Spark's cast."""
-    found = _LOOSE_DATE.match(text)
+    found = _LOOSE_DATE.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no date")
-    year, month, day = (int(part or 1) for part in found.groups())
-    return dt.date(year, month, day)
+    parts = found.groups()
+    year, month, day = (*parts[:2], None) if parts[0] else parts[2:]
+    return dt.date(int(year or 0), int(month or 1), int(day or 1))
 
 
 def _moment_cast(text: str) -> dt.datetime:
     """The time of a text by Spark's cast: of a date it is midnight. It has a zone where the text has one."""
-    found = _LOOSE_DATE.match(text)
-    if found is not None and found.end() == len(text.rstrip()):
+    found = _LOOSE_MOMENT.fullmatch(text)
+    if found is None:
+        if len(text.split()) > 1 or "T" in text:
+            raise ValueError(f"{text!r} is no timestamp")
         return dt.datetime.combine(_date_cast(text), dt.time())
-    made: dt.datetime = to_micros(iso.timestamp(text))
+    *parts, fraction, zone = found.groups()
+    year, month, day, hour, minute, second = (int(part or 0) for part in parts)
+    spelled = f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
+    made: dt.datetime = to_micros(iso.timestamp(f"{spelled}.{(fraction or '0')[:9]}{zone or ''}"))
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,12 @@ from pageseek.spark.columns.plan_schema import schema_of
 from pageseek.spark.columns.types import stored_type
 from pageseek.spark.filters.binding import Binding
 from pageseek.spark.filters.sparks import known_of
+from pageseek.spark.sources.buckets import reached
 from pageseek.spark.sources.opening import opened
 from pageseek.storage import Sources
 from pageseek.storage.listing import NoDataError
 from pageseek.storage.resolve import resolve
+from pageseek.storage.table_folders import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +57,7 @@ def narrowed(
         made = opened(spark, source, spelling=spelling, **options)
     except NoDataError:
         parts = source if isinstance(source, list) else [source]
-        left = [part for part in parts if not _is_empty_folder(part)]
+        left = [part for part in parts if not _is_empty_folder(part, options.get("table"))]
         if schema is None or len(left) == len(parts):
             raise
         if not left:
@@ -97,12 +99,29 @@ def _names(kind: DataType) -> pa.DataType:
     return pa.bool_()
 
 
-def _is_empty_folder(source: Any) -> bool:
-    """Whether a source is a folder of this machine without data."""
+def with_data(spark: SparkSession, source: Any, options: Mapping[str, Any]) -> list[Any]:
+    """The parts of a source that are no empty folders. `options`: of its scan."""
+    left = []
+    for part in source if isinstance(source, list) else [source]:
+        place, storage_options = reached(spark, part, options.get("storage_options"))
+        try:
+            resolve(place, storage_options, tables=_tables(options.get("table")))
+        except NoDataError:
+            continue
+        left.append(part)
+    return left
+
+
+def _tables(table: bool | None) -> Tables | None:
+    return None if table is False else Tables()
+
+
+def _is_empty_folder(source: Any, table: bool | None) -> bool:
+    """Whether a source is a folder of this machine without data. `table`: as in `scan`."""
     if not (isinstance(source, (str, os.PathLike)) and os.path.isdir(source)):
         return False
     try:
-        resolve(source)
+        resolve(source, tables=_tables(table))
     except NoDataError:
         return True
     return False

@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.index.table_target import refuse_inside
+from pageseek.index.table_target import InSinkError, refuse_inside
 from pageseek.spark.writing.targets import Target
 from pageseek.storage.output_folders import output_folder
-from pageseek.storage.table_folders import DELTA, SINK_LOG, kind_here
+from pageseek.storage.table_folders import DELTA, kind_here
 
 
 def target_of(path: Any, storage_options: Mapping[str, Any] | None) -> Target:
@@ -37,9 +37,9 @@ def target_of(path: Any, storage_options: Mapping[str, Any] | None) -> Target:
             return target_of(DeltaTable(folder.path), storage_options)
     try:
         refuse_inside(folder.source("part.parquet"))
-    except UnsupportedError as error:
-        if SINK_LOG in str(error):
-            raise
+    except InSinkError:
+        raise
+    except UnsupportedError:
         raise UnsupportedError(
             f"{folder.name}: it is, or lies in, a table of Delta Lake or Iceberg, which knows its files by its own "
             "commits: give the table instead, deltalake.DeltaTable(...) or that of a catalog of pyiceberg"
