@@ -242,7 +242,8 @@ def test_a_file_that_is_gone_says_what_to_do(table_path: Path):
     with pytest.raises(FileNotFoundError) as caught:
         next(run(part, ps.__version__))
     assert str(table_path) in str(caught.value)
-    assert "put it where every node sees it" in "".join(caught.value.__notes__)
+    assert "Put it where every node sees it" in str(caught.value)
+    assert "make the DataFrame again by load or read" in str(caught.value)
 
 
 def test_shipped_plans_leave_the_schema_metadata_behind(tmp_path: Path):
@@ -337,9 +338,15 @@ def test_a_file_that_an_executor_does_not_see_is_named_with_a_remedy(tmp_path: P
     pq.write_table(pa.table({"k": [1]}), path)
     part = pack(ps.scan(path).plan(), pa.schema({"k": pa.int64()}))
     path.unlink()
-    with pytest.raises(FileNotFoundError) as raised:
+    with pytest.raises(FileNotFoundError, match=r"gone\.parquet.*every node sees it"):
         list(run(part, ps.__version__))
-    assert "every node sees it" in "".join(raised.value.__notes__)
+
+
+def test_a_file_that_has_changed_says_what_to_do(table_path: Path):
+    part = pack(ps.scan(table_path).plan(), pa.schema({"k": pa.int64(), "u": pa.int64()}))
+    table_path.write_bytes(table_path.read_bytes()[:-1] + b"1")
+    with pytest.raises(ps.FileChangedError, match=r"changed after .*make the DataFrame again"):
+        next(run(part, ps.__version__))
 
 
 def test_a_task_imports_nothing_of_the_drivers():

@@ -13,7 +13,6 @@ import numpy as np
 from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import InvalidIndexError as InvalidIndexError
-from pageseek.base.in_parts import in_parts
 from pageseek.base.late_modules import json, npt
 from pageseek.base.records import dataclass
 from pageseek.format.chunks import Chunk
@@ -310,6 +309,8 @@ class EntryForm:
         threads: int = 1,
     ) -> npt.NDArray[np.int64]:
         """lists.ENTRY_FIELDS for each of several files. `files`: as `lists.find` takes them; `of_chunks`: `figures`."""
+        from pageseek.base.in_parts import in_parts  # late: for many files
+
         every = np.ascontiguousarray(files)
 
         def found(begin: int, stop: int) -> bytes:

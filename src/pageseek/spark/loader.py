@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
@@ -107,32 +108,23 @@ def table(
 
     `schema`, `folders_last`: the columns that are wanted, and their types, as in `narrowed`. `columns`, `filter`: as in `read`; all queries have them.
     """
+    narrow = partial(
+        narrowed,
+        spark,
+        schema=schema,
+        columns=columns,
+        filter=filter,
+        folders_last=folders_last,
+        **options,
+    )
     absent = ""
     try:
-        made = narrowed(
-            spark,
-            source,
-            schema=schema,
-            columns=columns,
-            filter=filter,
-            folders_last=folders_last,
-            **options,
-        )
+        made = narrow(source)
     except NoDataError as error:
         if schema is None:
             raise
         left, absent = with_data(spark, source, options), str(error)
-        made = nothing(schema)  # a stream may begin with it
-        if left:
-            made = narrowed(
-                spark,
-                left,
-                schema=schema,
-                columns=columns,
-                filter=filter,
-                folders_last=folders_last,
-                **options,
-            )
+        made = narrow(left) if left else nothing(schema)  # a stream may begin with it
     return _made(spark, made, choices, shown(source, made), schema, absent)
 
 
