@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
@@ -108,15 +107,18 @@ def table(
 
     `schema`, `folders_last`: the columns that are wanted, and their types, as in `narrowed`. `columns`, `filter`: as in `read`; all queries have them.
     """
-    narrow = partial(
-        narrowed,
-        spark,
-        schema=schema,
-        columns=columns,
-        filter=filter,
-        folders_last=folders_last,
-        **options,
-    )
+
+    def narrow(parts: Any) -> Scan:
+        return narrowed(
+            spark,
+            parts,
+            schema=schema,
+            columns=columns,
+            filter=filter,
+            folders_last=folders_last,
+            **options,
+        )
+
     absent = ""
     try:
         made = narrow(source)
