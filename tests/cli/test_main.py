@@ -21,7 +21,7 @@ import pageseek as ps
 from pageseek.cli import main
 from pageseek.cli.arguments import keys, names, rates
 from pageseek.cli.wording import in_options
-from pageseek.storage.obstore_files import ADVICE
+from pageseek.storage.obstore_faults import ADVICE
 from support.command import ROWS as N
 from support.command import run
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.datasets.deletes import PositionDeletes
 from pageseek.scanning.many_files.batched_file import DecidedFiles
+from pageseek.scanning.many_files.footer_batches import FooterBatches
 from pageseek.scanning.one_file import group_joints
 from pageseek.scanning.plans import planner as planning
 from pageseek.scanning.plans.scheduler import Scheduler
@@ -266,3 +269,26 @@ def test_little_ahead_is_little_together(
     assert max(batch.nbytes for batch in scan.to_batches()) == sizes[0]
     assert sizes[256 << 20] > sizes[0]
     assert same_rows(scan.to_table(), pq.read_table(tmp_path))
+
+
+def test_tails_are_let_go_without_the_collector_of_garbage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(40):
+        pq.write_table(pa.table({"k": [i]}), tmp_path / f"{i:02}.parquet")
+    made: list[weakref.ref[FooterBatches]] = []
+    begin = FooterBatches.__init__
+
+    def kept(self: FooterBatches, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(FooterBatches, "__init__", kept)
+    gc.collect()
+    gc.disable()
+    try:
+        assert ps.read_table(tmp_path, filter="k = 7").num_rows == 1
+        assert made
+        assert all(one() is None for one in made)
+    finally:
+        gc.enable()

@@ -220,13 +220,13 @@ def test_a_stream_of_a_table_with_a_log_is_refused(tmp_path: Path) -> None:
         deltalake.write_deltalake(table, pa.table({"a": values}), mode="overwrite")
     session = ToldSession("4.3.0", {})
 
-    def planned(**options: str) -> Growing:
-        return Planning.of(session, options, pushes=False).streamed()
+    def listed(**options: str) -> Any:
+        return Planning.of(session, options, pushes=False).growing().listed()
 
     with pytest.raises(UnsupportedError, match=r"delta: this is a table of Delta Lake.*own stream"):
-        planned(path=table)
-    assert len(planned(path=table, table="false").listed()) == 2
-    assert planned(path=str(tmp_path / "none")).listed() == {}
+        listed(path=table)
+    assert len(listed(path=table, table="false")) == 2
+    assert listed(path=str(tmp_path / "none")) == {}
 
 
 @pytest.mark.spark

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pageseek.base import html
-from pageseek.base.report import LeafReport, Report, format_size
-from pageseek.base.report_text import plural, said, why
+from pageseek.base.report import LeafReport, Report, counted, format_size
+from pageseek.base.report_text import said, why
 
 
 def render(report: Report) -> str:
@@ -15,7 +15,7 @@ def render(report: Report) -> str:
     verb = "was read" if report.analyzed else "would be read"
     of = f" of {report.source}" if report.source else ""
     wanted = f"where {report.filter}" if report.filter else "no filter"
-    columns = f"{len(report.columns)} {plural('column', len(report.columns))}"
+    columns = counted(len(report.columns), "column")
     remarks = [f"{name} was not asked: {why}" for name, why in report.not_asked.items()]
     if report.nan != "ieee":
         remarks.insert(0, f"NaN: compared as {report.nan} does")
@@ -34,7 +34,7 @@ def render(report: Report) -> str:
             rows.append((name, "", "not counted: no page index was needed, or there is none"))
             continue
         less = [
-            html.small(f"{n:,} {plural(unit, n)} less: {why(mechanism)}")
+            html.small(f"{counted(n, unit)} less: {why(mechanism)}")
             for mechanism, n in count.pruned_by.items()
         ]
         words = html.lines([said(report, name, count), *less])
@@ -58,13 +58,17 @@ def _costs(report: Report) -> Iterator[tuple[object, ...]]:
         html.lines([said, *([html.small(kinds)] if kinds else [])]),
     )
     if report.analyzed:
-        yield "answer", "", f"{report.rows_out:,} {plural('row', report.rows_out)}"
-    waves = f" in {report.waves} waves, one after another" if report.waves > 1 else ""
+        yield "answer", "", counted(report.rows_out, "row")
+    waves = f" in {report.waves:,} waves, one after another" if report.waves > 1 else ""
     so_far = "" if report.analyzed else " so far, for metadata and index"
     yield "requests", "", f"{report.requests:,}{waves}{so_far}"
     if report.retries:
-        again = f"{report.retries:,} {plural('request', report.retries)} tried again"
-        yield "retries", "", f"{again}, after waits of {report.retry_seconds:.2f} s together"
+        again = counted(report.retries, "request")
+        yield (
+            "retries",
+            "",
+            f"{again} tried again, after waits of {report.retry_seconds:.2f} s together",
+        )
     if report.seconds:
         yield "time", "", ", ".join(f"{k} {s * 1000:.1f} ms" for k, s in report.seconds.items())
 

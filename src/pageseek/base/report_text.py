@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pageseek.base.report import MECHANISMS, Count, LeafReport, Report, format_size, one_line
+from pageseek.base.report import (
+    MECHANISMS,
+    Count,
+    LeafReport,
+    Report,
+    counted,
+    format_size,
+    one_line,
+)
 
 
 def render(report: Report) -> str:
@@ -15,7 +23,7 @@ def render(report: Report) -> str:
 def _lines(report: Report) -> Iterator[str]:
     verb = "was read" if report.analyzed else "would be read"
     wanted = f" where {one_line(report.filter)}" if report.filter else ", no filter"
-    columns = f"{len(report.columns)} {plural('column', len(report.columns))}"
+    columns = counted(len(report.columns), "column")
     of = f" of {one_line(report.source)}" if report.source else ""
     yield f"What {verb}{of}: {columns}{wanted}"
     total = sum(report.bytes.values())
@@ -33,20 +41,20 @@ def _lines(report: Report) -> Iterator[str]:
         part = said(report, name, count)
         yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
         for mechanism, n in count.pruned_by.items():
-            yield f"  {'':<10}  {'':<20}  {n:,} {plural(unit, n)} less: {why(mechanism)}"
+            yield f"  {'':<10}  {'':<20}  {counted(n, unit)} less: {why(mechanism)}"
     parts = ", ".join(f"{kind} {format_size(n)}" for kind, n in report.bytes.items() if n)
     yield (
         f"  {'bytes':<10}  {_bar(total, report.file_bytes)}  {format_size(total)} of "
         f"{format_size(report.file_bytes)}" + (f" ({parts})" if parts else "")
     )
     if report.analyzed:
-        yield f"  {'answer':<10}  {'':<20}  {report.rows_out:,} {plural('row', report.rows_out)}"
+        yield f"  {'answer':<10}  {'':<20}  {counted(report.rows_out, 'row')}"
     waves = f" in {report.waves:,} waves, one after another" if report.waves > 1 else ""
     so_far = "" if report.analyzed else " so far, for metadata and index"
     yield f"  {'requests':<10}  {'':<20}  {report.requests:,}{waves}{so_far}"
     if report.retries:
-        again = f"{report.retries:,} {plural('request', report.retries)} tried again"
-        yield f"  {'retries':<10}  {'':<20}  {again}, after waits of {report.retry_seconds:.2f} s together"
+        again = counted(report.retries, "request")
+        yield f"  {'retries':<10}  {'':<20}  {again} tried again, after waits of {report.retry_seconds:.2f} s together"
     if report.seconds:
         stages = ", ".join(f"{stage} {s * 1000:.1f} ms" for stage, s in report.seconds.items())
         yield f"  {'time':<10}  {'':<20}  {stages}"
@@ -100,8 +108,3 @@ def why(mechanism: str) -> str:
 def _bar(part: int, whole: int, width: int = 20) -> str:
     filled = min(width, -(-part * width // whole)) if whole > 0 else 0
     return "#" * filled + "." * (width - filled)
-
-
-def plural(noun: str, n: int) -> str:
-    """The name of a thing, for so many of them."""
-    return noun if n == 1 else noun + "s"

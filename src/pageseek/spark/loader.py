@@ -127,22 +127,16 @@ def table(
             raise
         left, absent = with_data(spark, source, options), str(error)
         made = narrow(left) if left else nothing(schema)  # a stream may begin with it
-    return _made(spark, made, choices, shown(source, made), schema, absent)
+    name = shown(source, made)
+    return _of_java(SourceTable(spark, made, choices, name, schema, absent), schema is not None)
 
 
 def loaded(spark: SparkSession, scan: Scan, choices: Choices, name: str) -> DataFrame:
     """A DataFrame of a scan's rows, by a table. `name`: what plans call it."""
-    return table_frame(spark, _made(spark, scan, choices, name))
+    return table_frame(spark, _of_java(SourceTable(spark, scan, choices, name), False))
 
 
-def _made(
-    spark: SparkSession,
-    scan: Scan,
-    choices: Choices,
-    name: str,
-    given: StructType | None = None,
-    absent: str = "",
-) -> Any:
-    """The table of a scan. `name`: what plans call it. `given`, `absent`: as `SourceTable` has them."""
-    made = SourceTable(spark, scan, choices, name, given, absent)
-    return table_of(spark, f"pageseek {name}", made.schema, TablePlanner(made), given is not None)
+def _of_java(table: SourceTable, given: bool) -> Any:
+    """The table as an object of Java. `given`: whether a user gave its schema."""
+    name = f"pageseek {table.name}"
+    return table_of(table.spark, name, table.schema, TablePlanner(table), given)

@@ -13,6 +13,7 @@
 | `local` | files of this machine, and bytes in memory |
 | `remote` | what all open remote files share: several ranges at once, retries, checked answers |
 | `obstore_files`, `fsspec_files`, `pyarrow_files` | remote files, by the library that opens them |
+| `obstore_faults`, `folder_markers` | what an error of obstore means, and which empty objects of its listings are folders |
 | `obstore_options` | stores of obstore from URLs and options |
 | `listed_versions` | versions of many files at once |
 | `endpoint` | measured latency and bandwidth of a store |

@@ -7,12 +7,10 @@ version at once.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -24,20 +22,18 @@ from pageseek.base import log
 from pageseek.base.errors import FileChangedError, PageseekError, StoreError, UnsupportedError
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
-from pageseek.storage.listing import is_data, is_hidden
+from pageseek.storage.folder_markers import without_markers
+from pageseek.storage.obstore_faults import fault_of
 from pageseek.storage.obstore_options import HTTP, VARIABLES, accounts_in, endpoints_in, make_store
-from pageseek.storage.redact import cleaned, digest, secrets_of, shown, telling
+from pageseek.storage.redact import digest, secrets_of, shown, telling
 from pageseek.storage.remote import STREAMED, Answer, RemoteStore, room_for
 from pageseek.storage.requests import Wave, begin, given_up
 from pageseek.storage.retry import (
-    NO_RANGES,
     Attempts,
     Fault,
     OddAnswerError,
     Retries,
     RetryPolicy,
-    code_in,
-    of_status,
     status_in,
 )
 from pageseek.storage.store import Buffer, Known, Version
@@ -46,19 +42,10 @@ SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure"
     name: name for name in ("abfs", "abfss", *HTTP)
 }  # fmt: skip
 REFUSED = (403, 501)  # what servers answer to a kind of request that they do not take
-AT_ONCE = 16  # questions about empty objects
 NAMES = 1000  # of one answer of a store that lists
 COPY_SECONDS = 600.0  # that a store may take to copy an object
 STORES = 64  # of obstore, kept, with their connections
-ADVICE = ', or for a public bucket storage_options={"skip_signature": True}'
 
-# a provider of credentials that is missing or refuses, where none were given
-_credentials = re.compile(
-    r"performing \w+ https?://(169\.254\.|metadata\.google\.internal|sts\.|login\.microsoftonline)"
-    r"|^Generic \w+ error: (no|missing)\b.*credential",
-    re.IGNORECASE,
-)
-_asked_range = re.compile(r"Requested (\d+)\.\.(\d+), got (\d+)\.\.(\d+)")
 _first_use: int | None = None  # the process that obstore was first used in
 _stores: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 _lock = threading.Lock()
@@ -341,35 +328,6 @@ def is_store(given: object) -> bool:
     return any(name.startswith("obstore") for name in modules) and "fsspec.spec" not in modules
 
 
-def without_markers(listed: Iterable[tuple[str, int]], is_file: Callable[[str], bool]) -> list[str]:
-    """The paths of a listing, pairs of a path and its bytes, without those of empty objects that stand for folders.
-
-    The key of such an object ends with a slash, which obstore leaves out. `is_file`: whether an object has a key without one. That is
-    asked only where no other lies below.
-    """
-    pairs = list(listed)
-    empty = {path for path, size in pairs if not size}
-    if not empty:
-        return [path for path, _ in pairs]
-    others = {path for path, size in pairs if size}
-    for path, _ in pairs:
-        while (slash := path.rfind("/")) > 0 and (path := path[:slash]) not in others:
-            others.add(path)
-    alone = sorted(empty - others)
-    asked = [path for path in alone if _may_be_folder(path)]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        gone = {
-            path for path, there in zip(asked, pool.map(is_file, asked), strict=True) if not there
-        }
-    return [path for path, size in pairs if size] + [path for path in alone if path not in gone]
-
-
-def _may_be_folder(path: str) -> bool:
-    """Whether an empty object may stand for a folder of files that may be wanted: one named as a Parquet file, or without an ending."""
-    name = path.rpartition("/")[2]
-    return is_data(name) or ("." not in name and not is_hidden(name))
-
-
 # ---- one file
 
 
@@ -632,53 +590,3 @@ def version_of(meta: Any) -> Version:
 def etag_of(version: Version) -> str | None:
     """The strong ETag of a version, if it has one."""
     return version.tag if version.strong else None
-
-
-def fault_of(error: Exception, secrets: set[str]) -> Fault:
-    """What an error of obstore means. Its text has URLs, and words of the server: little of it is shown."""
-    from obstore import exceptions as o
-
-    text = str(error)
-    status = status_in(text)
-    if isinstance(error, FileNotFoundError):
-        return Fault("missing", f"the store answered 404{code_in(text)}")
-    if isinstance(error, (o.PermissionDeniedError, o.UnauthenticatedError)):
-        # without a status no request was sent: a provider of credentials has failed
-        said = "not let in" if status is None else f"the store answered {status}{code_in(text)}"
-        return Fault("denied", said, advice=ADVICE)
-    if isinstance(error, o.PreconditionError):
-        return Fault("changed", "the store has another version")
-    if _credentials.search(text) and status != 503:
-        return Fault("denied", "no credentials were found", advice=ADVICE)
-    if isinstance(error, (o.NotSupportedError, NotImplementedError)) or "NotPartial" in text:
-        said = "the server does not answer with the range that was asked for"
-        return Fault("odd", said, advice=NO_RANGES)
-    if "with invalid path" in text:
-        why = cleaned(text, secrets)
-        return Fault("final", why, advice="; rename that object, or give the files as a list")
-    if "Content-Length Header missing" in text or "CONTENT_RANGE header" in text:
-        said = "the server does not tell how long its answers or the file are"
-        return Fault("odd", said, advice=NO_RANGES)
-    if found := _asked_range.search(text):
-        _, _, start, stop = map(int, found.groups())
-        return Fault("odd", f"{stop - start} bytes from {start} on came", advice=NO_RANGES)
-    if status is not None:
-        return of_status(status, f"the store answered {status}{code_in(text)}", advice=ADVICE)
-    if isinstance(error, o.GenericError):
-        if "TimedOut" in text or "kind: Timeout" in text:
-            return Fault("again", "the store fell silent")
-        if "dns error" in text:
-            return Fault("again", "no connection, as no address is known of the host")
-        if "Connection refused" in text:
-            return Fault("again", "no connection, as nothing answers at the address and port")
-        if "ConnectError" in text or "kind: Connect" in text:
-            return Fault("again", "no connection")
-        if "kind: Builder" in text:
-            return Fault(
-                "final",
-                "obstore does not take the URL; over http:// it wants allow_http in client_options",
-            )
-        if "HTTP error" in text:
-            return Fault("again", "the connection broke")
-    kind = "odd" if isinstance(error, o.GenericError) else "final"
-    return Fault(kind, cleaned(text, secrets))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -22,7 +22,6 @@ from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
 from pageseek.storage.listing import (
     SUFFIXES,
-    Found,
     NoDataError,
     is_data,
     no_match,
@@ -154,6 +153,17 @@ class Sources(tuple[Source, ...]):
         return any(map(attrgetter("filesystem"), self))
 
     @cached_property
+    def shared_names(self) -> frozenset[str]:
+        """Names that several of them have, since the queries of URLs are not shown: a name tells none of these."""
+        first: dict[str, Source] = {}
+        shared = set()
+        for source in self:
+            before = first.setdefault(source.name, source)
+            if before is not source and before.key != source.key:
+                shared.add(source.name)
+        return frozenset(shared)
+
+    @cached_property
     def in_folders(self) -> bool:
         """Whether one of them has values in the names of its folders."""
         return any(map(attrgetter("partitions"), self))
@@ -275,7 +285,9 @@ def _local(path: str, tables: Tables | None) -> list[Source]:
     if tables is not None and seen is not None:
         tables.take(seen)
         if seen.sinks:
-            found = _logged(seen, tables, lambda: on_disk(path), DEFAULT_RETRY)
+            from pageseek.storage.sink_logs import logged_files  # late: few need it
+
+            found = logged_files(seen, tables, lambda: on_disk(path), DEFAULT_RETRY)
             return [Source(one, partitions=said) for one, said in found]
         if found:
             tables.near.append(found[0][0])
@@ -297,7 +309,9 @@ def _on_files(
         if seen.root is not None:
             return []
         if seen.sinks:
-            found = _logged(seen, tables, listed, retry_policy)
+            from pageseek.storage.sink_logs import logged_files  # late: few need it
+
+            found = logged_files(seen, tables, listed, retry_policy)
     if found is None and is_file is None and path and not path.endswith("/") and not magic:
         return [Source(path, files, retry_policy=retry_policy)]
     if not found:
@@ -308,17 +322,6 @@ def _on_files(
         there = of_files(_listed(files, path, retry_policy), SUFFIXES)
         raise NoDataError.of(files.name(path), there)
     return [Source(one, files, partitions=said, retry_policy=retry_policy) for one, said in found]
-
-
-def _logged(
-    seen: ListedTables,
-    tables: Tables,
-    listed: Callable[[], Sequence[Found] | None],
-    retry_policy: RetryPolicy,
-) -> list[Found]:
-    from pageseek.storage.sink_logs import logged_files  # late: few need it
-
-    return logged_files(seen, tables, listed, retry_policy)
 
 
 def _listed(files: Files, path: str, retry_policy: RetryPolicy) -> list[str]:

@@ -26,11 +26,7 @@ class CatalogAnswers:
         if not registered or request.filter is None:
             return None
         said: list[tuple[str, Mapping[str, rows.RowRanges]]] = []
-        keys: dict[str, set[str]] = {}
-        for source in sources:
-            keys.setdefault(source.name, set()).add(source.key)
-        # the queries of URLs are not shown: nothing that is said of a name is known of one of several files
-        names = [source.name for source in sources if len(keys[source.name]) == 1]
+        names = [source.name for source in sources if source.name not in sources.shared_names]
         for catalog in registered:
             if catalog.name not in request.prune:
                 continue

@@ -35,11 +35,7 @@ def row_ranges(given: Any) -> rows.RowRanges:
 
 def selected_rows(given: Mapping[Any, Any], sources: Sources) -> dict[str, rows.RowRanges]:
     """Row numbers by the names of files. ValueError: a file is not one of the scan, or two have its name."""
-    keys: dict[str, str] = {}
-    shared = {
-        source.name for source in sources if keys.setdefault(source.name, source.key) != source.key
-    }
-    names = dict(zip(keys, keys, strict=True))
+    names = {source.name: source.name for source in sources}
     names |= {source.path: source.name for source in sources if source.path not in names}
     found: dict[str, rows.RowRanges] = {}
     for key, numbers in given.items():
@@ -47,7 +43,7 @@ def selected_rows(given: Mapping[Any, Any], sources: Sources) -> dict[str, rows.
         if name is None:
             there = offered(str(key), list(dict.fromkeys(names.values())))
             raise ValueError(f"take: {str(key)!r} is no file of this scan: {there}")
-        if name in shared:
+        if name in sources.shared_names:
             raise ValueError(
                 f"take: several files of this scan are called {name!r}, since the queries of URLs are not shown: scan each alone"
             )

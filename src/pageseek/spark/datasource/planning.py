@@ -129,9 +129,3 @@ class Planning:
             self.session, self.wanted.source, self.wanted.scan.get("storage_options")
         )
         return Growing.of(source, storage_options, self.wanted.other, self.wanted.scan.get("table"))
-
-    def streamed(self) -> Growing:
-        """As `growing`, where a stream begins. UnsupportedError: the source is a table, not a folder of files."""
-        made = self.growing()
-        made.listed()
-        return made

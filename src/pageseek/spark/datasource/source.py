@@ -261,7 +261,7 @@ def stream_reader_of(planning: Planning, schema: StructType) -> DataSourceStream
         """Its offsets are those of `growing`."""
 
         def __init__(self) -> None:
-            self._growing = planning.streamed()
+            self._growing = planning.growing()
             self._last: Offset = {}
             self._until: dict[bytes, Listed] | None = None
 

@@ -101,27 +101,20 @@ def _names(kind: DataType) -> pa.DataType:
 
 def with_data(spark: SparkSession, source: Any, options: Mapping[str, Any]) -> list[Any]:
     """The parts of a source that are no empty folders. `options`: of its scan."""
-    left = []
-    for part in source if isinstance(source, list) else [source]:
-        place, storage_options = reached(spark, part, options.get("storage_options"))
-        try:
-            resolve(place, storage_options, tables=_tables(options.get("table")))
-        except NoDataError:
-            continue
-        left.append(part)
-    return left
-
-
-def _tables(table: bool | None) -> Tables | None:
-    return None if table is False else Tables()
+    parts = source if isinstance(source, list) else [source]
+    told, table = options.get("storage_options"), options.get("table")
+    return [part for part in parts if not _is_empty(*reached(spark, part, told), table)]
 
 
 def _is_empty_folder(source: Any, table: bool | None) -> bool:
     """Whether a source is a folder of this machine without data. `table`: as in `scan`."""
-    if not (isinstance(source, (str, os.PathLike)) and os.path.isdir(source)):
-        return False
+    is_folder = isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
+    return is_folder and _is_empty(source, None, table)
+
+
+def _is_empty(source: Any, storage_options: Mapping[str, Any] | None, table: bool | None) -> bool:
     try:
-        resolve(source, tables=_tables(table))
+        resolve(source, storage_options, tables=None if table is False else Tables())
     except NoDataError:
         return True
     return False
