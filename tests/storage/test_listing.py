@@ -7,6 +7,7 @@ import http.server
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -374,16 +375,25 @@ class _Asked(http.server.BaseHTTPRequestHandler):
         """To nobody."""
 
 
+@contextmanager
+def serving(handler: type[_Asked]) -> Iterator[str]:
+    """The URL of a server."""
+    handler.targets.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @pytest.fixture
 def told() -> Iterator[tuple[str, list[str]]]:
     """A server with one file under every name, and the requested paths as they were sent."""
-    _Asked.targets.clear()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Asked) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", _Asked.targets
-        server.shutdown()
-        thread.join()
+    with serving(_Asked) as url:
+        yield url, _Asked.targets
 
 
 class _GetAlone(_Asked):
@@ -404,14 +414,9 @@ class _GetAlone(_Asked):
 def test_a_url_that_is_signed_for_get_alone(refusal: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("obstore")
     monkeypatch.setattr(_GetAlone, "refusal", refusal)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _GetAlone) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}/a.parquet?sig=1"
-        found = [ps.read_table(url, retries=0).num_rows for _ in range(2)]
-        server.shutdown()
-        thread.join()
-    assert found == [1, 1]
+    with serving(_GetAlone) as url:
+        for _ in range(2):
+            assert ps.read_table(f"{url}/a.parquet?sig=1", retries=0).num_rows == 1
 
 
 class _Mute(_Asked):
@@ -424,16 +429,9 @@ class _Mute(_Asked):
 
 def test_a_server_that_does_not_tell_how_long_its_answers_are() -> None:
     pytest.importorskip("obstore")
-    _Asked.targets.clear()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Mute) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        with pytest.raises(
-            ps.StoreError, match=r"does not tell how long .* are.*: download the file"
-        ):
-            ps.read_table(f"http://127.0.0.1:{server.server_port}/a.parquet")
-        server.shutdown()
-        thread.join()
+    said = r"does not tell how long .* are.*: download the file"
+    with serving(_Mute) as url, pytest.raises(ps.StoreError, match=said):
+        ps.read_table(f"{url}/a.parquet")
     assert len(_Asked.targets) <= 6
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
+from pageseek.storage.folder_markers import without_markers
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.urls import from_url
 from support.moto_s3 import Bucket, moto
@@ -123,6 +124,20 @@ def test_empty_objects_that_stand_for_folders_are_no_files(bucket: Bucket, way: 
     bucket.put(b"", "m4/empty.parquet")
     with pytest.raises(ps.CorruptFileError, match=r"empty\.parquet"):
         ps.read_table(**way(bucket, "m4"))
+
+
+def test_no_question_is_asked_of_a_folder_that_has_files() -> None:
+    def is_file(path: str) -> bool:
+        raise AssertionError(path)
+
+    listed = [("a", 0), ("a/x.parquet", 0), ("a/x.parquet/b/p.parquet", 5), ("c.parquet", 5)]
+    left = ["a/x.parquet/b/p.parquet", "c.parquet"]
+    assert without_markers(listed, is_file) == left
+    assert without_markers([*listed, ("_log", 0), ("d.json", 0)], is_file) == [
+        *left,
+        "_log",
+        "d.json",
+    ]
 
 
 def test_keys_that_obstore_cannot_spell(bucket: Bucket) -> None:
