@@ -99,6 +99,10 @@ WHOLE = {
     "not in": ~c("k").is_in([1, 2, None]),
     "not missing": c("s").ne_missing("s00001"),
     "missing": c("s").eq_missing(pl.lit(None, pl.String)),
+    "missing in both": c("s").eq_missing(c("s")),
+    "missing in one": c("s").ne_missing(c("s")),
+    "not in an empty list": ~c("s").is_in([]),
+    "not in an empty list, and more": ~(c("s").is_in([]) & (c("k") < 5)),
     "in column": c("k").is_in(pl.concat_list("j").cast(pl.List(pl.Int64))),
     "year": c("d").dt.year() == 2025,
     "true": pl.lit(True),
@@ -193,6 +197,39 @@ def test_projections_limits_and_counts(path: Path) -> None:
     assert top["k"].to_list() == [N - 1, N - 2]
     joined = lazy.join(lazy.filter(c("k") == 9), on="k").select("k", "s_right").collect()
     assert joined.rows() == [(9, None)]
+
+
+def test_a_limit_before_a_predicate(path: Path) -> None:
+    lazy, wanted = ps.polars.scan(path), pl.DataFrame(TABLE)
+    assert lazy.head(50).filter(c("u") > 47).collect().equals(wanted.slice(48, 2))
+    assert lazy.head(3).filter(c("k") == N - 1).collect().is_empty()
+    assert lazy.head(10).drop_nulls("s").select("k").collect()["k"].to_list() == [*range(1, 9)]
+    assert lazy.slice(5, 10).filter(c("k") < 7).collect()["k"].to_list() == [5, 6]
+    assert lazy.filter(c("k") > 8).head(1).filter(c("s").is_null()).collect()["k"].to_list() == [9]
+
+
+def test_integers_that_are_equal_as_doubles_only(tmp_path: Path) -> None:
+    made = pa.table({"a": [2**53 + 1, 1], "b": [2**53, 2]})
+    pq.write_table(made, tmp_path / "a.parquet")
+    lazy, double = ps.polars.scan(tmp_path / "a.parquet"), c("a").cast(pl.Float64)
+    for predicate in (
+        double == c("b"), double <= c("b"), ~(double != c("b")), double.eq_missing(c("b")),
+        double.cast(pl.Int64) == 2**53, c("a") == c("b"),
+    ):  # fmt: skip
+        assert lazy.filter(predicate).collect().equals(pl.DataFrame(made).filter(predicate))
+
+
+def test_types_that_differ_between_files(tmp_path: Path) -> None:
+    for day, kind in (("2024-01-01", pa.int32()), ("2024-01-02", pa.int64())):
+        (tmp_path / f"day={day}").mkdir()
+        some = pa.table({"id": pa.array([1, 2], kind)})
+        pq.write_table(some, tmp_path / f"day={day}" / "a.parquet")
+    lazy, first = ps.polars.scan(tmp_path), dt.date(2024, 1, 1)
+    for some in (lazy.head(2), lazy.filter(c("day") == first), ps.polars.scan(tmp_path, limit=2)):
+        assert some.collect().rows() == [(1, first), (2, first)]
+        assert some.collect_schema()["id"] == pl.Int64
+    numbered = ps.polars.scan(ps.scan(tmp_path).with_row_number("row")).head(3).collect()
+    assert numbered["row"].to_list() == [0, 1, 2] and numbered["id"].dtype == pl.Int64
 
 
 def test_a_scan_may_have_a_filter_a_limit_and_numbers(path: Path) -> None:

@@ -13,8 +13,7 @@ import pyarrow.dataset as pads
 from pageseek.api import Scan, scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.tracebacks import short_traceback
-from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
-from pageseek.engines.asked import condition_of, scan_of, scanner, with_columns, with_given
+from pageseek.engines.asked import condition_of, pinned, scan_of, scanner, with_columns, with_given
 from pageseek.engines.fragments import DatasetFragment
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.storage import Sources
@@ -88,12 +87,7 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
     def schema(self) -> pa.Schema:
         """The columns of all files; read from their footers once."""
         if self._schema is None:
-            files = self._scan._request.dataset_schema
-            # pinned: each file by itself has the columns of all, and none need be opened again to know them
-            if files is not None and files.given is None:
-                every = _all_columns(self._scan, files)
-                if len(set(every.names)) == len(every):  # a schema that is given has each name once
-                    self._scan = with_columns(self._scan, every)
+            self._scan = pinned(self._scan)
             self._schema = self._scan.schema
         return self._schema
 
@@ -237,25 +231,6 @@ class ArrowDataset(pads.InMemoryDataset):  # type: ignore[misc]
         raise UnsupportedError(
             "a dataset of pageseek is read by its own methods: dataset.scanner(...), or dataset.to_table(...) for a join of pyarrow"
         )
-
-
-def _all_columns(made: Scan, files: DatasetSchema) -> pa.Schema:
-    """All columns of the files, or those that the scan needs where others have no type in common."""
-    request = made._request
-    names = request.columns or ()
-    try:
-        found = replace(made, _request=replace(request, columns=None)).schema
-        given = replace(files, given=found)
-        if all(given.gives((name,)) for name in names):
-            return found
-        # files that the filter rules out by their folders have the others
-        return replace(made, _request=replace(request, columns=None, filter=None)).schema
-    except UnsupportedError:
-        paths = [] if request.filter is None else tested_paths(request.filter)
-        if not names or paths is None:
-            raise
-        needed = tuple(dict.fromkeys((*names, *map(".".join, paths))))
-        return replace(made, _request=replace(request, columns=needed)).schema
 
 
 def _in_memory(right: Any) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pageseek.api import Scan
 from pageseek.base.arguments import whole
 from pageseek.base.errors import UnsupportedError
-from pageseek.datasets.dataset_schema import DatasetSchema
+from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
 from pageseek.engines.projection import projection_of
 from pageseek.engines.scanner import DatasetScanner
 
@@ -101,6 +101,37 @@ def with_columns(scan: Scan, schema: pa.Schema) -> Scan:
     return replace(
         scan, _request=replace(scan._request, dataset_schema=replace(files, given=schema))
     )
+
+
+def pinned(scan: Scan) -> Scan:
+    """The scan with the columns of all its files: a file that is read by itself has them as well, with their types, and none need
+    be opened again to know them.
+    """
+    files = scan._request.dataset_schema
+    if files is None or files.given is not None:
+        return scan
+    every = _all_columns(scan, files)
+    # a schema that is given has each name once
+    return with_columns(scan, every) if len(set(every.names)) == len(every) else scan
+
+
+def _all_columns(made: Scan, files: DatasetSchema) -> pa.Schema:
+    """All columns of the files, or those that the scan needs where others have no type in common."""
+    request = replace(made._request, row_number=None)
+    names = request.columns or ()
+    try:
+        found = replace(made, _request=replace(request, columns=None)).schema
+        given = replace(files, given=found)
+        if all(given.gives((name,)) for name in names):
+            return found
+        # files that the filter rules out by their folders have the others
+        return replace(made, _request=replace(request, columns=None, filter=None)).schema
+    except UnsupportedError:
+        paths = [] if request.filter is None else tested_paths(request.filter)
+        if not names or paths is None:
+            raise
+        needed = tuple(dict.fromkeys((*names, *map(".".join, paths))))
+        return replace(made, _request=replace(request, columns=needed)).schema
 
 
 def with_batch_size(scan: Scan, batch_size: int) -> Scan:

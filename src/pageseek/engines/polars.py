@@ -13,7 +13,7 @@ from pageseek.api import scan as _scan
 from pageseek.base.errors import MissingPackageError
 from pageseek.base.packages import needed
 from pageseek.base.tracebacks import short_traceback
-from pageseek.engines.asked import narrowed, scan_of, with_batch_size, with_given
+from pageseek.engines.asked import narrowed, pinned, scan_of, with_batch_size, with_given
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.scanning.queries.results import polars_frame
@@ -78,10 +78,12 @@ class Rows:
     def frames(
         self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        """The frames of one query, as polars asks for them."""
+        """The frames of one query, as polars asks for them. Where it gives both, the predicate is for the first `n_rows` rows."""
         pl, schema = _polars(), self._arrow()
         wanted = schema.names if columns is None else columns
         made, read = self._scan, list(wanted)
+        if n_rows is not None:
+            made = made.limit(n_rows)
         if predicate is not None:
             asked = Predicate.of(predicate)
             predicate = asked.expression
@@ -95,23 +97,17 @@ class Rows:
                 read += [n for n in asked.columns if n in schema.names and n not in read]
         if batch_size is not None:
             made = with_batch_size(made, batch_size)
-        if n_rows is not None and predicate is None:
-            made = made.limit(n_rows)
         for batch in _batches(made, read, schema):
             frame = _frame(pl, batch)
             if predicate is not None:
                 frame = frame.filter(predicate)
             if len(read) > len(wanted):
                 frame = frame.select(wanted)
-            if n_rows is not None:
-                frame = frame.head(n_rows)
-                n_rows -= frame.height
             yield frame
-            if n_rows == 0:
-                return
 
     def _arrow(self) -> pa.Schema:
         if self._arrow_schema is None:
+            self._scan = pinned(self._scan)
             self._arrow_schema = self._scan.schema
         return self._arrow_schema
 

@@ -139,8 +139,8 @@ class _Reader:
             return None if some is None or op.endswith("Or") else Part(some.filter, False)
         if op in _MISSING:
             made = self._comparison(left, "=", right)
-            if made is None or not made.exact:
-                return None
+            if made is None or not made.exact or isinstance(made.filter, ex.CompareColumns):
+                return None  # two nulls are equal
             found: ex.Expression = ex.IsTrue(made.filter)
             return Part(found if _MISSING[op] == "=" else ex.Not(found), True)
         return self._comparison(left, _OPS[op], right)
@@ -150,7 +150,10 @@ class _Reader:
             left, op, right = right, MIRRORED[op], left
         column, kind = self._column(left)
         if "Literal" not in right:
-            return self._columns(column, kind, op, *self._column(right))
+            other, other_kind = self._column(right)
+            if not (_compares_as_is(left) and _compares_as_is(right)):
+                return None
+            return self._columns(column, kind, op, other, other_kind)
         value = _scalar(right)
         cast = "Cast" in left
         if not value.is_valid or not _comparable(kind, value, cast):
@@ -237,7 +240,9 @@ class _Reader:
         if nulls_equal:
             found = ex.IsTrue(found)
             return Part(ex.Or((found, ex.IsNull(column))) if has_null else found, False)
-        return Part(found, not has_null and not pa.types.is_floating(kind))
+        # null is in no list, and not in an empty one either: that is null
+        known = len(values) > 0 and not has_null
+        return Part(found, known and not pa.types.is_floating(kind))
 
     def _text(self, name: Any, inputs: list[Any]) -> Part | None:
         column, kind = self._column(inputs[0])
@@ -263,6 +268,8 @@ class _Reader:
         """A column, a field of a struct, or either in a cast that keeps its values apart and in order; with its own type."""
         ((name, inside),) = tree.items()
         if name == "Cast":
+            if "Cast" in inside["expr"]:
+                raise ValueError("casts of casts")
             column, kind = self._column(inside["expr"])
             if not _keeps(kind, inside["dtype"]["Literal"]):
                 raise ValueError("a cast that may change values")
@@ -378,11 +385,18 @@ def _comparable(kind: pa.DataType, value: pa.Scalar, cast: bool) -> bool:
     return False
 
 
+def _compares_as_is(tree: Any) -> bool:
+    """Whether a column, maybe in a cast, is compared with another one as the file has it: as doubles, other integers are equal."""
+    target = tree["Cast"]["dtype"]["Literal"] if "Cast" in tree else "Int64"
+    return isinstance(target, str) and target.startswith(("Int", "UInt"))
+
+
 def _keeps(kind: pa.DataType, target: Any) -> bool:
     """Whether a cast of polars leaves all values as they are, in comparisons that `_comparable` allows."""
     t = pa.types
     if isinstance(target, dict):
-        return bool(t.is_date32(kind) and "Datetime" in target and target["Datetime"][1] is None)
+        unit, zone = target.get("Datetime", ("Nanoseconds", None))  # nanoseconds overflow
+        return bool(t.is_date32(kind) and unit != "Nanoseconds" and zone is None)
     if t.is_integer(kind) and isinstance(target, str):
         if target in ("Float64", "Int128"):
             return True
