@@ -130,17 +130,19 @@ _ROOMS = {
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is used for the first time."""
-    if name in ("aio", "index", "polars", "spark"):
-        return importlib.import_module(f"pageseek.{name}")
-    if name not in _WHERE:
-        from pageseek.base.other_names import no_such_name
+if not TYPE_CHECKING:  # type checkers would take any name
 
-        raise no_such_name("pageseek", name, __all__)
-    module = importlib.import_module(f"pageseek.{_WHERE[name]}")
-    found = globals()[name] = getattr(module, "open_file" if name == "open" else name)
-    return found
+    def __getattr__(name: str) -> Any:
+        """Import what is used for the first time."""
+        if name in ("aio", "index", "polars", "spark"):
+            return importlib.import_module(f"pageseek.{name}")
+        if name not in _WHERE:
+            from pageseek.base.other_names import no_such_name
+
+            raise no_such_name("pageseek", name, __all__)
+        module = importlib.import_module(f"pageseek.{_WHERE[name]}")
+        found = globals()[name] = getattr(module, "open_file" if name == "open" else name)
+        return found
 
 
 def __dir__() -> list[str]:

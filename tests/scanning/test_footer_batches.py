@@ -18,6 +18,7 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek.io import tails as ends_of_files
+from pageseek.prune.protocol import Proof
 from pageseek.scanning.many_files import footer_batches as footer_batches
 from support.batch_comparison import (
     N,
@@ -362,7 +363,7 @@ def test_pruners_that_were_registered_are_asked(tmp_path: Path) -> None:
         def judge(self, site: Any, tests: Any) -> Any:
             yield from ()
             none = ps.RowRanges.empty()
-            return [ps.prune.Proof(none, none) for _ in tests]
+            return [Proof(none, none) for _ in tests]
 
     scan = simple(tmp_path)
     pruner = Denies()

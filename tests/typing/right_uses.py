@@ -50,3 +50,12 @@ async def of_asyncio() -> int:
     return int(table.num_rows) + await ps.aio.count_rows(
         "a", "a > 5", prune=["statistics"], limit=3
     )
+
+
+def as_pyarrow_spells_it() -> None:
+    """Options of pyarrow and pandas at their defaults."""
+    ps.read_table(
+        "a", engine="pyarrow", use_pandas_metadata=False, binary_type=None, list_type=None,
+        decryption_properties=None, thrift_string_size_limit=None, thrift_container_size_limit=None,
+        arrow_extensions_enabled=True, page_checksum_verification=False, ignore_prefixes=None,
+    )  # fmt: skip

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pageseek as ps
 
+ps.read_tabel("a")  # type: ignore[attr-defined]
+_ = ps.Sacn  # type: ignore[attr-defined]
+ps.index.attach_folder("a")  # type: ignore[attr-defined]
+_ = ps.spark.loaded  # type: ignore[attr-defined]
+ps.read_table("a", use_pandas_metadata=True)  # type: ignore[arg-type]
 ps.read_table("a", column=["a"])  # type: ignore[call-arg]
 ps.read_table("a", cols=["a"])  # type: ignore[call-arg]
 ps.read_table("a", dtype_backend="pyarrow")  # type: ignore[call-arg]

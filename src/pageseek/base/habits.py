@@ -7,7 +7,7 @@ function is called with an option that it does not have.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from pageseek.base.records import NamedTuple
 from pageseek.base.suggest import nearest
@@ -25,6 +25,15 @@ class ReadHabits(TypedDict, total=False):
     coerce_int96_timestamp_unit: str | None
     read_dictionary: list[str] | None
     ignore_prefixes: list[str] | None
+    # at their defaults alone, as _REFUSED has them
+    use_pandas_metadata: Literal[False] | None
+    arrow_extensions_enabled: Literal[True] | None
+    engine: Literal["auto", "pyarrow"] | None
+    binary_type: None
+    list_type: None
+    decryption_properties: None
+    thrift_string_size_limit: None
+    thrift_container_size_limit: None
 
 
 class OpenHabits(TypedDict, total=False):

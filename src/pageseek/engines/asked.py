@@ -117,7 +117,7 @@ def pinned(scan: Scan) -> Scan:
 
 def _all_columns(made: Scan, files: DatasetSchema) -> pa.Schema:
     """All columns of the files, or those that the scan needs where others have no type in common."""
-    request = replace(made._request, row_number=None)
+    request = replace(made._request, row_number=None, limit=None)
     names = request.columns or ()
     try:
         found = replace(made, _request=replace(request, columns=None)).schema

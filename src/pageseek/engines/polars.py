@@ -41,7 +41,7 @@ def scan(
     """A LazyFrame of polars over files, a table, or a scan.
 
     The columns that a query needs are read, and of them the pages that its predicate cannot rule out. The parts of a predicate
-    that are known here prune; polars evaluates all of it on the rows that are left, so that its answer is polars' own.
+    whose meaning is known here prune, and polars evaluates what they do not settle, so that the answer is polars' own.
 
     Parameters
     ----------

@@ -90,14 +90,16 @@ _LATE = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    """What builds and verifies is imported when it is first used."""
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LATE[name]
-    found = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # type checkers would take any name
+
+    def __getattr__(name: str) -> Any:
+        """What builds and verifies is imported when it is first used."""
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, attribute = _LATE[name]
+        found = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> Any:

@@ -20,8 +20,9 @@ Functions are imported when they are first used: a task in an executor needs non
 is called.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pageseek.base.late_modules import handed_on
 
 if TYPE_CHECKING:
     from pageseek.spark.aggregator import aggregate
@@ -69,13 +70,8 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a function when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # type checkers would take any name
+    __getattr__ = handed_on(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -59,7 +59,11 @@ class Execution:
         from pageseek.scanning.plans.dataset_columns import DatasetColumns
 
         columns = DatasetColumns(self.sources, self.request, _not_opened)
-        return columns.schema() if columns.is_given else self.columns().schema
+        if columns.is_given:
+            return columns.schema()
+        if self.request.limit is not None and not columns.one_schema:
+            return self.plan().schema  # files behind the limit are not opened
+        return self.columns().schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches. Each is read when the caller takes it."""

@@ -156,8 +156,9 @@ class Scan:
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result. Nothing is read where a table or `schema=` has it; otherwise the footers are."""
         request, dataset_schema = self._request, self._request.dataset_schema
-        if dataset_schema is None or not dataset_schema.folders.names:
-            request = replace(request, filter=None)  # it leaves out no file by its folders
+        leaves_out = dataset_schema is not None and dataset_schema.folders.names
+        if not leaves_out and request.limit is None:
+            request = replace(request, filter=None)
         return Execution(self._sources, request, self._progress).schema()
 
     @property
