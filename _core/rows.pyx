@@ -430,8 +430,8 @@ cdef class RowRanges:
         return self.slice(self.place(n), INT64_MAX)
 
     def split(self, n):
-        """List of n sets, in order, whose sizes differ by at most one."""
-        need(n > 0, f"a split into {n}")
+        """List of n sets, in order, whose sizes differ by at most one. n is 1 to 1,048,576."""
+        need(0 < n <= 1 << 20, f"a split into {n}")
         if not self.count:
             return [self] * n
         pairs = self.to_numpy()

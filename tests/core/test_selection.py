@@ -258,8 +258,9 @@ def test_bad_arguments_are_refused() -> None:
         RowRanges.from_bitmap(b"\0", -1, 3)
     with pytest.raises(CoreError, match="mask of 1 bytes"):
         RowRanges.all(9).refine(b"\0")
-    with pytest.raises(CoreError, match="split"):
-        RowRanges.all(9).split(0)
+    for parts in (0, 1 << 21, 1 << 63):
+        with pytest.raises(CoreError, match=f"split into {parts}"):
+            RowRanges.all(9).split(parts)
     with pytest.raises(CoreError, match="first rows"):
         rows.zones_to_ranges(b"\1\1", 1, np.zeros(2, np.int64))
     with pytest.raises(CoreError, match="first rows"):
