@@ -27,7 +27,13 @@ typedef enum ps_kind {
     PS_LARGE_BYTES, /* int64 offsets (n + 1) and data */
     PS_FIXED,       /* `width` bytes each; unsigned bytewise order */
     PS_VIEWS, /* a leaf's output only: Arrow's views of byte strings in place of offsets, and the bytes of long ones */
+    PS_SLICES, /* values that are compared only: a ps_slice of the data for each byte string */
 } ps_kind;
+
+/* A byte string, which lies in some data. */
+typedef struct ps_slice {
+    uint32_t offset, length;
+} ps_slice;
 
 /* n values of a kind. All buffers are borrowed, and may have any alignment. */
 typedef struct ps_values {
@@ -37,7 +43,7 @@ typedef struct ps_values {
     const uint8_t *validity; /* bitmap of n bits, 1 = valid; NULL = all valid */
     const uint8_t *values;   /* values, or the data of byte strings */
     size_t values_size;      /* bytes readable at `values` */
-    const void *offsets;     /* PS_BYTES, PS_LARGE_BYTES */
+    const void *offsets;     /* PS_BYTES, PS_LARGE_BYTES; PS_SLICES: the slices */
 } ps_values;
 
 typedef enum ps_op {

@@ -23,7 +23,7 @@ from libc.string cimport memcpy, memset
 cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_kind:
         PS_BOOL, PS_I8, PS_I16, PS_I32, PS_I64, PS_U8, PS_U16, PS_U32, PS_U64
-        PS_F16, PS_F32, PS_F64, PS_D128, PS_D256, PS_BYTES, PS_LARGE_BYTES, PS_FIXED
+        PS_F16, PS_F32, PS_F64, PS_D128, PS_D256, PS_BYTES, PS_LARGE_BYTES, PS_FIXED, PS_SLICES
     int PS_MAY_TRUE, PS_MAY_FALSE, PS_MAY_NULL
     ctypedef struct ps_zones:
         size_t n
@@ -119,7 +119,7 @@ cdef class _Values:
 
     def __cinit__(self, int32_t kind, int32_t width, int64_t n, validity, values, offsets, str what not None):
         cdef size_t rows = item_bytes(n, 1, what)
-        cdef size_t unit = 8 if kind == PS_LARGE_BYTES else 4 if kind == PS_BYTES else 0
+        cdef size_t unit = 8 if kind == PS_LARGE_BYTES or kind == PS_SLICES else 4 if kind == PS_BYTES else 0
         self.validity = _Buffer(validity, (rows + 7) // 8, what + ", validity")
         self.values = _Buffer(values, 0, what)
         self.offsets = _Buffer(offsets, (rows + 1) * unit if rows else 0, what + ", offsets")

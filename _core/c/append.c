@@ -16,6 +16,11 @@ static void spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t r
 void ps_append_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                               int64_t n) {
     const int64_t base = leaf->out.rows;
+    if (ps_filter_in_place(leaf)) {
+        ps_spread((uint8_t *)ps_filter_slice(leaf, base), sizeof(ps_slice), bits, at,
+                  (size_t)rows, (size_t)n);
+        return;
+    }
     if (leaf->views) {
         ps_spread(leaf->out.offsets.data + 16 * (size_t)base, 16, bits, at, (size_t)rows,
                   (size_t)n);

@@ -131,6 +131,7 @@ BYTES_BLOCKS(narrow, (size_t)(ps_load_i32(s->values->offsets, first + i + 1) -
                               ps_load_i32(s->values->offsets, first + i)))
 BYTES_BLOCKS(wide, (size_t)(ps_load_i64(s->values->offsets, first + i + 1) -
                             ps_load_i64(s->values->offsets, first + i)))
+BYTES_BLOCKS(slice, ps_load_slice(s->values->offsets, first + i).length)
 
 static uint64_t bytes_match(const scan *s, int64_t first, int count, bool prefix) {
     ps_bytes v = ps_bytes_at(s->literals, 0);
@@ -139,6 +140,8 @@ static uint64_t bytes_match(const scan *s, int64_t first, int count, bool prefix
         candidates = narrow_sized(s, first, count, prefix);
     } else if (s->values->kind == PS_LARGE_BYTES) {
         candidates = wide_sized(s, first, count, prefix);
+    } else if (s->values->kind == PS_SLICES) {
+        candidates = slice_sized(s, first, count, prefix);
     } else {
         size_t width = (size_t)s->values->width;
         candidates = (prefix ? width >= v.size : width == v.size) ? UINT64_MAX : 0;
@@ -315,10 +318,26 @@ static void plan_test(plan *p, ps_op op, ps_nan nan) {
     }
 }
 
+/* Slices are for comparisons alone. */
+static ps_status check_values(const ps_values *v, ps_error *err) {
+    uint64_t stop = 0;
+    if (v->kind != PS_SLICES) return ps_values_check(v, "values", err);
+    if (v->n < 0 || (v->n && !v->offsets))
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "values: no slices");
+    for (int64_t i = 0; i < v->n; i++) {
+        const ps_slice slice = ps_load_slice(v->offsets, i);
+        const uint64_t end = (uint64_t)slice.offset + slice.length;
+        stop = end > stop ? end : stop;
+    }
+    if (stop > v->values_size)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "values: a slice leaves the data");
+    return PS_OK;
+}
+
 ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_values *literals,
                      ps_nan nan, uint8_t *mask, int64_t *count, ps_error *err) {
     *count = 0;
-    PS_TRY(ps_values_check(values, "values", err));
+    PS_TRY(check_values(values, err));
     PS_TRY(ps_literals_check(literals, op, values->kind, err));
 
     plan p = {.scan = {.values = values, .literals = literals}};
@@ -339,7 +358,7 @@ ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_va
 ps_status ps_compare_in(const ps_values *values, bool negate, const ps_in *in, ps_nan nan,
                         uint8_t *mask, int64_t *count, ps_error *err) {
     *count = 0;
-    PS_TRY(ps_values_check(values, "values", err));
+    PS_TRY(check_values(values, err));
     if (values->kind != in->literals.kind &&
         !(ps_kind_is_bytes(values->kind) && ps_kind_is_bytes(in->literals.kind)))
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "a list of kind %d for values of kind %d",

@@ -1,5 +1,7 @@
 /* filter.c - rows of the output of a flat leaf that pass tests, page by page, while the caches have them. */
 #include "leaf.h"
+#include "utf8.h"
+#include "values.h"
 
 ps_status ps_leaf_filter(ps_leaf *leaf, const ps_row_test *tests, size_t n, bool keeps,
                          ps_error *err) {
@@ -17,6 +19,7 @@ void ps_filter_drop(ps_filter *filter) {
     ps_grow_drop(&filter->mask);
     ps_grow_drop(&filter->scratch);
     ps_grow_drop(&filter->taken);
+    ps_grow_drop(&filter->slices);
     *filter = (ps_filter){0};
 }
 
@@ -33,6 +36,32 @@ static ps_status make_bitmaps(ps_filter *filter, int64_t n, bitmaps *out, ps_err
     return PS_OK;
 }
 
+ps_status ps_filter_reserve(ps_leaf *leaf, int64_t rows, ps_error *err) {
+    size_t size;
+    if (!ps_mul_size((size_t)rows, sizeof(ps_slice), &size))
+        return ps_fail_nomem(err, SIZE_MAX);
+    return ps_output_grow(leaf, &leaf->filter.slices, size, err);
+}
+
+/* Whether strings in the page are UTF-8. Where they are most of what lies there, all of it is looked at first: the lengths of
+ * short strings are ASCII as well. */
+static bool is_text(const ps_values *values, int64_t of) {
+    int64_t i = 0, n = values->n;
+    while (n && !ps_load_slice(values->offsets, n - 1).offset) n--; /* nulls have no place */
+    while (i < n && !ps_load_slice(values->offsets, i).offset) i++;
+    if (i == n) return true;
+    const size_t start = ps_load_slice(values->offsets, i).offset;
+    const ps_bytes last = ps_bytes_at(values, n - 1);
+    const size_t span = (size_t)(last.data - values->values) + last.size - start;
+    if (values->n > of / 2 && ps_utf8_scan(values->values + start, span) == PS_UTF8_ASCII)
+        return true;
+    for (; i < n; i++) {
+        const ps_bytes text = ps_bytes_at(values, i);
+        if (ps_utf8_scan(text.data, text.size) == PS_UTF8_BAD) return false;
+    }
+    return true;
+}
+
 /* The rows of the output from row `from` on. */
 static ps_values values_from(const ps_leaf *leaf, int64_t from, const uint8_t *valid) {
     ps_values v = {.kind = leaf->spec.kind,
@@ -40,7 +69,12 @@ static ps_values values_from(const ps_leaf *leaf, int64_t from, const uint8_t *v
                    .n = leaf->out.rows - from,
                    .validity = valid,
                    .values = leaf->out.values.data};
-    if (leaf->bytes) {
+    if (ps_filter_in_place(leaf)) {
+        v.kind = PS_SLICES;
+        v.values = leaf->page.values;
+        v.values_size = leaf->page.values_length;
+        v.offsets = leaf->filter.slices.data;
+    } else if (leaf->bytes) {
         v.values_size = (size_t)ps_offset_get(leaf, leaf->out.rows);
         v.offsets = leaf->out.offsets.data + (size_t)from * (v.kind == PS_BYTES ? 4 : 8);
     } else {
@@ -144,6 +178,10 @@ ps_status ps_filter_rows(ps_leaf *leaf, ps_error *err) {
     const uint8_t *validity = leaf->out.validity.data;
     if (validity) ps_bits_copy(bits.valid, 0, validity, (size_t)from, n);
     const ps_values values = values_from(leaf, from, validity ? bits.valid : NULL);
+    if (leaf->out.unchecked && ps_filter_in_place(leaf)) {
+        leaf->out.faulty = leaf->spec.utf8 && !is_text(&values, leaf->page.n_values);
+        leaf->out.unchecked = false;
+    }
     if (leaf->out.faulty ||
         (leaf->out.unranged &&
          ps_convert_beyond(&leaf->spec, values.values, values.validity, rows) >= 0))

@@ -101,6 +101,7 @@ static ps_status reserve_page(ps_leaf *leaf, int64_t start, int64_t end, ps_erro
         }
         PS_TRY(ps_output_reserve(leaf, leaf->out.rows + rows, err));
     }
+    if (ps_filter_in_place(leaf)) return ps_filter_reserve(leaf, leaf->out.rows + rows, err);
     if (leaf->bytes && leaf->page.given.encoding == PQ_PLAIN && leaf->rows.run.stop >= end &&
         rows == end - start)
         return reserve_strings(leaf, rows, err);

@@ -23,7 +23,7 @@
  *   out         output      leaf begins it and counts rows and nulls, as blocks and nest do; encodings fill its buffers;
  *                           filter takes rows out of it
  *   flat        levels
- *   filter      filter
+ *   filter      filter      encodings fill its slices
  *   nest        nest        nest.h says which of its files */
 #ifndef PAGESEEK_LEAF_H
 #define PAGESEEK_LEAF_H
@@ -51,10 +51,6 @@ typedef struct ps_grow { /* an output buffer */
     uint8_t *data;
     size_t size, capacity;
 } ps_grow;
-
-typedef struct ps_slice { /* a byte string of the dictionary */
-    uint32_t offset, length;
-} ps_slice;
 
 typedef struct ps_dictionary {
     bool loaded;
@@ -121,6 +117,7 @@ typedef struct ps_filter {
     int64_t rows, passed; /* that were tested; of these */
     ps_grow mask;
     ps_grow scratch, taken; /* of the rows at hand: bitmaps, and values that pass */
+    ps_grow slices; /* of the rows at hand, where strings are tested in the page: ps_slice[] */
 } ps_filter;
 
 /* The output, from begin to finish. Of a nested leaf, `rows` counts its slots. */
@@ -188,6 +185,8 @@ ps_status ps_output_give(ps_leaf *leaf, ps_column *out, ps_error *err);
 
 /* Forgets the tests, and frees the mask. */
 void ps_filter_drop(ps_filter *filter);
+/* Space for the slices of `rows` rows. */
+ps_status ps_filter_reserve(ps_leaf *leaf, int64_t rows, ps_error *err);
 /* Tests the rows of the output that were not tested yet, and leaves those that pass. */
 ps_status ps_filter_rows(ps_leaf *leaf, ps_error *err);
 
@@ -340,6 +339,15 @@ PS_INLINE ps_status ps_page_error(const ps_leaf *leaf, const uint8_t *part, ps_s
     if (status != PS_OK && err && err->offset != PS_NOWHERE)
         err->offset += ps_page_byte(leaf, part);
     return status;
+}
+
+/* Whether strings of the page are tested where they lie: nobody takes them, so that a row of the output is its slice. */
+PS_INLINE bool ps_filter_in_place(const ps_leaf *leaf) {
+    return leaf->filter.n && !leaf->filter.keeps && leaf->bytes &&
+           leaf->page.encoding == &ps_plain;
+}
+PS_INLINE ps_slice *ps_filter_slice(const ps_leaf *leaf, int64_t row) {
+    return (ps_slice *)(void *)leaf->filter.slices.data + row;
 }
 
 /* Fails, as the page ends before the n-th of the values to come. */

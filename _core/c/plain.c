@@ -94,9 +94,26 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
     return status;
 }
 
+static ps_status place_strings(ps_leaf *leaf, int64_t dense, int64_t n, ps_error *err) {
+    const uint8_t *p = leaf->page.place.at, *const data = leaf->page.values,
+                  *const end = data + leaf->page.values_length;
+    ps_slice *out = ps_filter_slice(leaf, dense);
+    for (int64_t i = 0; i < n; i++) {
+        const size_t left = (size_t)(end - p);
+        size_t length;
+        if (left < 4 || (length = ps_load32(p)) > left - 4) return ps_page_short(leaf, i, err);
+        out[i] = (ps_slice){(uint32_t)(p - data) + 4, (uint32_t)length};
+        p += 4 + length;
+    }
+    leaf->page.place.at = p;
+    leaf->out.unchecked = true;
+    return PS_OK;
+}
+
 static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err) {
     *done = n;
+    if (ps_filter_in_place(leaf)) return place_strings(leaf, dense, n, err);
     if (leaf->views) return ps_views_read_plain(leaf, dense, n, err);
     return leaf->spec.kind == PS_BYTES ? copy_strings(leaf, false, dense, n, done, err)
                                        : copy_strings(leaf, true, dense, n, done, err);
@@ -127,11 +144,18 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     const uint8_t *at[PS_BLOCK];
     uint32_t length[PS_BLOCK];
     PS_TRY(walk(leaf, at, block, err));
+    leaf->out.unchecked = leaf->out.unchecked || block->kept;
+    if (ps_filter_in_place(leaf)) {
+        ps_slice *out = ps_filter_slice(leaf, leaf->out.rows);
+        for (size_t i = 0; i < block->kept; i++)
+            out[i] = (ps_slice){(uint32_t)(at[i] - leaf->page.values) + 4, ps_load32(at[i])};
+        *fit = true;
+        return PS_OK;
+    }
     for (size_t i = 0; i < block->kept; i++) {
         length[i] = ps_load32(at[i]);
         at[i] += 4;
     }
-    leaf->out.unchecked = leaf->out.unchecked || block->kept;
     return ps_output_add_strings(leaf, at, length, block->kept,
                                  leaf->page.values + leaf->page.values_length, fit, err);
 }

@@ -107,13 +107,22 @@ PS_INLINE bool ps_kind_is_float(int32_t kind) {
     return kind >= PS_F16 && kind <= PS_F64;
 }
 PS_INLINE bool ps_kind_is_bytes(int32_t kind) {
-    return kind >= PS_BYTES && kind <= PS_FIXED;
+    return (kind >= PS_BYTES && kind <= PS_FIXED) || kind == PS_SLICES;
 }
 
-/* The i-th value of PS_BYTES, PS_LARGE_BYTES or PS_FIXED. */
+PS_INLINE ps_slice ps_load_slice(const uint8_t *slices, int64_t i) {
+    ps_slice slice;
+    memcpy(&slice, slices + (size_t)i * sizeof slice, sizeof slice);
+    return slice;
+}
+/* The i-th value of a kind of byte strings. */
 PS_INLINE ps_bytes ps_bytes_at(const ps_values *v, int64_t i) {
     if (v->kind == PS_FIXED)
         return (ps_bytes){v->values + (size_t)i * (size_t)v->width, (size_t)v->width};
+    if (v->kind == PS_SLICES) {
+        const ps_slice slice = ps_load_slice(v->offsets, i);
+        return (ps_bytes){v->values + slice.offset, slice.length};
+    }
     int64_t from, to;
     if (v->kind == PS_BYTES) {
         from = ps_load_i32(v->offsets, i), to = ps_load_i32(v->offsets, i + 1);

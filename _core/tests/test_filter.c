@@ -10,7 +10,7 @@ enum { LONG_PAGE = 29, LONG_ROWS = LONG_PAGE * PAGES };
 enum { NONE = 3 }; /* a null */
 
 /* The strings of the values 0, 1 and 2; numbers are the values themselves. */
-static const char *const TEXTS[] = {"", "aa", "b"};
+static const char *const TEXTS[] = {"", "aa", "\xc3\xa9"};
 
 typedef struct body {
     uint8_t bytes[256];
@@ -54,8 +54,8 @@ typedef struct condition {
 } condition;
 
 static const int32_t NUMBERS[] = {0, 1, 2}, ENDS[] = {0, 2};
-static const int32_t TEXT_OFFSETS[] = {0, 0, 2, 3}, END_OFFSETS[] = {0, 0, 1};
-static const char TEXT_BYTES[] = "aab", END_BYTES[] = "b";
+static const int32_t TEXT_OFFSETS[] = {0, 0, 2, 4}, END_OFFSETS[] = {0, 0, 2};
+static const char TEXT_BYTES[] = "aa\xc3\xa9", END_BYTES[] = "\xc3\xa9";
 
 static ps_values one_value(bool texts, int v) {
     if (!texts)
@@ -64,7 +64,7 @@ static ps_values one_value(bool texts, int v) {
     return (ps_values){.kind = PS_BYTES,
                        .n = 1,
                        .values = (const uint8_t *)TEXT_BYTES,
-                       .values_size = 3,
+                       .values_size = 4,
                        .offsets = &TEXT_OFFSETS[v]};
 }
 
@@ -75,7 +75,7 @@ static ps_values both_ends(bool texts) {
     return (ps_values){.kind = PS_BYTES,
                        .n = 2,
                        .values = (const uint8_t *)END_BYTES,
-                       .values_size = 1,
+                       .values_size = 2,
                        .offsets = END_OFFSETS};
 }
 
@@ -174,6 +174,7 @@ static void check(ps_leaf *leaf, bool texts, const uint8_t *rows, int n, const u
 static ps_leaf *leaf_of(bool texts, int32_t kind) {
     const ps_leaf_spec spec = {.physical = texts ? BYTE_ARRAY : INT32,
                                .kind = kind,
+                               .utf8 = texts,
                                .max_def = 1,
                                .max_output = 1 << 20};
     ps_leaf *leaf;
@@ -280,11 +281,18 @@ static void test_tests_come_first_and_to_flat_leaves_of_values(void) {
     ps_leaf_free(leaf);
 }
 
-static void test_a_row_of_no_text_is_a_fault_also_where_it_does_not_pass(void) {
+/* Takes rows of a page of `n` values, a byte each, and tells how that ends. */
+static ps_status take_text(const uint8_t *values, int n, unsigned chosen, bool keeps) {
     const condition none = {{{.op = PS_EQ, .literals = one_value(true, 1)}}, 1, {false}};
-    const uint8_t bytes[] = {2, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0xff};
-    const ps_range range = {0, 1};
-    const ps_selection selection = {.ranges = &range, .n_ranges = 1};
+    const uint8_t bits = (uint8_t)chosen;
+    const ps_selection selection = {.bitmap = &bits, .length = n};
+    body b = {.length = 0};
+    const uint8_t levels[] = {2, 0, 0, 0, (uint8_t)(n << 1), 1}; /* a run of n that are there */
+    put(&b, levels, sizeof levels);
+    for (int i = 0; i < n; i++) {
+        put_number(&b, 1);
+        put(&b, values + i, 1);
+    }
     const ps_leaf_spec spec = {.physical = BYTE_ARRAY,
                                .kind = PS_BYTES,
                                .utf8 = 1,
@@ -294,19 +302,34 @@ static void test_a_row_of_no_text_is_a_fault_also_where_it_does_not_pass(void) {
                           .encoding = PLAIN,
                           .def_encoding = RLE,
                           .rep_encoding = RLE,
-                          .num_values = 1,
+                          .num_values = n,
                           .num_nulls = -1,
                           .num_rows = -1,
-                          .body = bytes,
-                          .length = sizeof bytes};
+                          .body = b.bytes,
+                          .length = b.length};
     ps_leaf *leaf;
     ps_take state;
     CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_OK);
     CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, NULL), PS_OK);
-    CHECK_INT(ps_leaf_filter(leaf, none.tests, 1, true, NULL), PS_OK);
+    CHECK_INT(ps_leaf_filter(leaf, none.tests, 1, keeps, NULL), PS_OK);
     CHECK_INT(ps_leaf_page(leaf, &page, NULL), PS_OK);
-    CHECK_INT(ps_leaf_take(leaf, &state, NULL), PS_CORRUPT);
+    const ps_status status = ps_leaf_take(leaf, &state, NULL);
     ps_leaf_free(leaf);
+    return status;
+}
+
+/* Any of the chosen rows may be the one; that of a row that is not chosen is none. */
+static void test_a_row_of_no_text_is_a_fault_also_where_it_does_not_pass(void) {
+    for (int n = 1; n <= ROWS; n++)
+        for (int bad = -1; bad < n; bad++)
+            for (unsigned chosen = 1; chosen < 1u << n; chosen++) {
+                uint8_t values[ROWS];
+                memset(values, 'x', sizeof values);
+                if (bad >= 0) values[bad] = 0xff;
+                const bool fault = bad >= 0 && chosen >> bad & 1;
+                for (int keeps = 0; keeps < 2; keeps++)
+                    CHECK_INT(take_text(values, n, chosen, keeps), fault ? PS_CORRUPT : PS_OK);
+            }
 }
 
 int main(void) {
