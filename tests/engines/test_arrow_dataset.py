@@ -351,7 +351,10 @@ def test_a_file_that_changed_since_the_schema_was_told(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": [1, 2, 3]}), path)
     assert dataset.count_rows() == 3
     pq.write_table(pa.table({"k": ["a"]}), path)
-    for read in (dataset.to_table, lambda: list(dataset.to_batches()), lambda: dataset.head(1)):
+    for read in (
+        dataset.to_table, lambda: list(dataset.to_batches()), lambda: dataset.head(1),
+        lambda: dataset.to_table(filter=F("k") == 1), lambda: dataset.count_rows("k = 1"),
+    ):  # fmt: skip
         with pytest.raises(ps.FileChangedError, match="'k' is string now, and was int64"):
             read()
 

@@ -253,6 +253,8 @@ def test_nothing_is_read_before_it_is_collected(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": ["x"]}), path)
     with pytest.raises(ps.FileChangedError, match="'k' is string"):
         lazy.select("k").collect()
+    with pytest.raises(ps.FileChangedError, match="'k' is string"):
+        lazy.filter(c("k") == 1).collect()
 
 
 def test_odd_names(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pageseek.api import Scan
 from pageseek.base.batches import batches_of
-from pageseek.base.errors import FileChangedError, NoColumnError, PageseekError
+from pageseek.base.errors import FileChangedError, NoColumnError, PageseekError, PredicateError
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
@@ -146,13 +146,14 @@ class DatasetScanner:
         Raises
         ------
         FileChangedError
-            A column that the engine was told of is gone, or the only file has another version than its row numbers.
+            A column that the engine was told of is gone, or has a type now that the filter cannot be compared with; or the
+            only file has another version than its row numbers.
         """
         try:
             found = read()
         except (PageseekError, IndexError) as error:
             self._check_version(error)
-            if isinstance(error, NoColumnError):
+            if isinstance(error, (NoColumnError, PredicateError)):
                 self._check_columns(error)
             raise
         self._check_version(None)
@@ -164,12 +165,16 @@ class DatasetScanner:
             with closing(source.open()) as store:
                 check_version(source.name, store.version, self._version, error)
 
-    def _check_columns(self, error: NoColumnError) -> None:
+    def _check_columns(self, error: Exception) -> None:
         request = replace(self.scan._request, columns=None, filter=None)
-        there = replace(self.scan, _request=request).schema.names
-        gone = next((name for name in self.dataset_schema.names if name not in there), None)
+        there = replace(self.scan, _request=request).schema
+        gone = next((name for name in self.dataset_schema.names if name not in there.names), None)
         if gone is not None:
             raise FileChangedError(f"column {gone!r} is not there now: {CHANGED}") from error
+        try:
+            self._check_types(there)
+        except FileChangedError as changed:
+            raise changed from error
 
     @short_traceback
     def _projected(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -189,13 +194,7 @@ class DatasetScanner:
             A column has another type than the engine was told: it would take values for what they are not. Or they are other
             columns, or in another order.
         """
-        for field in read:
-            told = [one.type for one in self.dataset_schema if one.name == field.name]
-            if not any(_is_part(field.type, one) for one in told):
-                was = str(told[0]) if told else "not there"
-                raise FileChangedError(
-                    f"column {field.name!r} is {field.type} now, and was {was} when the dataset was made: {CHANGED}"
-                )
+        self._check_types(read)
         request = self.scan._request
         given = request.dataset_schema is not None and request.dataset_schema.given is not None
         if request.columns is None and not given:  # several of one name, which none can choose
@@ -205,6 +204,15 @@ class DatasetScanner:
                     f"the columns are {read.names} now, and were {self.dataset_schema.names} when the dataset was made: {CHANGED}"
                 )
         return read
+
+    def _check_types(self, read: pa.Schema) -> None:
+        for field in read:
+            told = [one.type for one in self.dataset_schema if one.name == field.name]
+            if not any(_is_part(field.type, one) for one in told):
+                was = str(told[0]) if told else "not there"
+                raise FileChangedError(
+                    f"column {field.name!r} is {field.type} now, and was {was} when the dataset was made: {CHANGED}"
+                )
 
 
 def check_version(name: str, now: Version, was: Version, error: Exception | None = None) -> None:
