@@ -168,13 +168,13 @@ class DatasetScanner:
     def _check_columns(self, error: Exception) -> None:
         request = replace(self.scan._request, columns=None, filter=None)
         there = replace(self.scan, _request=request).schema
+        try:
+            self._check_types(pa.schema(f for f in there if f.name in self.dataset_schema.names))
+        except FileChangedError as changed:
+            raise changed from error
         gone = next((name for name in self.dataset_schema.names if name not in there.names), None)
         if gone is not None:
             raise FileChangedError(f"column {gone!r} is not there now: {CHANGED}") from error
-        try:
-            self._check_types(there)
-        except FileChangedError as changed:
-            raise changed from error
 
     @short_traceback
     def _projected(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
