@@ -88,7 +88,7 @@ def scan(
         that version are read, as the table's columns, without the rows that it has deleted. A folder that is a table of Delta
         Lake or Iceberg, or a file of Iceberg's metadata, is read as its current version (`table`).
     columns : sequence of str, optional
-        Top-level columns, in the order wanted; None is all, [] none.
+        Columns, and fields of structs by their path (`"address.city"`), in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
         `pageseek.col("a") > 35`; SQL, `"a > 35 and name like 'x%'"`; what pyarrow takes, with pyarrow's meaning; or
         DNF lists `[("a", ">", 35)]`. Rows are kept where it is TRUE, by SQL's logic of three values.
@@ -121,8 +121,9 @@ def scan(
     prune : bool or list of str
         Which mechanisms may rule out rows before they are read: all, none, or some of "log" (of files, by the log or the
         manifests of their table), "statistics" (of row groups), "column_index" (of pages), "page_headers" (of pages, where
-        there is no index), "bloom_filter", "dictionary", "distinct" and "distinct_index" (lists of values inside the file: docs/indexes.md), and the names
-        of registered pruners. The rows are the same with any of them.
+        there is no index), "bloom_filter", "dictionary", those of attached indexes (docs/indexes.md): "lookup", "key_lookup", "bitmap",
+        "trigram", "file_bloom", "distinct" and "distinct_index", and the names of registered pruners. The rows are the same
+        with any of them.
     distinct_index : str, optional
         The column of a list of values in the form `IDX1`, which does not name its column. Unless given, it is the only
         column of strings.
@@ -178,6 +179,22 @@ def scan(
         Options of pyarrow's readers: `use_threads=False` is `threads=1`, `read_dictionary` is `dictionary_columns`, and
         `coerce_int96_timestamp_unit` is `int96_unit`. `memory_map`, `pre_buffer` and `buffer_size` change nothing. Others are
         a TypeError that says what to write (docs/pyarrow.md).
+
+    Returns
+    -------
+    Scan
+        Its methods read: `to_table`, `to_batches`, `count_rows` and more. A scan can be read any number of times.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError, StoreError
+        There is no such file; it may not be read; a store does not answer.
+    UnsupportedError
+        Columns of several files have no type in common; a table has a feature that is not known here.
+    PredicateError
+        The filter is not understood. That it does not fit the columns is said when it is first read.
+    TypeError, ValueError
+        An option is not known, or has a value that it cannot have.
     """
     if habits:
         from pageseek.base.habits import read_habits  # late: few callers need it
