@@ -1,7 +1,7 @@
 """A process that answers queries of many kinds for half an hour: does its memory stay flat, does it keep descriptors or threads?
 
     python proofs/soak.py                 30 minutes
-    python proofs/soak.py --minutes 2     a try, which writes no result
+    python proofs/soak.py --minutes 5     a try, which writes no result; in less time memory is still growing to its usual size
 
 Threads put random queries to local files, an open file, folders, files with attached indexes, bytes in memory and an object server in another
 process, which fails now and then. Some leave their batches half way, some files change. Each answer is compared with that of
