@@ -1,8 +1,8 @@
 from typing import Final
 
-from pageseek._core.convert import KIND_WIDTH as KIND_WIDTH
 from typing_extensions import Buffer
 
+from pageseek._core.convert import KIND_WIDTH as KIND_WIDTH
 from pageseek.base.errors import CoreError as CoreError
 
 BLOCK: Final[int]

@@ -1,9 +1,9 @@
 from collections.abc import Callable
 from typing import Final, Self, final
 
-from pageseek._core.memory import Block
 from typing_extensions import Buffer
 
+from pageseek._core.memory import Block
 from pageseek.base.errors import CoreError as CoreError
 
 def use_zstd(functions: tuple[int, ...] | None) -> None: ...

@@ -1,8 +1,8 @@
 from typing import Final
 
-from pageseek._core.memory import Block
 from typing_extensions import Buffer
 
+from pageseek._core.memory import Block
 from pageseek.base.errors import CoreError as CoreError
 
 KIND_WIDTH: Final[tuple[int, ...]]

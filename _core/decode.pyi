@@ -1,11 +1,11 @@
 from typing import Final, TypeAlias, final
 
+from typing_extensions import Buffer
+
 from pageseek._core.leaf import LeafBuffers
 from pageseek._core.memory import Block
 from pageseek._core.rows import RowRanges
 from pageseek._core.status import PageMismatch as PageMismatch
-from typing_extensions import Buffer
-
 from pageseek.base.errors import CoreError as CoreError
 
 _Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]

@@ -1,7 +1,7 @@
-from pageseek._core.convert import KIND_WIDTH as KIND_WIDTH
-from pageseek._core.memory import Block as Block
 from typing_extensions import Buffer
 
+from pageseek._core.convert import KIND_WIDTH as KIND_WIDTH
+from pageseek._core.memory import Block as Block
 from pageseek.base.errors import CoreError as CoreError
 
 def gather(

@@ -1,12 +1,12 @@
 from collections.abc import Callable
 from typing import Final, Self, TypeAlias
 
+from typing_extensions import Buffer, disjoint_base
+
 from pageseek._core.codecs import CodecSettings
 from pageseek._core.memory import Block
 from pageseek._core.pages import PageReader
 from pageseek._core.search import RowTests
-from typing_extensions import Buffer, disjoint_base
-
 from pageseek.base.errors import CoreError as CoreError
 
 _Form: TypeAlias = tuple[int, int, int, int, int, int, int]

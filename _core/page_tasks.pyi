@@ -1,10 +1,11 @@
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+from typing_extensions import disjoint_base
+
 from pageseek._core.decode import LeafDecoder
 from pageseek._core.memory import Block
 from pageseek._core.points import Batch, PointTask
-from typing_extensions import disjoint_base
 
 _Wanted: TypeAlias = Sequence[
     tuple[

@@ -1,9 +1,9 @@
 from typing import Final
 
-from pageseek._core.status import HeaderError as HeaderError
-from pageseek._core.status import PageMismatch as PageMismatch
 from typing_extensions import Buffer, disjoint_base
 
+from pageseek._core.status import HeaderError as HeaderError
+from pageseek._core.status import PageMismatch as PageMismatch
 from pageseek.base.errors import CoreError as CoreError
 
 DATA_PAGE: Final[int]

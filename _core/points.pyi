@@ -1,9 +1,9 @@
 from typing import Final, TypeAlias, final
 
-from pageseek._core.codecs import CodecSettings as CodecSettings
-from pageseek._core.leaf import CoreCall
 from typing_extensions import Buffer
 
+from pageseek._core.codecs import CodecSettings as CodecSettings
+from pageseek._core.leaf import CoreCall
 from pageseek.base.errors import CoreError as CoreError
 
 AVAILABLE: Final[bool]

@@ -3,6 +3,8 @@ from typing import Self, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Buffer
+
 from pageseek._core.gather import gather as gather
 from pageseek._core.search import KIND_BOOL as KIND_BOOL
 from pageseek._core.search import KIND_BYTES as KIND_BYTES
@@ -46,8 +48,6 @@ from pageseek._core.search import compare as compare
 from pageseek._core.search import lower_bound as lower_bound
 from pageseek._core.search import sort_literals as sort_literals
 from pageseek._core.search import upper_bound as upper_bound
-from typing_extensions import Buffer
-
 from pageseek.base.errors import CoreError as CoreError
 
 @final

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from pageseek._core import codecs
 from pageseek.bench import generate
 from pageseek.bench.floor import Decompress, decompressor
 from pageseek.bench.run import machine
 
 import pageseek as ps
+from pageseek._core import codecs
 from pageseek.datasets.sources import open_metadata
 from pageseek.format.chunks import chunk_range, page_header
 

@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pageseek._core import metadata as core
 from pageseek.bench import generate
 
 import pageseek as ps
+from pageseek._core import metadata as core
 from pageseek.scanning.requests import steps as decode
 from pageseek.storage.local import LocalStore
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.points import AVAILABLE
 
 import pageseek
+from pageseek._core.points import AVAILABLE
 from pageseek.base.late_modules import ABOVE, above
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pageseek._core import rows
 
 import pageseek as ps
+from pageseek._core import rows
 from pageseek.base.report import Report
 from pageseek.datasets.sources import open_metadata
 from pageseek.io.fetch import Fetcher

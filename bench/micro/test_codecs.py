@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from pageseek._core.codecs import decompress
 
 PAGE = 1 << 20

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import rows
 from pageseek.bench.pruning.text import texts
+
+from pageseek._core import rows
 
 PAGE, PAGES = 20_000, 50
 N = PAGE * PAGES

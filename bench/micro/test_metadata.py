@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import metadata as core
 from pageseek.bench import generate
 
+from pageseek._core import metadata as core
 from pageseek.datasets.sources import open_metadata
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from pageseek._core import rows
 
 N = 1_000_000

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from pageseek._core import rows
 
 N = 1_000_000

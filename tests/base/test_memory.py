@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import memory
-from pageseek._core.memory import Block
 
 import pageseek as ps
+from pageseek._core import memory
+from pageseek._core.memory import Block
 from pageseek.base import memory as warm
 from support.concurrency import in_threads
 

@@ -7,9 +7,9 @@ import zlib
 import pyarrow as pa
 import pytest
 import zstandard
+
 from pageseek._core.codecs import crc32
 from pageseek._core.codecs import decompress as core_decompress
-
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
 

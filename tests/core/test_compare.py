@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pageseek._core import rows
 from pageseek._core.rows import CoreError
-
 from support.value_kinds import (
     KINDS,
     NANS,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pageseek._core.decode import TAKE_DONE, TAKE_PAGE, CoreError
 
 import pageseek as ps
+from pageseek._core.decode import TAKE_DONE, TAKE_PAGE, CoreError
 from support.pages import (
     KINDS,
     PLAIN,

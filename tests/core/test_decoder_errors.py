@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE, CoreError
 
 import pageseek as ps
+from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE, CoreError
 from support.pages import KINDS, RLE_DICTIONARY, Kind, Page, arrow, decoder_of, entries_of
 from support.writer import I32, INT64, Struct, hybrid, plain, thrift
 

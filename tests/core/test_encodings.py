@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.decode import TAKE_DONE, TAKE_FULL, CoreError
 
 import pageseek as ps
+from pageseek._core.decode import TAKE_DONE, TAKE_FULL, CoreError
 from support.encodings import (
     BYTE_STREAM_SPLIT,
     DELTA_BINARY_PACKED,

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pageseek._core import rows
 
+from pageseek._core import rows
 from support.pages import masks
 
 ARRAYS: dict[str, tuple[int, int, Callable[[np.random.Generator, int], pa.Array]]] = {

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.status import PageMismatch
 
 import pageseek as ps
+from pageseek._core.status import PageMismatch
 from pageseek.base.errors import CoreError
 from support.opened import open_metadata
 from support.tiers import examples

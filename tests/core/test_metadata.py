@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pageseek._core import metadata
 
 ABSENT = metadata.ABSENT

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import convert, lists, metadata
 
 import pageseek as ps
+from pageseek._core import convert, lists, metadata
 from pageseek.base.errors import CoreError
 from pageseek.datasets.file_cache import cache
 from pageseek.format.chunks import chunk_range

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pageseek._core.decode import TAKE_DONE, CoreError
-from pageseek._core.rows import RowRanges
 
 import pageseek as ps
+from pageseek._core.decode import TAKE_DONE, CoreError
+from pageseek._core.rows import RowRanges
 from support.pages import (
     KINDS,
     PLAIN,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pageseek._core import memory, rows
 from pageseek._core.rows import CoreError, RowRanges
 

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import memory as blocks
-from pageseek._core import rows
 
 import pageseek as ps
+from pageseek._core import memory as blocks
+from pageseek._core import rows
 from pageseek.base import memory
 from pageseek.base.report import Report
 from pageseek.format.columns import output

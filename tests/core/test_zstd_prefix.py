@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from pageseek._core import codecs as core
-from pageseek._core.memory import Block
 
 import pageseek as ps
+from pageseek._core import codecs as core
+from pageseek._core.memory import Block
 from pageseek.base.errors import CoreError, CorruptFileError
 from pageseek.format import codecs
 from pageseek.format.codecs import ZSTD_BLOCK, prefix_of

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.points import AVAILABLE
 
 import pageseek as ps
+from pageseek._core.points import AVAILABLE
 from pageseek.scanning.queries.execution import Execution
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="the core reads no files here")

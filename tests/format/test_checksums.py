@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import bloom as bloom_core
 
 import pageseek as ps
+from pageseek._core import bloom as bloom_core
 from pageseek.format.checksums import FIELD, PIECE_BYTES
 from pageseek.format.embedded import KEY, directory
 from pageseek.format.types import ABSENT

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from pageseek._core import codecs as core
-from pageseek._core.decode import TAKE_DONE, LeafDecoder
 
 import pageseek as ps
+from pageseek._core import codecs as core
+from pageseek._core.decode import TAKE_DONE, LeafDecoder
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
 from support.concurrency import in_threads

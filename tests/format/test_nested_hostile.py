@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.decode import TAKE_PAGE, CoreError, LeafDecoder
 
 import pageseek as ps
+from pageseek._core.decode import TAKE_PAGE, CoreError, LeafDecoder
 from support.nested_pages import (
     Layout,
     LeafPages,

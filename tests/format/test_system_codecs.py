@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import pageseek as ps
 from pageseek._core import codecs as core
 from pageseek._core.codecs import CodecSettings
 from pageseek._core.decode import TAKE_DONE, LeafDecoder
-
-import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
 from support.batch_comparison import same_rows

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import bloom as core_bloom
 
 import pageseek as ps
+from pageseek._core import bloom as core_bloom
 from pageseek.format.embedded import KEY, directory
 from pageseek.index import Attached
 from support.attaching import end_of_data, same, table, written

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import build
 
 import pageseek as ps
+from pageseek._core import build
 from pageseek.format.embedded import FREE, KEY, directory
 from pageseek.index.footer_edit import new_footer
 from support.attaching import as_by_others

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.bloom import xxh64
 
 import pageseek as ps
+from pageseek._core.bloom import xxh64
 from pageseek.format import footer_form as form
 from pageseek.format import sparse_footer
 from pageseek.format.embedded import directory

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import hash_blocks
-from pageseek._core.bloom import xxh64
 
 import pageseek as ps
+from pageseek._core import hash_blocks
+from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CoreError
 from pageseek.format import lookup_form
 from pageseek.format.embedded import InvalidIndexError, directory, framed

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import hash_blocks
-from pageseek._core.bloom import xxh64
 
 import pageseek as ps
+from pageseek._core import hash_blocks
+from pageseek._core.bloom import xxh64
 from pageseek.format import lookup_form
 from support.object_server.server import ObjectServer
 

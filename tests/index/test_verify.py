@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+import pageseek as ps
 from pageseek._core import build
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
-
-import pageseek as ps
 from pageseek.format.embedded import (
     KEY,
     Directory,

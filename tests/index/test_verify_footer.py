@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import build
 
 import pageseek as ps
+from pageseek._core import build
 from pageseek.format.types import ABSENT
 from pageseek.index.footer_edit import COLUMN_PLACE, new_footer
 from pageseek.index.page_reader import Chunk, SpansError

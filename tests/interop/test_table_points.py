@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.points import AVAILABLE
 
 import pageseek as ps
+from pageseek._core.points import AVAILABLE
 from support.delta_by_hand import KINDS, DeltaTable
 from support.local_reads import hook_local_reads
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pageseek._core import files
 
+from pageseek._core import files
 from pageseek.base.errors import CoreError
 from pageseek.io import tails as ends
 from pageseek.io.tails import FOOT, MAX_HELD_BYTES, TAIL, TailBatch, TailReader

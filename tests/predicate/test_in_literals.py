@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import bloom, rows
 
 import pageseek as ps
+from pageseek._core import bloom, rows
 from pageseek.predicate.expression import Or
 from pageseek.predicate.in_arrays import FEW_LITERALS
 from pageseek.predicate.in_literals import Listed

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pageseek._core import rows
 
 import pageseek as ps
+from pageseek._core import rows
 from pageseek.format.types import Options
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import bind

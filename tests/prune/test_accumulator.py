@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pageseek._core.rows import RowRanges
 
 import pageseek as ps
+from pageseek._core.rows import RowRanges
 from pageseek.base.report import Report
 from pageseek.format.columns import tested as leaf_at
 from pageseek.format.types import Options

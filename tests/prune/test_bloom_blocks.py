@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pageseek._core import bloom
 
 import pageseek as ps
+from pageseek._core import bloom
 from pageseek.base.errors import CoreError
 
 GROUPS, ROWS = 6, 60_000

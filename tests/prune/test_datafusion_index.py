@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import build
-from pageseek._core.bloom import xxh64
 
 import pageseek as ps
+from pageseek._core import build
+from pageseek._core.bloom import xxh64
 from pageseek.format.embedded import KEY as ENTRIES
 from pageseek.format.embedded import Directory, Pointer, fingerprint, types_of
 from pageseek.index.footer_edit import new_footer

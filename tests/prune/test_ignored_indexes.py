@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import build
 
 import pageseek as ps
+from pageseek._core import build
 from pageseek.format.embedded import KEY
 from pageseek.format.types import ABSENT
 from pageseek.index.footer_edit import COLUMN_PLACE, OFFSET_PLACE, new_footer

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import rows
 
 import pageseek as ps
+from pageseek._core import rows
 from pageseek.format import footer
 from pageseek.prune import Price, PruneContext
 from pageseek.prune.bloom_filter import BloomPruner

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.rows import RowRanges
 
 import pageseek as ps
+from pageseek._core.rows import RowRanges
 from pageseek.prune import Proof, passing
 from pageseek.prune.checked_pruner import CheckedPruner
 from pageseek.prune.registry import mechanisms

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pageseek._core import codecs as core
 
+from pageseek._core import codecs as core
 from pageseek.format import codecs
 
 

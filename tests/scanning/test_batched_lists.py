@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import lists
-from pageseek._core.bloom import xxh64
 
 import pageseek as ps
+from pageseek._core import lists
+from pageseek._core.bloom import xxh64
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format.embedded import (

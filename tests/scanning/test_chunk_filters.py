@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import bloom
-from pageseek._core import build as core
 
 import pageseek as ps
+from pageseek._core import bloom
+from pageseek._core import build as core
 from pageseek.base.errors import CoreError
 from pageseek.format.checksums import filter_key
 from pageseek.format.file_metadata import FileMetadata

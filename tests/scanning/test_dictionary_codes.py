@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import rows
 
 import pageseek as ps
+from pageseek._core import rows
 from pageseek.base.errors import CoreError
 from pageseek.scanning.one_file import group_reader as execute
 from support.writer import BYTE_ARRAY, INT64, STRING, Column, write

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+
+import pageseek as ps
 from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder
 from pageseek._core.memory import trim
 from pageseek._core.page_tasks import read_pages
-
-import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
 from support.concurrency import in_threads

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.codecs import CodecSettings
 
 import pageseek as ps
+from pageseek._core.codecs import CodecSettings
 from pageseek.format.columns import Part
 from pageseek.predicate.bound import Bound
 from pageseek.scanning.leaves import entry_tests, segments

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.points import AVAILABLE
-from pageseek._core.rows import RowRanges
 
 import pageseek as ps
+from pageseek._core.points import AVAILABLE
+from pageseek._core.rows import RowRanges
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.range_requests import DecodePages

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import metadata as core
 
 import pageseek as ps
+from pageseek._core import metadata as core
 from pageseek.io import tails as ends_of_files
 from pageseek.scanning.many_files import footer_batches as footer_batches
 from support.batch_comparison import (

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.page_tasks import PARALLEL
 
 import pageseek as ps
+from pageseek._core.page_tasks import PARALLEL
 from pageseek.base.report import Report
 from pageseek.scanning.one_file import group_joints, joined_groups
 from pageseek.scanning.plans import tables

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import decode as core
 
 import pageseek as ps
+from pageseek._core import decode as core
 from pageseek.scanning.leaves import leaf_chunk, page_batch
 
 MIB = 1 << 20

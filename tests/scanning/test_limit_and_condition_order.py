@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import rows
 
 import pageseek as ps
+from pageseek._core import rows
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundOr, leaves_of
 from pageseek.scanning.leaves.decoded_columns import DecodedColumns
 from pageseek.scanning.one_file import group_filter, group_reader, row_group

@@ -11,9 +11,9 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.points import AVAILABLE
 
 import pageseek as ps
+from pageseek._core.points import AVAILABLE
 from pageseek.scanning.points import named_rows as room
 from pageseek.scanning.queries.execution import Execution
 from support.delta_by_hand import with_vector

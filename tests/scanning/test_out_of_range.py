@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pageseek._core.decode import LeafDecoder
-from pageseek._core.rows import RowRanges
 
 import pageseek as ps
+from pageseek._core.decode import LeafDecoder
+from pageseek._core.rows import RowRanges
 from pageseek.base.errors import CORRUPT, CoreError
 from support.writer import BYTE_ARRAY, FIXED, I32, INT32, INT64, Column, Struct, decimal, write
 

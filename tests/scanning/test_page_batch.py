@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import pageseek as ps
 from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder
 from pageseek._core.memory import trim
 from pageseek._core.page_tasks import read_pages
-
-import pageseek as ps
 from pageseek.base.workers import WorkerPool
 from pageseek.format import codecs
 from pageseek.format.file_metadata import FileMetadata

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import metadata as core
 
 import pageseek as ps
+from pageseek._core import metadata as core
 from pageseek.format import footer
 from pageseek.scanning.queries.execution import Execution
 from support.opened import open_metadata

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pageseek._core import search
 
 import pageseek as ps
+from pageseek._core import search
 from support.opened import open_metadata
 from support.writer import DOUBLE, INT32, INT64, Column, write
 

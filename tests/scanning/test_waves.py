@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import codecs as core
-from pageseek._core.page_tasks import PARALLEL, PageWork
 
 import pageseek as ps
+from pageseek._core import codecs as core
+from pageseek._core.page_tasks import PARALLEL, PageWork
 from pageseek.format import codecs
 from pageseek.scanning.one_file import group_joints, lane
 from pageseek.scanning.one_file import waves as waves_module

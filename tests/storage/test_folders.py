@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pageseek._core import files
 
+from pageseek._core import files
 from pageseek.storage import local
 from pageseek.storage.local import TICK, Names, read_ends, seen, seen_now
 

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import pageseek as ps
 from pageseek._core import file_bytes
 from pageseek._core.file_bytes import FileBytes
 from pageseek._core.page_tasks import read_pages
-
-import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.io.fetch import Fetcher
 from pageseek.scanning.leaves.leaf_reader import LeafReader

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import files
 
 import pageseek as ps
+from pageseek._core import files
 from pageseek.storage import local
 from pageseek.storage.local import LocalStore, Names, read_ends, read_part, seen_now
 from support.opened import open_metadata

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pageseek._core import build
 
+from pageseek._core import build
 from pageseek.format.embedded import KEY
 from pageseek.format.types import ABSENT
 from pageseek.index.footer_edit import new_footer

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pageseek._core import build
 
 import pageseek as ps
+from pageseek._core import build
 from pageseek.index.footer_edit import new_footer
 from support.opened import open_metadata
 from support.peak import CLEAR, of

@@ -12,9 +12,9 @@ from typing import Any
 from unittest import mock
 
 import pyarrow.parquet as pq
-from pageseek._core.page_tasks import PageWork
 
 import pageseek as ps
+from pageseek._core.page_tasks import PageWork
 from pageseek.scanning.one_file import lane
 
 ALLOCATIONS = 40  # more than taking two columns makes

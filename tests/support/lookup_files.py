@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pageseek._core.bloom import xxh64
 
 import pageseek as ps
+from pageseek._core.bloom import xxh64
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
 from pageseek.format import lookup_form as form

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pageseek._core import decode as core
 
+from pageseek._core import decode as core
 from pageseek.format.columns import Part, _part
 from pageseek.format.nesting import REPEATED, Decoded, Node
 from pageseek.format.types import Options, to_arrow

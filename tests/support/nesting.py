@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pageseek._core import metadata as core
 
+from pageseek._core import metadata as core
 from pageseek.format.file_footer import key_values
 from pageseek.format.nesting import Decoded, Node, assemble, build, nesting_levels_of
 from pageseek.format.schema import Schema

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE
 
 import pageseek as ps
+from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE
 from support import encodings
 from support.encodings import (
     BYTE_STREAM_SPLIT,

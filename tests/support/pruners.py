@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pageseek._core.rows import RowRanges
-
 import pageseek as ps
+from pageseek._core.rows import RowRanges
 from pageseek.base.report import Report
 from pageseek.format.columns import tested
 from pageseek.format.types import Options

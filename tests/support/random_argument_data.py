@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pageseek._core import codecs
 
 from pageseek import _core
+from pageseek._core import codecs
 from pageseek.format.types import Options
 from support.opened import open_metadata
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pageseek._core import build, codecs, decode, files, metadata, points, search
 
 import pageseek as ps
+from pageseek._core import build, codecs, decode, files, metadata, points, search
 from pageseek.storage.local import LocalStore
 from support.random_argument_data import (
     AGAIN,

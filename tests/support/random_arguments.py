@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from pageseek._core import decode, memory, page_tasks
-
 from support.random_argument_data import (
     AGAIN,
     CHUNKS,

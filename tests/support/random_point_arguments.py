@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pageseek._core import codecs, points
 
+from pageseek._core import codecs, points
 from support.random_argument_data import (
     POOL,
     R,

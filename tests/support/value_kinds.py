@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
+
 from pageseek._core import rows
 
 Value = Any  # bool, int, float or bytes; None is null

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import bloom as core
 
 import pageseek as ps
+from pageseek._core import bloom as core
 from pageseek.prune.bloom_blocks import WORTH
 from pageseek.prune.bloom_filter import BloomPruner
 from support.bloom import bitset, bloomed, header, xxh64
