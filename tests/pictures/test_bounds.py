@@ -170,6 +170,19 @@ def test_pages_with_infinite_bounds_are_hatched_to_the_edge(tmp_path: Path) -> N
     assert "infinite bounds: 1 page, hatched" in said["far"]
 
 
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_labels_of_a_few_rows_are_row_numbers(n: int, tmp_path: Path) -> None:
+    table = pa.table({"id": range(n), "none": pa.nulls(n, pa.int64())})
+    with ps.open(written(tmp_path, table, write_page_index=True)) as file:
+        figure = file.plot(path=tmp_path / "o.png")
+    lowest = panels(figure)[-1]
+    said = [label.get_text() for label in lowest.get_xticklabels()]
+    assert said == [f"{i}" for i in range(max(n, 1) + 1)]
+    assert ("1 row, " if n == 1 else f"{n} rows, ") in figure.get_suptitle()
+    if n == 1:
+        assert titles(figure)[1].endswith("1 null")
+
+
 def test_many_columns_are_cut_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MOST_COLUMNS", 4)
     with ps.open(written(tmp_path)) as file:

@@ -60,7 +60,7 @@ def draw_bounds(file: ParquetFile, columns: Sequence[str | LeafColumn] | None = 
         more = f"; the first {len(leaves)} of {len(leaves) + left:,} columns" if left else ""
         name = figures.cut_name(file.name.rpartition("/")[2])
         figure.suptitle(
-            f"{name}: {file.num_rows:,} rows, {groups:,} row {'group' if groups == 1 else 'groups'}{more}",
+            f"{name}: {counted(file.num_rows, 'row')}, {counted(groups, 'row group')}{more}",
             fontsize=10.5, x=0.01, ha="left",
         )  # fmt: skip
         figure.supxlabel(
@@ -124,7 +124,7 @@ def _draw(panel: Any, file: ParquetFile, leaf: LeafColumn) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_xlim(0, max(file.num_rows, 1))
     panel.xaxis.set_major_formatter(lambda x, _: f"{int(x):,}")
-    panel.locator_params(axis="x", nbins=5)
+    panel.locator_params(axis="x", nbins=5, integer=True, min_n_ticks=1)
     panel.set_title(
         f"{figures.cut(leaf.name, 32)} ({figures.cut(str(leaf.type), 20)}){_title(zones, scale, file, leaf, rest)}"
     )
@@ -222,7 +222,7 @@ def _title(zones: Zones, scale: Scale, file: ParquetFile, leaf: LeafColumn, rest
             else "no page index"
         )
     nulls = int(zones.nulls[zones.nulls > 0].sum())
-    said += [f"{nulls:,} nulls"] if nulls else []
+    said += [counted(nulls, "null")] if nulls else []
     endless = int(scale.infinite.sum())
     if endless:
         only = " only" if not scale.is_bounded else ""
