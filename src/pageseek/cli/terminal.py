@@ -21,6 +21,7 @@ LEAST = 12  # characters that a column is narrowed to, at least
 FEW = 6  # the same, where but one column would be left
 # a number, a date, a time: half of one says something else
 WHOLE = re.compile(r"[-+\d][-+\d.,:/ TZeE]{0,31}")
+UNSEEN = ("Mn", "Me", "Cf")  # categories of characters without a width
 MOST_HIDDEN = 3  # lines that name the columns which do not fit
 PLAIN = re.compile(r"\x1b\[[0-9;]*m")
 _chosen = "auto"
@@ -118,11 +119,15 @@ def is_utf8(stream: Any) -> bool:
 
 
 def wide(text: str) -> int:
-    """The columns of a terminal that a text takes: two for a wide character, none for a mark that combines."""
+    """The columns of a terminal that a text takes: two for a wide character, none for a mark that combines or joins."""
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        0
+        if unicodedata.category(c) in UNSEEN
+        else 2
+        if unicodedata.east_asian_width(c) in "WF"
+        else 1
         for c in text
     )
 

@@ -9,6 +9,8 @@ import re
 import sys
 from typing import Any
 
+from pageseek.base.escapes import lines as safe
+from pageseek.base.escapes import one_line
 from pageseek.base.report import format_size as size
 from pageseek.base.text_table import table
 from pageseek.cli.terminal import is_utf8
@@ -32,19 +34,8 @@ def shown(value: Any, longest: int = 24) -> str:
         text = value.isoformat(" ").removesuffix("+00:00")
     else:
         text = str(value)
-    if not text.isprintable():
-        text = text.encode("unicode_escape").decode("ascii")
+    text = one_line(text)
     return text if len(text) <= longest else text[: longest - 3] + "..."
-
-
-def safe(text: str) -> str:
-    """Lines without what a terminal obeys, such as escape sequences in names: such characters are spelt out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode("ascii")
-        for c in text
-    )
 
 
 def strip(
