@@ -59,6 +59,27 @@ def test_inspect_draws_pages_of_large_numbers_apart(
     assert strips == ["." * (2 * i) + "##" + "." * (38 - 2 * i) for i in range(20)]
 
 
+def test_inspect_shows_moments_whole_and_both_ends_of_long_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.parquet"
+    table = pa.table(
+        {
+            "at": pa.array([0, 1], pa.timestamp("ns", "Europe/Berlin")),
+            "took": pa.array([0, 10**15 + 1], pa.duration("us")),
+            "text": ["x" * 80 + "1", "x" * 80 + "2"],
+        }
+    )
+    pq.write_table(table, path, write_page_index=True)
+    out = run(capsys, "inspect", str(path), "--column", "at", "--column", "took")[1]
+    assert "..." not in out
+    assert " 1970-01-01 00:00:00.000000001\n" in out  # of the chunk, in UTC
+    assert " 1970-01-01 01:00:00.000000001+01:00 " in out  # of its page
+    assert " 11574 days, 1:46:40.000001 " in out
+    out = run(capsys, "inspect", str(path), "--column", "text")[1]
+    assert out.count("xxxxxxxxxxx...xxxxxxxxx1") == out.count("xxxxxxxxxxx...xxxxxxxxx2") == 2
+
+
 def test_inspect_draws_infinite_bounds_to_the_edge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ Bounds = tuple[int | float | None, int | float | None]
 # nearly every writer lists these for its levels; they are shown only if a chunk has no other
 LEVELS_ONLY = ("RLE", "BIT_PACKED")
 LEAST_STRIP, MOST_STRIP = 16, 80  # characters of a strip on a terminal
+LONGEST_BOUND = 24  # characters of a text
 MOST_CHUNKS = 400  # lines of the table of chunks; the rest is only counted
 
 
@@ -221,20 +222,22 @@ def draw(
             "  without a column index, whole column chunks are read; `pageseek index attach` adds one"
         )
     yield ""
-    yield from _draw_chunks(groups, found["columns"])
+    yield from _draw_chunks(groups, leaves, found["columns"])
     if pages:
         for leaf, column in zip(leaves, found["columns"], strict=True):
             yield ""
             yield from _draw_pages(file, leaf, column)
 
 
-def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _draw_chunks(
+    groups: Sequence[Any], leaves: Sequence[LeafColumn], columns: Sequence[dict[str, Any]]
+) -> Iterator[str]:
     head = [
         "group", "rows", "column", "type", "codec", "encodings", "bytes", "pages", "nulls", "min", "max",
     ]  # fmt: skip
     rows: list[list[str]] = []
     for group, facts in enumerate(groups):
-        for place, column in enumerate(columns):
+        for place, (leaf, column) in enumerate(zip(leaves, columns, strict=True)):
             if len(rows) == MOST_CHUNKS:
                 break
             chunk = column["chunks"][group]
@@ -249,8 +252,8 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                     text.size(chunk["bytes"]),
                     "?" if chunk["page_count"] is None else f"{chunk['page_count']:,}",
                     "?" if chunk["nulls"] is None else f"{chunk['nulls']:,}",
-                    text.shown(chunk["min"]),
-                    text.shown(chunk["max"]),
+                    _bound(chunk["min"], leaf),
+                    _bound(chunk["max"], leaf),
                 ]
             )
     yield from terminal.table(
@@ -259,6 +262,15 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
     left = len(groups) * len(columns) - len(rows)
     if left:
         yield f"... and {left:,} more chunks; --column NAME shows one column, --json all"
+
+
+def _bound(value: Any, leaf: LeafColumn) -> str:
+    """A bound on one line: a date or a time is whole, of a long text both ends are shown, since many begin alike."""
+    import pyarrow as pa  # late: help needs none
+
+    moment = pa.types.is_temporal(leaf.type)
+    longest = len(value) if moment and isinstance(value, str) else LONGEST_BOUND
+    return text.shown(value, longest, ends=True)
 
 
 def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> Iterator[str]:
@@ -286,8 +298,8 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
                 f"{page['rows']:,}",
                 text.size(page["bytes"]),
                 "?" if page["nulls"] is None else f"{page['nulls']:,}",
-                text.shown(page["min"]),
-                text.shown(page["max"]),
+                _bound(page["min"], leaf),
+                _bound(page["max"], leaf),
             ]
             if ranged:
                 bounds.append(places[chunk["row_group"], page["page"]])

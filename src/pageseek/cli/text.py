@@ -22,8 +22,8 @@ INFINITY = float("inf")
 STRIP = 40  # characters that stand for the whole range of a column
 
 
-def shown(value: Any, longest: int = 24) -> str:
-    """A value on one line, in at most `longest` characters; a number is never cut."""
+def shown(value: Any, longest: int = 24, ends: bool = False) -> str:
+    """A value on one line, in at most `longest` characters; a number is never cut. `ends`: a long text is cut in its middle."""
     if value is None:
         return "-"
     if isinstance(value, bytes):
@@ -35,7 +35,10 @@ def shown(value: Any, longest: int = 24) -> str:
     else:
         text = str(value)
     text = one_line(text)
-    return text if len(text) <= longest else text[: longest - 3] + "..."
+    if len(text) <= longest:
+        return text
+    last = (longest - 3) // 2 if ends else 0
+    return f"{text[: longest - 3 - last]}...{text[len(text) - last :]}"
 
 
 def strip(
