@@ -18,6 +18,7 @@ import pageseek as ps
 pytest.importorskip("matplotlib")
 
 from pageseek.cli import main
+from pageseek.format.parquet_file import ParquetFile
 from pageseek.pictures import bounds, figures
 from pageseek.pictures.scale import Scale
 
@@ -110,6 +111,26 @@ def test_without_a_page_index_blocks_are_row_groups(tmp_path: Path) -> None:
     assert "no bounds" in panels(figure)[0].texts[0].get_text()
     with ps.open(written(tmp_path, TABLE.slice(0, 0))) as file:
         assert len(panels(file.plot())) == TABLE.num_columns
+
+
+def test_a_page_index_in_some_row_groups_is_drawn_beside_the_statistics_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = pa.array(range(N), pa.timestamp("us", "Europe/Berlin"))
+    table = pa.table({"id": range(N), "at": moments, "took": moments.cast(pa.int64()).cast(pa.duration("us")), "u": pa.array(range(N), pa.uint16())})  # fmt: skip
+    whole = ParquetFile.column_index
+
+    def column_index(file: ParquetFile, group: int, leaf: Any) -> Any:
+        return whole(file, group, leaf) if group else None
+
+    monkeypatch.setattr(ParquetFile, "column_index", column_index)
+    with ps.open(written(tmp_path, table, write_page_index=True)) as file:
+        figure = file.plot()
+    for panel, title in zip(panels(figure), titles(figure), strict=True):
+        assert "page index in 1 of 2 row groups" in title
+        shapes = blocks(panel)
+        assert len(shapes) == 11
+        assert (shapes[0, :, 1].min(), shapes[-1, :, 1].max()) == (0, N - 1)
 
 
 def test_infinite_and_extreme_values_leave_the_rest_visible(tmp_path: Path) -> None:

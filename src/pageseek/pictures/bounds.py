@@ -74,6 +74,9 @@ def _zones(file: ParquetFile, leaf: LeafColumn) -> Zones:
     lowest, highest = file.statistics(leaf)
     first, stop, lower, upper, nulls, paged = [], [], [], [], [], 0
     chunks = file.chunks(leaf)
+    kind: pa.DataType | None = (
+        None  # of the bounds of pages; those of row groups know no zone and no duration
+    )
     for group in file.row_groups:
         try:
             offsets = file.offset_index(group.index, leaf)
@@ -93,6 +96,7 @@ def _zones(file: ParquetFile, leaf: LeafColumn) -> Zones:
         paged += 1
         first.append(group.first_row + offsets.first_row[:-1])
         stop.append(group.first_row + offsets.first_row[1:])
+        kind = index.lower.type
         lower.append(index.lower)
         upper.append(index.upper)
         counts = index.null_counts
@@ -101,15 +105,16 @@ def _zones(file: ParquetFile, leaf: LeafColumn) -> Zones:
     return Zones(
         np.concatenate([empty, *first]),
         np.concatenate([empty, *stop]),
-        _joined(lower, lowest.type),
-        _joined(upper, highest.type),
+        _joined(lower, lowest.type if kind is None else kind),
+        _joined(upper, highest.type if kind is None else kind),
         np.concatenate([empty, *nulls]),
         paged,
     )
 
 
 def _joined(parts: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
-    return pa.concat_arrays([_storage(part) for part in parts] or [_storage(pa.array([], kind))])
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return pa.concat_arrays([_storage(part).cast(kind) for part in parts] or [pa.array([], kind)])
 
 
 def _storage(array: pa.Array) -> pa.Array:
