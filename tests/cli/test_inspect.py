@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +36,63 @@ def test_inspect_draws_sorted_and_scattered_pages_apart(
     assert all(strip.count("#") < 4 for strip in ordered)
     assert [strip.index("#") for strip in ordered] == sorted(strip.index("#") for strip in ordered)
     assert all(strip.count("#") > 35 for strip in scattered)
+
+
+LARGE = {
+    "u": pa.array(range(2**63, 2**63 + 2_000), pa.uint64()),
+    "i": pa.array(range(-(2**63), 2_000 - 2**63), pa.int64()),
+    "d": pa.array([Decimal(f"{10**36 + i}e-1") for i in range(2_000)], pa.decimal128(38, 1)),
+    "at": pa.array(range(2**62, 2**62 + 2_000), pa.timestamp("ns")),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_inspect_draws_pages_of_large_numbers_apart(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "large.parquet"
+    pq.write_table(
+        pa.table({name: LARGE[name]}), path, write_page_index=True, use_dictionary=False, data_page_size=1, write_batch_size=100
+    )  # fmt: skip
+    out = run(capsys, "inspect", str(path), "--column", name)[1]
+    strips = [line.split("|")[1] for line in out.splitlines() if line.endswith("|")]
+    assert strips == ["." * (2 * i) + "##" + "." * (38 - 2 * i) for i in range(20)]
+
+
+def test_inspect_shows_moments_whole_and_both_ends_of_long_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.parquet"
+    table = pa.table(
+        {
+            "at": pa.array([0, 1], pa.timestamp("ns", "Europe/Berlin")),
+            "took": pa.array([0, 10**15 + 1], pa.duration("us")),
+            "text": ["x" * 80 + "1", "x" * 80 + "2"],
+        }
+    )
+    pq.write_table(table, path, write_page_index=True)
+    out = run(capsys, "inspect", str(path), "--column", "at", "--column", "took")[1]
+    assert "..." not in out
+    assert " 1970-01-01 00:00:00.000000001\n" in out  # of the chunk, in UTC
+    assert " 1970-01-01 01:00:00.000000001+01:00 " in out  # of its page
+    assert " 11574 days, 1:46:40.000001 " in out
+    out = run(capsys, "inspect", str(path), "--column", "text")[1]
+    assert out.count("xxxxxxxxxxx...xxxxxxxxx1") == out.count("xxxxxxxxxxx...xxxxxxxxx2") == 2
+
+
+def test_inspect_draws_infinite_bounds_to_the_edge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, inf = tmp_path / "real.parquet", float("inf")
+    low = [float(i) for i in range(200)]
+    table = pa.table({"some": [*low, 200.0, inf] + [-inf, inf] * 49, "all": [-inf, inf] * 150})
+    pq.write_table(table, path, write_page_index=True, use_dictionary=False, data_page_size=1, write_batch_size=100)  # fmt: skip
+    out = run(capsys, "inspect", str(path), "--column", "some")[1]
+    strips = [line.split("|")[1] for line in out.splitlines() if line.endswith("|")]
+    assert strips == ["#" * 20 + "." * 20, "." * 20 + "#" * 20, "<" + "#" * 38 + ">"]
+    assert "infinite bounds: 1 of 3 pages (" in out
+    out = run(capsys, "inspect", str(path), "--column", "all")[1]
+    assert out.splitlines()[-1] == "infinite bounds: 3 of 3 pages"
 
 
 def test_inspect_json_holds_pages(path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
@@ -411,3 +413,19 @@ def test_what_the_shell_expands_and_pipes_are_answered_by_the_remedy(
     folder.rename(tmp_path / "month=1")
     err = run(capsys, "inspect", str(tmp_path / "month=1" / "y.parquet"), "--column", "month")[2]
     assert "'month' is in the names of folders, and the file does not store it" in err
+
+
+def test_one_row_is_named_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "one.parquet")
+    pq.write_table(pa.table({"a": [1]}), path)
+    for arguments, said in (
+        (("head", path, "--columns", ""), "1 row, no columns"),
+        (("scan", path, "--columns", "", "--format", "table"), "1 row, no columns"),
+        (("advise", path), ": 1 row, 1 file, "),
+        (("rewrite", path, "-o", str(tmp_path / "new.parquet")), ": 1 row, "),
+        (("explain", path), "1 of 1"),
+    ):
+        _, out, err = run(capsys, *arguments)
+        assert said in out + err and "1 rows" not in out + err, (arguments, out, err)
+    assert ": 1 row, 1 row group, " in repr(ps.open(path))
+    assert "1 row taken" in repr(ps.scan(path).take([0]))

@@ -66,6 +66,15 @@ def test_lines_fit_the_terminal_and_are_coloured(width: int, path: str) -> None:
         assert "head" not in arguments or "int64" in lines[1]
 
 
+def test_values_are_said_to_be_cut_only_where_they_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    table = pa.table({"id": [1], "long": ["x" * 50], "sum": [123456789], "last": [987654321]})
+    pq.write_table(table, path)
+    for width, is_shown in ((200, True), (30, False)):
+        out = ESCAPE.sub("", in_terminal(width, "head", str(path)))
+        assert ("xxx" in out) == ("1 value is cut at 40 characters" in out) == is_shown, out
+
+
 def test_no_color_gets_plain_text_and_errors_are_coloured(path: str) -> None:
     assert not ESCAPE.search(in_terminal(80, "head", path, NO_COLOR="1"))
     refused = in_terminal(80, "head", "-")

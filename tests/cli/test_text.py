@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 
-import pyarrow as pa
-
 from pageseek.cli import text
 
 
@@ -19,20 +17,20 @@ def test_strip_draws_at_its_place() -> None:
     assert text.strip(5, 5, 5, 5, 4) == "####"
 
 
-def test_places_of_temporal_values_grow_with_time() -> None:
-    kinds = [pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC")]
-    for kind in kinds:
-        low, high = (
-            pa.scalar(day, pa.date32()).cast(kind)
-            for day in (dt.date(2024, 1, 1), dt.date(2024, 1, 2))
-        )
-        low_at, high_at = text.place(low), text.place(high)
-        assert low_at is not None
-        assert high_at is not None
-        assert low_at < high_at
-    assert text.place(pa.scalar("a")) is None
-    assert text.place(pa.scalar(float("nan"))) is None
-    assert text.place(pa.scalar(None, pa.int32())) is None
+def test_strips_of_large_integers_are_exact() -> None:
+    least = 2**63
+    for i in range(10):
+        made = text.strip(least + 10 * i, least + 10 * i + 9, least, least + 99, 10)
+        assert made == "." * i + "#" + "." * (9 - i)
+
+
+def test_infinite_ends_are_marked_at_the_edge() -> None:
+    inf = float("inf")
+    assert text.strip(5.0, inf, 0.0, 10.0, 10) == ".....####>"
+    assert text.strip(-inf, 1.0, 0.0, 10.0, 10) == "<#........"
+    assert text.strip(-inf, inf, 0.0, 10.0, 4) == "<##>"
+    assert text.strip(inf, inf, 0.0, 10.0, 4) == "...>"
+    assert text.strip(-inf, -inf, -1e308, 1e308, 4) == "<..."
 
 
 def test_json_takes_what_json_lacks() -> None:

@@ -139,6 +139,35 @@ def test_many_files_and_row_groups_are_drawn_together(
     )
 
 
+@pytest.mark.parametrize("analyze", [False, True])
+def test_columns_that_a_file_lacks_have_no_bar(analyze: bool, tmp_path: Path) -> None:
+    for i, name in enumerate(("old", "new")):
+        table = pa.table({"id": range(10 * i, 10 * i + 10), name: range(10)})
+        pq.write_table(table, tmp_path / f"{i}.parquet", row_group_size=5, write_page_index=True)
+    scan = ps.scan(str(tmp_path), filter="id > 1 and id < 12")
+    figure = scan.explain(analyze=analyze).plot(tmp_path / "o.png")
+    below = figure.axes[1]
+    columns = [text.get_text() for text in below.get_xticklabels()]
+    bands = [text.get_text() for text in below.get_yticklabels()]
+    assert bands == ["0.parquet 0", "0.parquet 1", "1.parquet 0"]
+    said = {(t.get_position()[1], columns[int(t.get_position()[0])]): t.get_text() for t in below.texts}  # fmt: skip
+    assert said == {(0, "new"): "not in this file", (1, "new"): "not in this file", (2, "old"): "not in this file"}  # fmt: skip
+    for y in range(3):
+        for x, column in enumerate(columns):
+            assert bool(lengths(below, y, x + 0.03, 0.94)) == ((y, column) not in said)
+    assert "late materialization" not in legend(figure)
+
+
+def test_one_thing_is_named_as_one(tmp_path: Path) -> None:
+    table = pa.table({f"c{i}": [1] for i in range(reading.MOST_COLUMNS + 1)})
+    pq.write_table(table, tmp_path / "0.parquet")
+    report = ps.scan(str(tmp_path / "0.parquet")).explain(analyze=True)
+    report.requests = 1
+    figure = report.plot()
+    assert figure.axes[1].get_xlabel() == "and 1 more column"
+    assert "in 1 request, 1 row found" in figure.get_suptitle()
+
+
 def test_mechanisms_without_a_colour_are_hatched_and_named(tmp_path: Path) -> None:
     path = written(tmp_path)
     report = ps.scan(path, filter="id = 7").take(range(10, 20)).explain()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 
 if TYPE_CHECKING:
     from pageseek.advice.results import Advice, Candidate, OpeningAdvice, QueryAdvice
@@ -18,7 +18,6 @@ SHOWN = 6  # ways of a query
 
 def render(advice: Advice) -> str:
     """The advice as HTML."""
-    files = "1 file" if advice.num_files == 1 else f"{advice.num_files:,} files"
     wanted = [
         (
             item.title,
@@ -30,7 +29,7 @@ def render(advice: Advice) -> str:
     ]
     head = ("recommended", "why", "price", "how")
     return html.block(
-        f"Advice on {advice.source}: {advice.num_rows:,} rows, {files}, {format_size(advice.file_bytes)}",
+        f"Advice on {advice.source}: {counted(advice.num_rows, 'row')}, {counted(advice.num_files, 'file')}, {format_size(advice.file_bytes)}",
         *(_query(query) for query in advice.queries),
         *([] if advice.opening is None else [_opening(advice.opening)]),
         html.table(head, wanted) if wanted else "Recommended: nothing.",

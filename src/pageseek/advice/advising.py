@@ -27,7 +27,7 @@ from pageseek.advice.results import (
 from pageseek.advice.sampling import Sample, masks_of, sample_of
 from pageseek.api import scan
 from pageseek.base.arguments import whole
-from pageseek.base.report import Report
+from pageseek.base.report import Report, counted
 from pageseek.base.tracebacks import short_traceback
 from pageseek.format.sparse_footer import PART
 from pageseek.scanning.queries.scan import Scan
@@ -213,7 +213,7 @@ def _why(before: Cost, estimator: Estimator) -> str:
     """Why no change is worth it."""
     leaves = {leaf for group in estimator.layout.groups for leaf in group.leaves}
     if before.pages <= 3 * max(len(leaves), 1):
-        return f"it reads {round(before.pages):,} pages of {len(leaves)} {'column' if len(leaves) == 1 else 'columns'} already"
+        return f"it reads {counted(round(before.pages), 'page')} of {counted(len(leaves), 'column')} already"
     passed = estimator.num_rows / max(
         estimator.layout.num_rows / max(estimator.layout.share, 1e-12), 1
     )

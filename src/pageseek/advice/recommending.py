@@ -10,7 +10,7 @@ from pageseek.advice.estimates import ATTACHED, CLUSTER, GROUP_ROWS, PAGE_ROWS, 
 from pageseek.advice.reading import Cost
 from pageseek.advice.results import Recommendation
 from pageseek.base.records import NamedTuple
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 
 HALF = 0.5
 DEARER = 1.1  # times the bytes that may be read where requests are halved
@@ -204,7 +204,7 @@ def _item(
         if new is not None and new.bytes > cost.bytes and change not in one.after
     ]
     whys = [
-        f"{one.text}: from {format_size(round(cost.bytes))} in {round(cost.requests):,} requests to "
+        f"{one.text}: from {format_size(round(cost.bytes))} in {counted(round(cost.requests), 'request')} to "
         f"{format_size(round(new.bytes))} in {round(new.requests):,}"
         for one, cost, new in zip(tried, now, after, strict=True)
         if new is not None and change in one.after

@@ -9,7 +9,7 @@ from typing import Any
 
 from pageseek.advice.reading import Cost
 from pageseek.base.late_modules import above
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 from pageseek.base.text_table import table
 
 SHOWN = 6  # ways of a query that are shown as text
@@ -173,9 +173,8 @@ class Advice:
         return shown
 
     def _lines(self) -> Iterator[str]:
-        files = "1 file" if self.num_files == 1 else f"{self.num_files:,} files"
         size = format_size(self.file_bytes)
-        yield f"Advice on {self.source}: {self.num_rows:,} rows, {files}, {size}"
+        yield f"Advice on {self.source}: {counted(self.num_rows, 'row')}, {counted(self.num_files, 'file')}, {size}"
         if self.sampled_bytes:
             yield f"  estimated by a sample of {format_size(self.sampled_bytes)}; bytes and requests are without the footers"
         for number, query in enumerate(self.queries, 1):

@@ -13,6 +13,7 @@
 | `progress` | the bar of a long scan |
 | `memory` | buffers that are kept from one scan to the next |
 | `text_table` | aligned tables for terminals |
+| `escapes` | texts without what a terminal or a page obeys |
 | `html` | tables and bars for notebooks |
 | `log` | what the loggers of the standard library are told |
 | `packages` | packages that only some functions need |

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from pageseek.base.escapes import lines as lines_of
+
 TABLE = "color:inherit;font-size:inherit;border-collapse:collapse;margin:.3em 0"
 CELL = "padding:.15em .7em;vertical-align:top;"
 FRAME = "display:inline-block;height:.8em;border:1px solid currentColor;opacity:.75;"
@@ -26,15 +28,7 @@ def shown(value: object) -> str:
     """A value as HTML. What is not printable is escaped as Python does."""
     if isinstance(value, Markup):
         return value
-    text = str(value)
-    if not text.isprintable():
-        text = "".join(
-            c
-            if c.isprintable() or c == "\n"
-            else ascii(c)[1:-1]  # half of a pair, marks of direction
-            for c in text
-        )
-    return escape(text)
+    return escape(lines_of(str(value)))
 
 
 def share(part: float, whole: float) -> Markup:

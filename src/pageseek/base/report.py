@@ -490,15 +490,6 @@ MECHANISMS = {
 }
 
 
-def one_line(text: str) -> str:
-    """A text whose line breaks and other controls are spelt out, as Python writes them."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
-
-
 def counted(n: int, unit: str) -> str:
     """A number of things, whose name is given for one."""
     return f"{n:,} {unit}{'s' * (n != 1)}"

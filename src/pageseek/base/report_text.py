@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pageseek.base.escapes import one_line
 from pageseek.base.report import (
     MECHANISMS,
     Count,
@@ -11,7 +12,6 @@ from pageseek.base.report import (
     Report,
     counted,
     format_size,
-    one_line,
 )
 
 

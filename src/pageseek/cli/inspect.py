@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from pageseek.format.parquet_file import LeafColumn, ParquetFile
     from pageseek.storage import Source
 
+Bounds = tuple[int | float | None, int | float | None]
 # nearly every writer lists these for its levels; they are shown only if a chunk has no other
 LEVELS_ONLY = ("RLE", "BIT_PACKED")
 LEAST_STRIP, MOST_STRIP = 16, 80  # characters of a strip on a terminal
+LONGEST_BOUND = 24  # characters of a text
 MOST_CHUNKS = 400  # lines of the table of chunks; the rest is only counted
 
 
@@ -219,20 +222,22 @@ def draw(
             "  without a column index, whole column chunks are read; `pageseek index attach` adds one"
         )
     yield ""
-    yield from _draw_chunks(groups, found["columns"])
+    yield from _draw_chunks(groups, leaves, found["columns"])
     if pages:
         for leaf, column in zip(leaves, found["columns"], strict=True):
             yield ""
             yield from _draw_pages(file, leaf, column)
 
 
-def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _draw_chunks(
+    groups: Sequence[Any], leaves: Sequence[LeafColumn], columns: Sequence[dict[str, Any]]
+) -> Iterator[str]:
     head = [
         "group", "rows", "column", "type", "codec", "encodings", "bytes", "pages", "nulls", "min", "max",
     ]  # fmt: skip
     rows: list[list[str]] = []
     for group, facts in enumerate(groups):
-        for place, column in enumerate(columns):
+        for place, (leaf, column) in enumerate(zip(leaves, columns, strict=True)):
             if len(rows) == MOST_CHUNKS:
                 break
             chunk = column["chunks"][group]
@@ -247,8 +252,8 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
                     text.size(chunk["bytes"]),
                     "?" if chunk["page_count"] is None else f"{chunk['page_count']:,}",
                     "?" if chunk["nulls"] is None else f"{chunk['nulls']:,}",
-                    text.shown(chunk["min"]),
-                    text.shown(chunk["max"]),
+                    _bound(chunk["min"], leaf),
+                    _bound(chunk["max"], leaf),
                 ]
             )
     yield from terminal.table(
@@ -259,6 +264,15 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
         yield f"... and {left:,} more chunks; --column NAME shows one column, --json all"
 
 
+def _bound(value: Any, leaf: LeafColumn) -> str:
+    """A bound on one line: a date or a time is whole, of a long text both ends are shown, since many begin alike."""
+    import pyarrow as pa  # late: help needs none
+
+    moment = pa.types.is_temporal(leaf.type)
+    longest = len(value) if moment and isinstance(value, str) else LONGEST_BOUND
+    return text.shown(value, longest, ends=True)
+
+
 def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> Iterator[str]:
     look = terminal.stdout()
     yield look.bold(text.shown(f"pages of {column['name']} ({column['type']})", 400))
@@ -267,13 +281,14 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
         return
     places = _places(file, leaf)
     known = [value for at in places.values() for value in at if value is not None]
-    least, most = (min(known), max(known)) if known else (0.0, 0.0)
-    ranged = bool(known) and most > least
+    finite = [value for value in known if math.isfinite(value)]
+    least, most = (min(finite), max(finite)) if finite else (0, 0)
+    ranged = most > least
     head = ["group", "page", "first row", "rows", "bytes", "nulls", "min", "max"]
     if ranged:
         head.append("from least to greatest value of the column")
     rows: list[list[str]] = []
-    bounds: list[tuple[float | None, float | None]] = []
+    bounds: list[Bounds] = []
     for chunk in column["chunks"]:
         for page in chunk["pages"]:
             row = [
@@ -283,8 +298,8 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
                 f"{page['rows']:,}",
                 text.size(page["bytes"]),
                 "?" if page["nulls"] is None else f"{page['nulls']:,}",
-                text.shown(page["min"]),
-                text.shown(page["max"]),
+                _bound(page["min"], leaf),
+                _bound(page["max"], leaf),
             ]
             if ranged:
                 bounds.append(places[chunk["row_group"], page["page"]])
@@ -301,6 +316,12 @@ def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> 
     drop = (4, 3, 5, 7, 6)
     for line in terminal.table(head, rows, (0, 1, 2, 3, 4, 5), look=look, drop=drop, fixed=(8,)):
         yield _bars(line, look) if ranged else line
+    endless = sum(
+        any(value is not None and math.isinf(value) for value in ends) for ends in places.values()
+    )
+    if endless:
+        marks = " (< and > where a bar is drawn to its end)" if ranged else ""
+        yield look.dim(f"infinite bounds: {endless:,} of {counted(len(places), 'page')}{marks}")
 
 
 def _bars(line: str, look: terminal.Look) -> str:
@@ -310,24 +331,28 @@ def _bars(line: str, look: terminal.Look) -> str:
     start = line.index("|", line.rindex(" "))
     strip = line[start + 1 : -1]
     full, empty = ("█", "·") if look.drawn else ("#", ".")
-    first, stop = strip.find("#"), strip.rfind("#") + 1
-    if first < 0:
+    drawn = strip.strip(".")
+    if "?" in drawn:
         return line
-    bar = look.dim(empty * first) + look.yellow(full * (stop - first))
-    return f"{line[:start]}|{bar}{look.dim(empty * (len(strip) - stop))}|"
+    before = strip.index(drawn)
+    after = len(strip) - before - len(drawn)
+    bar = look.dim(empty * before) + look.yellow(drawn.replace("#", full))
+    return f"{line[:start]}|{bar}{look.dim(empty * after)}|"
 
 
-def _places(
-    file: ParquetFile, leaf: LeafColumn
-) -> dict[tuple[int, int], tuple[float | None, float | None]]:
-    """(row group, page) -> its bounds as numbers."""
-    found: dict[tuple[int, int], tuple[float | None, float | None]] = {}
+def _places(file: ParquetFile, leaf: LeafColumn) -> dict[tuple[int, int], Bounds]:
+    """(row group, page) -> its bounds as exact numbers; None where they are not known, or no numbers."""
+    from pageseek.pictures.exact import exact_numbers  # late: it imports pyarrow
+
+    found: dict[tuple[int, int], Bounds] = {}
     for group in range(file.num_row_groups):
         offsets = _offset_index(file, group, leaf)
+        if offsets is None:
+            continue
         index = file.column_index(group, leaf) if leaf.max_repetition_level == 0 else None
-        for page in range(0 if offsets is None else offsets.num_pages):
-            if index is None:
-                found[group, page] = None, None
-            else:
-                found[group, page] = text.place(index.lower[page]), text.place(index.upper[page])
+        ends = [] if index is None else [exact_numbers(of) for of in (index.lower, index.upper)]
+        unknown = [None] * offsets.num_pages
+        lower, upper = (of or unknown for of in ends or (None, None))
+        for page, bounds in enumerate(zip(lower, upper, strict=True)):
+            found[group, page] = bounds
     return found

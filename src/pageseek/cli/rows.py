@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
+from pageseek.base.report import counted
 from pageseek.cli import terminal, text
 from pageseek.cli.values import plain, refuse_twice
 
@@ -20,7 +22,7 @@ def show(reader: pa.RecordBatchReader, limit: int) -> None:
     """Print at most `limit` rows, and say so if there are more."""
     look = terminal.stdout()
     if not reader.schema.names:
-        print(f"{sum(batch.num_rows for batch in reader):,} rows, no columns")
+        print(_without_columns(sum(batch.num_rows for batch in reader)))
         return
     rows, cells = _rows(reader), _Cells()
     for block, _ in _tables(reader.schema, itertools.islice(rows, limit), look, cells):
@@ -35,25 +37,35 @@ def lines(reader: pa.RecordBatchReader, look: terminal.Look) -> Iterator[tuple[l
     """All rows as lines of a table, in blocks, with the number of rows of each."""
     if not reader.schema.names:
         n = sum(batch.num_rows for batch in reader)
-        yield [f"{n:,} rows, no columns"], n
+        yield [_without_columns(n)], n
         return
     cells = _Cells()
     yield from _tables(reader.schema, _rows(reader), look, cells)
     cells.tell()
 
 
+def _without_columns(n: int) -> str:
+    return f"{counted(n, 'row')}, no columns"
+
+
 class _Cells:
-    """Values as text, and whether one was cut."""
+    """Values as text, and how many of those that are shown were cut."""
 
     def __init__(self) -> None:
         self.cut = 0
+        self._cut_in = Counter[int]()  # by column of this block
 
-    def of(self, value: Any) -> str:
+    def of(self, column: int, value: Any) -> str:
         # one more character tells a value that is cut from one that is as long as a cell
         made = text.shown(value, LONGEST)
         if len(made) == LONGEST and made.endswith("...") and text.shown(value, LONGEST + 1) != made:
-            self.cut += 1
+            self._cut_in[column] += 1
         return made
+
+    def end_block(self, left_out: set[int]) -> None:
+        """Count those of a block but for the columns that are left out."""
+        self.cut += sum(n for column, n in self._cut_in.items() if column not in left_out)
+        self._cut_in.clear()
 
     def tell(self) -> None:
         """Say beside the table that values were cut."""
@@ -75,9 +87,13 @@ def _tables(
     types = [text.shown(str(field.type), LONGEST) for field in schema]
     numbers = [i for i, field in enumerate(schema) if _is_number(field.type)]
     under = types if look.width is not None else ()  # a pipe gets the names alone
-    cells = (list(map(made_cells.of, row)) for row in rows)
+    cells = ([made_cells.of(i, value) for i, value in enumerate(row)] for row in rows)
     for i, block in enumerate(_blocks(cells)):
-        made = terminal.table(head, block, numbers, look=look, under=under, nulls="-")
+        left_out = set[int]()
+        made = terminal.table(
+            head, block, numbers, look=look, under=under, nulls="-", left_out=left_out
+        )
+        made_cells.end_block(left_out)
         yield (made if i == 0 else made[3 if under else 2 :]), len(block)
 
 

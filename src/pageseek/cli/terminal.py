@@ -20,7 +20,8 @@ from pageseek.base.text_table import table as plain_table
 LEAST = 12  # characters that a column is narrowed to, at least
 FEW = 6  # the same, where but one column would be left
 # a number, a date, a time: half of one says something else
-WHOLE = re.compile(r"[-+\d][-+\d.,:/ TZeE]{0,31}")
+WHOLE = re.compile(r"(-?\d+ days?, )?[-+\d][-+\d.,:/ TZeE]{0,31}")
+UNSEEN = ("Mn", "Me", "Cf")  # categories of characters without a width
 MOST_HIDDEN = 3  # lines that name the columns which do not fit
 PLAIN = re.compile(r"\x1b\[[0-9;]*m")
 _chosen = "auto"
@@ -118,11 +119,15 @@ def is_utf8(stream: Any) -> bool:
 
 
 def wide(text: str) -> int:
-    """The columns of a terminal that a text takes: two for a wide character, none for a mark that combines."""
+    """The columns of a terminal that a text takes: two for a wide character, none for a mark that combines or joins."""
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        0
+        if unicodedata.category(c) in UNSEEN
+        else 2
+        if unicodedata.east_asian_width(c) in "WF"
+        else 1
         for c in text
     )
 
@@ -149,13 +154,14 @@ def table(
     drop: Sequence[int] = (),
     fixed: Sequence[int] = (),
     nulls: str | None = None,
+    left_out: set[int] | None = None,
 ) -> list[str]:
     """Lines of an aligned table, in the width of the terminal if there is one.
 
     What does not fit is narrowed, the widest column first, but no number (`right`), no column of `fixed`, and none below its
     widest number, date or time. If that is not enough, columns are left out: those of `drop` in this order, then from the middle;
     those that fit in the end come back, the last first. Before one column stands alone, even those of `fixed` are narrowed. `under`: a second line of the head,
-    which is cut rather than make a column wide. `nulls`: the text that is shown dim.
+    which is cut rather than make a column wide. `nulls`: the text that is shown dim. `left_out`: receives the columns that are left out.
     """
     if look.width is None and not look.colour and not under:
         return plain_table(head, rows, right)
@@ -173,6 +179,8 @@ def table(
         most = [max([0, *whole]) for whole in wholes]
         least, less = [list(map(max, narrowed, most)) for narrowed in (least, less)]
     kept, widths, hidden = _fitted(widths, least, less, look.width, drop)
+    if left_out is not None:
+        left_out.update(hidden)
     end = "…" if look.drawn else "..."
     made = []
     for number, line in enumerate(lines):

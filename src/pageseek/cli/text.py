@@ -7,23 +7,23 @@ import decimal
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pageseek.base.escapes import lines as safe
+from pageseek.base.escapes import one_line
 from pageseek.base.report import format_size as size
 from pageseek.base.text_table import table
 from pageseek.cli.terminal import is_utf8
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["encode", "place", "safe", "shown", "size", "strip", "table", "to_json"]
+__all__ = ["encode", "safe", "shown", "size", "strip", "table", "to_json"]
 
 CONTROLS = re.compile("[\x7f-\x9f]")  # that JSON does not escape, and terminals obey
+INFINITY = float("inf")
 STRIP = 40  # characters that stand for the whole range of a column
 
 
-def shown(value: Any, longest: int = 24) -> str:
-    """A value on one line, in at most `longest` characters; a number is never cut."""
+def shown(value: Any, longest: int = 24, ends: bool = False) -> str:
+    """A value on one line, in at most `longest` characters; a number is never cut. `ends`: a long text is cut in its middle."""
     if value is None:
         return "-"
     if isinstance(value, bytes):
@@ -34,57 +34,48 @@ def shown(value: Any, longest: int = 24) -> str:
         text = value.isoformat(" ").removesuffix("+00:00")
     else:
         text = str(value)
-    if not text.isprintable():
-        text = text.encode("unicode_escape").decode("ascii")
-    return text if len(text) <= longest else text[: longest - 3] + "..."
-
-
-def safe(text: str) -> str:
-    """Lines without what a terminal obeys, such as escape sequences in names: such characters are spelt out."""
-    if text.isprintable():
+    text = one_line(text)
+    if len(text) <= longest:
         return text
-    return "".join(
-        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode("ascii")
-        for c in text
-    )
-
-
-def place(scalar: pa.Scalar) -> float | None:
-    """A number or time as a float; None for null and for other values."""
-    import pyarrow as pa  # late: help needs none
-
-    if not scalar.is_valid:
-        return None
-    kind = scalar.type
-    if pa.types.is_temporal(kind):
-        try:
-            wide = pa.int32() if kind.bit_width == 32 else pa.int64()
-            return float(scalar.cast(wide).as_py())
-        except (pa.ArrowException, AttributeError):
-            return None
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return None  # a bound that is cut may be no UTF-8
-    value = scalar.as_py()
-    if isinstance(value, (bool, int, float, decimal.Decimal)):
-        number = float(value)
-        return number if abs(number) != float("inf") and number == number else None
-    return None
+    last = (longest - 3) // 2 if ends else 0
+    return f"{text[: longest - 3 - last]}...{text[len(text) - last :]}"
 
 
 def strip(
-    low: float | None, high: float | None, least: float, most: float, width: int = STRIP
+    low: int | float | None,
+    high: int | float | None,
+    least: int | float,
+    most: int | float,
+    width: int = STRIP,
 ) -> str:
-    """[low .. high] drawn at its place within [least .. most]; only `?` if it is not known."""
+    """[low .. high] drawn at its place within [least .. most]; only `?` if it is not known. `<` and `>`: from or to infinity.
+
+    Integers are compared exactly.
+    """
     if low is None or high is None:
         return "?" * width
-    span = most - least
-    if span == float("inf"):  # halves of doubles have a finite one
-        return strip(low / 2, high / 2, least / 2, most / 2, width)
-    if span <= 0:
+    if most <= least:
         return "#" * width
-    first = min(width - 1, max(0, int((low - least) / span * width)))
-    last = min(width - 1, max(first, int((high - least) / span * width)))
-    return "." * first + "#" * (last - first + 1) + "." * (width - 1 - last)
+    if isinstance(least, float) and most - least == INFINITY:  # halves of doubles have a finite one
+        return strip(low / 2, high / 2, least / 2, most / 2, width)
+    first = _cell(low, least, most, width)
+    last = max(first, _cell(high, least, most, width))
+    cells = ["."] * first + ["#"] * (last - first + 1) + ["."] * (width - 1 - last)
+    for end in (low, high):
+        if abs(end) == INFINITY:
+            cells[first if end < 0 else last] = "<" if end < 0 else ">"
+    return "".join(cells)
+
+
+def _cell(value: int | float, least: int | float, most: int | float, width: int) -> int:
+    """The character in which a value lies."""
+    if value <= least:
+        return 0
+    if value >= most:
+        return width - 1
+    if isinstance(least, int) and isinstance(most, int) and isinstance(value, int):
+        return (value - least) * width // (most - least)
+    return min(width - 1, int((value - least) / (most - least) * width))
 
 
 def encode(value: Any) -> Any:

@@ -17,7 +17,7 @@ from pageseek._core import metadata as core
 from pageseek.base.errors import CoreError, CorruptFileError, PageseekError, from_core
 from pageseek.base.late_modules import npt
 from pageseek.base.limits import DEFAULT
-from pageseek.base.report import Report
+from pageseek.base.report import Report, counted
 from pageseek.format.chunks import (
     CHUNK,
     Chunk,
@@ -273,7 +273,7 @@ class FooterFile:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: {self.num_rows:,} rows, {self.num_row_groups} row groups, {self.num_leaves} leaves>"
+        return f"<{type(self).__name__} {self.name}: {counted(self.num_rows, 'row')}, {counted(self.num_row_groups, 'row group')}, {self.num_leaves} {'leaf' if self.num_leaves == 1 else 'leaves'}>"
 
     # -- footer -------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from pageseek.base.escapes import one_line
 from pageseek.base.late_modules import above
-from pageseek.base.report import format_size, one_line
+from pageseek.base.report import format_size
 
 SHOWN = 5  # reasons, and failures, of many files
 

@@ -7,8 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from pageseek.base.escapes import one_line
 from pageseek.base.late_modules import above
-from pageseek.base.report import Report, format_size, one_line
+from pageseek.base.report import Report, format_size
 from pageseek.base.tracebacks import short_traceback
 from pageseek.format.chunks import chunk_range
 from pageseek.format.embedded import (

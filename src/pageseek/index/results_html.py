@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,10 +97,10 @@ def attached_files(many: AttachedFiles) -> str:
     ]
     rows = [(kind, column, f"{n:,}", f"{files[kind, column]:,}") for (kind, column), n in counts.items()]  # fmt: skip
     skipped = Counter(why for one in (*many.files, *many.unchanged) for why in one.skipped)
-    remarks = [f"not: {why} ({n:,} files)" for why, n in skipped.most_common(SHOWN)]
+    remarks = [f"not: {why} ({counted(n, 'file')})" for why, n in skipped.most_common(SHOWN)]
     remarks += [f"failed: {name}: {error}" for name, error in list(many.failed.items())[:SHOWN]]
     return html.block(
-        f"{total:,} files, in {many.seconds:.1f} s",
+        f"{counted(total, 'file')}, in {many.seconds:.1f} s",
         html.table((), states),
         html.table(("kind", "column", "chunks", "files"), rows, right=(2, 3)) if rows else "",
         html.lines(html.small(text) for text in remarks),

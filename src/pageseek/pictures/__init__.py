@@ -4,7 +4,9 @@
 |---|---|
 | `figures` | figures without a window, colours that all readers tell apart |
 | `bounds` | the bounds of the pages of columns, over the numbers of their rows |
-| `scale` | values of any type as numbers of an axis |
+| `scale` | values of any type as places of an axis |
+| `exact` | values as numbers whose differences are exact |
+| `tick_labels` | where the labels of an axis stand, and what they say |
 | `reading` | what a scan read of each column chunk, and what ruled out the rest |
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,11 @@ import pyarrow as pa
 
 from pageseek.base.errors import CorruptFileError
 from pageseek.base.records import NamedTuple
+from pageseek.base.report import counted
 from pageseek.format.parquet_file import LeafColumn, ParquetFile
 from pageseek.pictures import figures
-from pageseek.pictures.scale import Scale, ticks
+from pageseek.pictures.exact import Number
+from pageseek.pictures.scale import Scale
 
 MOST_COLUMNS = 24  # of one picture
 LINE = 52  # characters of a line above a panel
@@ -57,7 +60,7 @@ def draw_bounds(file: ParquetFile, columns: Sequence[str | LeafColumn] | None = 
         more = f"; the first {len(leaves)} of {len(leaves) + left:,} columns" if left else ""
         name = figures.cut_name(file.name.rpartition("/")[2])
         figure.suptitle(
-            f"{name}: {file.num_rows:,} rows, {groups:,} row {'group' if groups == 1 else 'groups'}{more}",
+            f"{name}: {counted(file.num_rows, 'row')}, {counted(groups, 'row group')}{more}",
             fontsize=10.5, x=0.01, ha="left",
         )  # fmt: skip
         figure.supxlabel(
@@ -71,6 +74,9 @@ def _zones(file: ParquetFile, leaf: LeafColumn) -> Zones:
     lowest, highest = file.statistics(leaf)
     first, stop, lower, upper, nulls, paged = [], [], [], [], [], 0
     chunks = file.chunks(leaf)
+    kind: pa.DataType | None = (
+        None  # of the bounds of pages; those of row groups know no zone and no duration
+    )
     for group in file.row_groups:
         try:
             offsets = file.offset_index(group.index, leaf)
@@ -84,12 +90,13 @@ def _zones(file: ParquetFile, leaf: LeafColumn) -> Zones:
             stop.append(np.array([group.first_row + group.num_rows]))
             lower.append(lowest.slice(group.index, 1))
             upper.append(highest.slice(group.index, 1))
-            counted = chunks[group.index].null_count
-            nulls.append(np.array([-1 if counted is None else counted]))
+            null_count = chunks[group.index].null_count
+            nulls.append(np.array([-1 if null_count is None else null_count]))
             continue
         paged += 1
         first.append(group.first_row + offsets.first_row[:-1])
         stop.append(group.first_row + offsets.first_row[1:])
+        kind = index.lower.type
         lower.append(index.lower)
         upper.append(index.upper)
         counts = index.null_counts
@@ -98,15 +105,16 @@ def _zones(file: ParquetFile, leaf: LeafColumn) -> Zones:
     return Zones(
         np.concatenate([empty, *first]),
         np.concatenate([empty, *stop]),
-        _joined(lower, lowest.type),
-        _joined(upper, highest.type),
+        _joined(lower, lowest.type if kind is None else kind),
+        _joined(upper, highest.type if kind is None else kind),
         np.concatenate([empty, *nulls]),
         paged,
     )
 
 
 def _joined(parts: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
-    return pa.concat_arrays([_storage(part) for part in parts] or [_storage(pa.array([], kind))])
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return pa.concat_arrays([_storage(part).cast(kind) for part in parts] or [pa.array([], kind)])
 
 
 def _storage(array: pa.Array) -> pa.Array:
@@ -116,13 +124,14 @@ def _storage(array: pa.Array) -> pa.Array:
 def _draw(panel: Any, file: ParquetFile, leaf: LeafColumn) -> None:
     zones = _zones(file, leaf)
     scale = Scale(zones.lower, zones.upper)
-    known = np.isfinite(scale.lower)
+    known = ~np.isnan(scale.lower)
+    at, rest = scale.ticks()
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_xlim(0, max(file.num_rows, 1))
     panel.xaxis.set_major_formatter(lambda x, _: f"{int(x):,}")
-    panel.locator_params(axis="x", nbins=5)
+    panel.locator_params(axis="x", nbins=5, integer=True, min_n_ticks=1)
     panel.set_title(
-        f"{figures.cut(leaf.name, 32)} ({figures.cut(str(leaf.type), 20)}){_title(zones, scale, file, leaf)}"
+        f"{figures.cut(leaf.name, 32)} ({figures.cut(str(leaf.type), 20)}){_title(zones, scale, file, leaf, rest)}"
     )
     starts = [group.first_row for group in file.row_groups][1:]
     if len(starts) <= MOST_LINES:
@@ -139,24 +148,23 @@ def _draw(panel: Any, file: ParquetFile, leaf: LeafColumn) -> None:
         panel.text(0.5, 0.5, why, transform=panel.transAxes, ha="center", va="center")
         _draw_nulls(panel, zones)
         return
-    least, most = float(np.nanmin(scale.lower)), float(np.nanmax(scale.upper))
-    largest = max(abs(least), abs(most))  # beside it, a small span is not seen
-    span = max(1.0, largest * 1e-6) if least == most else max(most - least, largest * 1e-12)
-    panel.set_ylim(least - 0.16 * span, most + 0.06 * span)
-    at = ticks(scale, least, most)
-    panel.set_yticks(at, [scale.label(y) for y in at])
-    _blocks(panel, zones, scale, known, span)
+    panel.set_ylim(scale.bottom, scale.top)
+    panel.set_yticks([tick.place for tick in at], [tick.label for tick in at])
+    _blocks(panel, zones, scale, known & ~scale.infinite, None)
+    _blocks(panel, zones, scale, known & scale.infinite, "////")
     _draw_nulls(panel, zones)
 
 
 def _blocks(
-    panel: Any, zones: Zones, scale: Scale, known: npt.NDArray[np.bool_], span: float
+    panel: Any, zones: Zones, scale: Scale, drawn: npt.NDArray[np.bool_], hatch: str | None
 ) -> None:
     from matplotlib.collections import PolyCollection
 
-    left, right = zones.first[known].astype(float), zones.stop[known].astype(float)
-    low, high = scale.lower[known], scale.upper[known]
-    thin = 0.012 * span  # a page of one value is seen, too
+    if not drawn.any():
+        return
+    left, right = zones.first[drawn].astype(float), zones.stop[drawn].astype(float)
+    low, high = scale.lower[drawn], scale.upper[drawn]
+    thin = 0.01 * (scale.top - scale.bottom)  # a page of one value is seen, too
     middle, half = (low + high) / 2, np.maximum((high - low) / 2, thin / 2)
     corners = [
         (left, middle - half),
@@ -168,7 +176,7 @@ def _blocks(
     panel.add_collection(
         PolyCollection(
             list(shapes), facecolor=figures.BLUE, alpha=0.75 if zones.paged else 0.4, edgecolor="white",
-            linewidth=0.5 if len(left) <= 300 else 0,
+            linewidth=0.5 if len(left) <= 300 else 0, hatch=hatch,
         )
     )  # fmt: skip
 
@@ -190,24 +198,23 @@ def _only_nulls(zones: Zones) -> bool:
     return bool(len(zones.nulls) and (zones.nulls >= zones.stop - zones.first).all())
 
 
-def overlap(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64]) -> float:
+def overlap(lower: Sequence[Number | None], upper: Sequence[Number | None]) -> float:
     """In the bounds of how many zones the middle of a zone lies, on average: 1 where values are sorted, all where they are
-    scattered.
+    scattered. The bounds are exact numbers; a zone without (None) is left out.
     """
-    known = np.isfinite(lower)
-    if not known.any():
+    known = [(a, b) for a, b in zip(lower, upper, strict=True) if a is not None and b is not None]
+    if not known:
         return 0.0
-    middle = (lower[known] + upper[known]) / 2
-    low, high = np.sort(lower[known]), np.sort(upper[known])
-    held = np.searchsorted(low, middle, "right") - np.searchsorted(high, middle, "left")
-    return float(held.mean())
+    low, high = sorted(2 * a for a, _ in known), sorted(2 * b for _, b in known)  # as the middle
+    held = sum(bisect_right(low, a + b) - bisect_left(high, a + b) for a, b in known)
+    return held / len(known)
 
 
-def _title(zones: Zones, scale: Scale, file: ParquetFile, leaf: LeafColumn) -> str:
-    n, groups = int(np.isfinite(scale.lower).sum()), file.num_row_groups
+def _title(zones: Zones, scale: Scale, file: ParquetFile, leaf: LeafColumn, rest: str) -> str:
+    n, groups = int((~np.isnan(scale.lower)).sum()), file.num_row_groups
     unit = "pages" if zones.paged == groups else "blocks" if zones.paged else "row groups"
     said = (
-        [f"a typical value lies in {overlap(scale.lower, scale.upper):,.1f} of {n:,} {unit}"]
+        [f"a typical value lies in {overlap(scale.low, scale.high):,.1f} of {n:,} {unit}"]
         if n > 1
         else []
     )
@@ -220,7 +227,12 @@ def _title(zones: Zones, scale: Scale, file: ParquetFile, leaf: LeafColumn) -> s
             else "no page index"
         )
     nulls = int(zones.nulls[zones.nulls > 0].sum())
-    said += [f"{nulls:,} nulls"] if nulls else []
+    said += [counted(nulls, "null")] if nulls else []
+    endless = int(scale.infinite.sum())
+    if endless:
+        only = " only" if not scale.is_bounded else ""
+        said.append(f"infinite bounds{only}: {counted(endless, unit[:-1])}, hatched")
+    said += [rest] if rest else []
     lines, line = [], ""
     for part in said:  # in one line or two, so that the panel beside stays free
         if line and len(line) + len(part) > LINE:

@@ -9,6 +9,8 @@ import warnings
 from importlib.util import find_spec
 from typing import Any
 
+from pageseek.base.escapes import one_line
+
 # The palette of Okabe and Ito (2008).
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE, BLACK = "#0072B2", "#D55E00", "#CC79A7", "#000000"
@@ -71,7 +73,7 @@ def save(figure: Any, path: str | os.PathLike[str], replace: bool = True) -> Non
 
 def cut(text: str, longest: int) -> str:
     """A text for a label, on one line."""
-    text = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    text = one_line(text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from pageseek.base.report import ChunkKey, Count, Report, format_size
+from pageseek.base.report import ChunkKey, Count, Report, counted, format_size
 from pageseek.pictures import figures
 
 MOST_BANDS, MOST_COLUMNS = (
@@ -52,7 +52,7 @@ def draw_report(report: Report) -> Any:
             _draw_map(panels[1], report, bands, columns, style)
             left = len(leaves) - len(columns)
             if left:
-                panels[1].set_xlabel(f"and {left:,} more columns")
+                panels[1].set_xlabel(f"and {counted(left, 'more column')}")
         figure.suptitle(_title(report), fontsize=10.5, x=0.01, ha="left")
         figure.legend(
             handles=style.handles(), loc="outside lower left", ncols=3, frameon=False, fontsize=8.5
@@ -99,12 +99,8 @@ def _title(report: Report) -> str:
         else ""
     )
     total = sum(report.bytes.values())
-    answer = (
-        f", {report.rows_out:,} {'row' if report.rows_out == 1 else 'rows'} found"
-        if report.analyzed
-        else ""
-    )
-    head = f"What {verb}{of}: {format_size(total)} of {format_size(report.file_bytes)} in {report.requests:,} requests{answer}"
+    answer = f", {counted(report.rows_out, 'row')} found" if report.analyzed else ""
+    head = f"What {verb}{of}: {format_size(total)} of {format_size(report.file_bytes)} in {counted(report.requests, 'request')}{answer}"
     where = f"where {figures.cut(report.filter, 180)}" if report.filter else "no filter"
     return "\n".join([*textwrap.wrap(head, 100), *textwrap.wrap(where, 100)])
 
@@ -175,7 +171,7 @@ def _bands(report: Report) -> list[tuple[str, list[Place]]]:
             label = f"{part[0][1]:,}" if len(part) == 1 else f"{part[0][1]:,} to {part[-1][1]:,}"
         else:
             files = len(list(groupby(part, lambda place: place[0])))
-            label = f"{len(part):,} of {files:,} {'file' if files == 1 else 'files'}"
+            label = f"{len(part):,} of {counted(files, 'file')}"
         made.append((label, part))
     return made
 
@@ -193,16 +189,24 @@ def _draw_map(
 ) -> None:  # fmt: skip
     chunks = report.chunks or {}
     touched = {key[:2] for key in chunks} | set(report.executed)
+    read = {file for file, *_ in chunks}  # planned: their columns are known
+    stored = {(file, column) for file, _, column in chunks}
     ruled = [name for name, n in report.row_groups.pruned_by.items() if n > 0]
     away = ruled[0] if len(ruled) == 1 else UNKNOWN  # of row groups of which nothing is read
     for y, (_, places) in enumerate(bands):
         for x, column in enumerate(columns):
             parts: dict[str, float] = {READ: 0.0}
-            for file, group in places:
+            having = [p for p in places if p[0] not in read or (p[0], column) in stored]
+            for file, group in having:
                 for name, share in _shares(report, (file, group, column), touched, away).items():
                     parts[name] = parts.get(name, 0.0) + share
             if sum(parts.values()):
-                _bar(panel, y, x + 0.04, 0.92, parts, len(places), style, 0.76)
+                _bar(panel, y, x + 0.04, 0.92, parts, len(having), style, 0.76)
+            elif not having:
+                panel.text(
+                    x + 0.5, y, "not in this file" if len(places) == 1 else "not in these files",
+                    fontsize=6.5, ha="center", va="center", clip_on=True,
+                )  # fmt: skip
     panel.set_xlim(0, len(columns) * 1.002)
     panel.set_ylim(len(bands) - 0.5, -0.5)
     panel.set_xticks(
@@ -219,11 +223,13 @@ def _draw_map(
         panel.set_ylabel("row group" if one else "file, row group")
     shown = sum(len(places) for _, places in bands)
     hidden = report.row_groups.total - shown
-    said = f"not drawn: {hidden:,} row groups of which nothing is read" if hidden > 0 else ""
-    counted = any(report.pages_of(key, chunk).total for key, chunk in chunks.items())
+    said = (
+        f"not drawn: {counted(hidden, 'row group')} of which nothing is read" if hidden > 0 else ""
+    )
+    known = any(report.pages_of(key, chunk).total for key, chunk in chunks.items())
     said = (
         said
-        if counted
+        if known
         else "pages are not counted: no page index was needed, or there is none"
         + (f"; {said}" if said else "")
     )

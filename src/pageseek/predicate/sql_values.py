@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.report import counted
 from pageseek.base.suggest import offered
 from pageseek.predicate.expression import Column, Expression
 from pageseek.predicate.given_values import plain_text
@@ -45,7 +46,7 @@ class Given:
             at = len(self._taken)
             if at >= len(self._ordered):
                 raise PredicateError(
-                    f"this ? is number {at + 1}, and params has {len(self._ordered)} values"
+                    f"this ? is number {at + 1}, and params has {counted(len(self._ordered), 'value')}"
                 )
             self._taken[at] = None
             return _checked(text, self._ordered[at], listed)
@@ -72,7 +73,7 @@ class Given:
                 )
         elif len(self._taken) < len(self._ordered):
             raise PredicateError(
-                f"params has {len(self._ordered)} values, and the filter has {len(self._taken)} ?"
+                f"params has {counted(len(self._ordered), 'value')}, and the filter has {len(self._taken)} ?"
             )
 
 

@@ -72,7 +72,7 @@ class Rewritten:
         more = f" and {len(self.files) - SHOWN:,} more" if len(self.files) > SHOWN else ""
         sizes = f"{format_size(self.bytes_before)} -> {format_size(self.bytes_after)}"
         lines = [
-            f"{', '.join(names)}{more}: {self.rows:,} rows, {sizes}, in {self.seconds:.1f} s",
+            f"{', '.join(names)}{more}: {counted(self.rows, 'row')}, {sizes}, in {self.seconds:.1f} s",
             f"  {counted(self.row_groups, 'row group')}, {counted(self.pages, 'page')}",
         ]
         if self.version is not None:

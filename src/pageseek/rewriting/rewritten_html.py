@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 
 if TYPE_CHECKING:
     from pageseek.rewriting.rewritten import Rewritten
@@ -25,6 +25,6 @@ def render(made: Rewritten) -> str:
         ("bytes after", html.share(made.bytes_after, most), format_size(made.bytes_after)),
     ]
     first, *rest = str(made).splitlines()
-    title = f"Rewritten: {made.rows:,} rows, in {made.seconds:.1f} s" if rest else first
+    title = f"Rewritten: {counted(made.rows, 'row')}, in {made.seconds:.1f} s" if rest else first
     said = html.lines(html.small(text.strip()) for text in rest)
     return html.block(title, html.table((), rows), said)

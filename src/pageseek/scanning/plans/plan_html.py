@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
-from pageseek.base.report import counted, format_size, one_line
+from pageseek.base.escapes import one_line
+from pageseek.base.report import counted, format_size
 
 if TYPE_CHECKING:
     from pageseek.scanning.plans.scan_plan import ScanPlan

@@ -18,7 +18,7 @@ from pageseek.base.arguments import whole
 from pageseek.base.late_modules import above
 from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
-from pageseek.base.report import Report
+from pageseek.base.report import Report, counted
 from pageseek.base.tracebacks import short_traceback
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
@@ -383,17 +383,21 @@ class Scan:
     def __repr__(self) -> str:
         request = self._request
         parts = [
-            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].name
+            counted(len(self._sources), "file")
+            if len(self._sources) != 1
+            else self._sources[0].name
         ]
         if request.columns is not None:
             parts.append("columns " + ", ".join(request.columns))
         if request.filter is not None:
             parts.append(f"where {request.filter!r}")
         if request.take is not None:
-            parts.append(f"{request.take.num_rows:,} rows taken")
+            parts.append(f"{counted(request.take.num_rows, 'row')} taken")
         if request.selected is not None:
             taken = sum(found.num_rows for found in request.selected.values())
-            parts.append(f"{taken:,} rows taken of {len(request.selected):,} files")
+            parts.append(
+                f"{counted(taken, 'row')} taken of {counted(len(request.selected), 'file')}"
+            )
         if request.limit is not None:
             parts.append(f"limit {request.limit}")
         return f"<Scan {'; '.join(parts)}>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pageseek.base import html
+from pageseek.base.report import counted
 
 if TYPE_CHECKING:
     from pageseek.scanning.queries.scan import Scan
@@ -26,10 +27,15 @@ def render(scan: Scan) -> str:
     if request.row_number is not None:
         rows.append(("row number", request.row_number))
     if request.take is not None:
-        rows.append(("take", f"{request.take.num_rows:,} rows by their numbers"))
+        rows.append(("take", f"{counted(request.take.num_rows, 'row')} by their numbers"))
     if request.selected is not None:
         n = sum(found.num_rows for found in request.selected.values())
-        rows.append(("take", f"{n:,} rows of {len(request.selected):,} files by their numbers"))
+        rows.append(
+            (
+                "take",
+                f"{counted(n, 'row')} of {counted(len(request.selected), 'file')} by their numbers",
+            )
+        )
     if request.limit is not None:
         rows.append(("limit", f"{request.limit:,}"))
     remark = html.small("nothing is read yet; to_table() reads, explain() says what would be read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pageseek.base.report import format_size
+from pageseek.base.report import counted, format_size
 from pageseek.spark.writing.write import WrittenFile
 
 
@@ -63,14 +63,14 @@ class Optimized:
         return sum(file.bytes for file in self.files)
 
     def __str__(self) -> str:
-        before = f"{_counted(self.files_before, 'file')} of {format_size(self.bytes_before)}"
-        after = f"{_counted(len(self.files), 'file')} of {format_size(self.bytes_after)}"
+        before = f"{counted(self.files_before, 'file')} of {format_size(self.bytes_before)}"
+        after = f"{counted(len(self.files), 'file')} of {format_size(self.bytes_after)}"
         lines = [
-            f"{self.path}: {self.rows:,} rows, {before} -> {after}, in {self.seconds:.1f} s",
-            f"  {_counted(self.groups, 'group')}, {_counted(self.row_groups, 'row group')}, {_counted(self.pages, 'page')}",
+            f"{self.path}: {counted(self.rows, 'row')}, {before} -> {after}, in {self.seconds:.1f} s",
+            f"  {counted(self.groups, 'group')}, {counted(self.row_groups, 'row group')}, {counted(self.pages, 'page')}",
         ]
         if self.kept:
-            lines.append(f"  {_counted(self.kept, 'group')} finished by a run that died")
+            lines.append(f"  {counted(self.kept, 'group')} finished by a run that died")
         if self.sort_by:
             said = [name if way == "ascending" else f"{name} {way}" for name, way in self.sort_by]
             lines.append(f"  each file sorted by {', '.join(said)}")
@@ -80,12 +80,8 @@ class Optimized:
             lines.append(f"  {format_size(self.spilled)} waited on disk")
         width = max([len(column) for _, column in self.indexes], default=0)
         lines += [
-            f"  {kind:<10}  {column:<{width}}  {_counted(chunks, 'chunk')}"
+            f"  {kind:<10}  {column:<{width}}  {counted(chunks, 'chunk')}"
             for (kind, column), chunks in self.indexes.items()
         ]
         lines += [f"  not: {why}" for why in self.skipped]
         return "\n".join(lines)
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
