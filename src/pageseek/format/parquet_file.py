@@ -9,6 +9,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from pageseek._core.decode import LeafDecoder
+from pageseek.base.arguments import whole
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
@@ -301,7 +302,7 @@ class ParquetFile:
         return self._metadata.schema_tree.find(column)
 
     def _row_group(self, row_group: int) -> int:
-        if not 0 <= row_group < self.num_row_groups:
+        if not 0 <= (row_group := whole("row_group", row_group)) < self.num_row_groups:
             raise IndexError(
                 f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
             )

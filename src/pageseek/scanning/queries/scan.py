@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.habits import NoHabits
     from pageseek.scanning.plans.scan_plan import ScanPlan
     from pageseek.scanning.queries.prepared import PreparedQuery
 
@@ -14,7 +17,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from pageseek.base.arguments import whole
+from pageseek.base.arguments import refuse_others, whole
 from pageseek.base.late_modules import above
 from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
@@ -293,6 +296,7 @@ class Scan:
         row_group_rows: int | None = None,
         overwrite: bool = False,
         storage_options: Mapping[str, Any] | None = None,
+        **others: Unpack[NoHabits],
     ) -> int:
         """Write the rows to one Parquet file, in their order, and return their number. A row group is in memory at a time.
 
@@ -317,6 +321,7 @@ class Scan:
         UnsupportedError
             The place lies in a table of Delta Lake or Iceberg; or the rows have no columns.
         """
+        refuse_others(others, Scan.write_parquet, "Scan.write_parquet", writes=True)
         rows: int = above("Scan.write_parquet")(
             self, path, codec, page_rows, row_group_rows, overwrite, storage_options
         )
