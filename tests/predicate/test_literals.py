@@ -392,7 +392,7 @@ def test_numpy_times_beyond_64_bits_of_nanoseconds() -> None:
 @pytest.mark.parametrize(
     ("made", "literal", "remedy"),
     [
-        (pa.string(), 7, "give a value of the column's type"),
+        (pa.string(), 7, "give str, not int"),
         (pa.date32(), 5, "give a value of the column's type"),
         (pa.bool_(), 2, "give a value of the column's type"),
         (pa.int64(), object(), "give a value of the column's type"),

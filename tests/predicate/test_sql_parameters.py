@@ -117,7 +117,7 @@ def test_a_pattern_may_be_a_scalar_of_arrow(source: bytes) -> None:
     ("text", "params", "words"),
     [
         ("i = ?", [], "this [?] is number 1, and params has 0 values"),
-        ("i = ? and i = ?", [1], "this [?] is number 2, and params has 1 values"),
+        ("i = ? and i = ?", [1], "this [?] is number 2, and params has 1 value"),
         ("i = ?", [1, 2], "params has 2 values, and the filter has 1 [?]"),
         ("i = 1", {"k": 2}, "no parameter :k; there are none"),
         ("i = :key", {"key": 1, "kez": 2}, "no parameter :kez; did you mean 'key'?"),

@@ -414,7 +414,7 @@ def test_wrong_arguments_are_named_before_anything_is_written(path: Path, tmp_pa
         ("one of output=PATH and in_place=True", {"output": None}),
         ("one of output=PATH and in_place=True", {"in_place": True}),
         ("give one of them", {"sort_by": "i", "cluster_by": ["i", "s"]}),
-        ("no column 'ii'; the nearest of its 25 are 'i'", {"sort_by": "ii"}),
+        (r"no column 'ii'; did you mean 'i'\? there are 25 names", {"sort_by": "ii"}),
         ("no column 'ii'", {"cluster_by": ["ii", "s"]}),
         ("'list' is list", {"sort_by": "list"}),
         ("stands there twice", {"sort_by": ["i", "i"]}),

@@ -45,7 +45,7 @@ class Given:
             at = len(self._taken)
             if at >= len(self._ordered):
                 raise PredicateError(
-                    f"this ? is number {at + 1}, and params has {len(self._ordered)} values"
+                    f"this ? is number {at + 1}, and params has {_count(self._ordered)}"
                 )
             self._taken[at] = None
             return _checked(text, self._ordered[at], listed)
@@ -72,7 +72,7 @@ class Given:
                 )
         elif len(self._taken) < len(self._ordered):
             raise PredicateError(
-                f"params has {len(self._ordered)} values, and the filter has {len(self._taken)} ?"
+                f"params has {_count(self._ordered)}, and the filter has {len(self._taken)} ?"
             )
 
 
@@ -83,6 +83,8 @@ def _checked(text: str, value: Any, listed: bool) -> Any:
     is_list = isinstance(value, _LISTS) or (
         isinstance(value, Iterable) and not isinstance(value, (str, bytes, bytearray, pa.Scalar))
     )
+    if isinstance(value, Mapping) and not listed:
+        raise PredicateError(f"the value of {text} is a dict, which is compared with no column")
     if listed and not is_list:
         raise PredicateError(
             f"IN {text} takes a list of values, not {_short(value)}; write IN ({text}) for one value"
@@ -92,6 +94,10 @@ def _checked(text: str, value: Any, listed: bool) -> Any:
             f"the value of {text} is a list; write IN {text}, without parentheses, for some of its values"
         )
     return value
+
+
+def _count(values: Sequence[Any]) -> str:
+    return f"{len(values)} value{'s' * (len(values) != 1)}"
 
 
 def _short(value: Any) -> str:

@@ -131,6 +131,11 @@ def check_columns(schema: pa.Schema, what: str, names: Sequence[str], source: st
                 raise NoColumnError(
                     f"{source}: {what}: several columns have the name {name!r}, and it does not say which is meant"
                 )
+            first, _, way = name.rpartition(" ")
+            if first in schema.names and what == "sort_by":
+                raise NoColumnError(
+                    f"{source}: {what}: no column {name!r}; {way} is no part of a name: write ({first!r}, 'descending') for that order"
+                )
             raise NoColumnError(
                 f"{source}: {what}: no column {name!r}; {offered(name, schema.names)}"
             )

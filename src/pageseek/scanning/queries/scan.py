@@ -217,8 +217,11 @@ class Scan:
         """The rows as a table."""
         return Execution(self._sources, self._request, self._progress).table()
 
+    @short_traceback
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows that pass, as a table."""
+        if (n := whole("n", n)) < 0:
+            raise ValueError(f"head({n}): give a number that is not negative")
         return self.limit(n).to_table()
 
     @short_traceback
