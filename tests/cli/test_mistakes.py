@@ -116,6 +116,10 @@ def test_mistakes_in_python(here: Path) -> None:
         (lambda: ~column, ps.PredicateError, "write each condition in parentheses"),
         (lambda: column > 3 and column < 5, ps.PredicateError, "write & | ~ for and, or, not"),
         (lambda: ps.read_table("t.parquet", filter=ps.col("utc") == NOON), ps.PredicateError, "give a value with a time zone"),
+        (lambda: ps.read_table("t.parquet", filter="id = 'x'"), ps.PredicateError, "t.parquet: column 'id' of type int64 cannot be compared with 'x'"),
+        (lambda: ps.read_table("t.parquet", filter=ps.col("id").isin([1, "a"])), ps.PredicateError, "t.parquet: column 'id' of type int64"),
+        (lambda: ps.scan("t.parquet").prepare("id = :k")("x"), ps.PredicateError, "t.parquet: column 'id' of type int64"),
+        (lambda: ps.read_table("t.parquet", filter=ps.col("at") == ps.col("at")), ps.PredicateError, "t.parquet: at is nested"),
         (lambda: ps.read_table("t.parquet", filter="name = ?", params=[5]), ps.PredicateError, "give str, not int"),
         (lambda: ps.read_table("t.parquet", filter="id = ?", params=["x"]), ps.PredicateError, "give a number, not a str"),
         (lambda: ps.read_table("t.parquet", filter="id = :k", params={"k": "x"}), ps.PredicateError, "give a number, not a str"),
@@ -212,3 +216,33 @@ def test_remedies_in_the_words_of_the_command(
         Fault("denied", "the store answered 401", advice=ADVICE), "https://h/x", "it", 1, 0.0
     )
     assert "AWS" not in in_options(str(error)) and "header of authorization" in str(error)
+
+
+def test_files_that_are_not_there(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link.parquet").symlink_to("gone.parquet")
+    for name, words in (
+        ("link.parquet", "link.parquet: no such file; it is a symbolic link to gone.parquet, which is not there"),
+        ("", "'': an empty name, which no file has"),
+    ):  # fmt: skip
+        with pytest.raises(FileNotFoundError) as caught:
+            ps.read_table(name)
+        assert str(caught.value) == words
+        assert run(capsys, "head", name)[2] == f"pageseek: {words}\n"
+    with pytest.raises(
+        ps.CorruptFileError, match="bytes are the content of a file: a path is a str"
+    ):
+        ps.read_table(b"t.parquet")
+
+
+def test_files_that_are_gone(here: Path) -> None:
+    scan = ps.scan("t.parquet")
+    query, plan, dataset = scan.prepare("id = :k"), scan.plan(), ps.dataset("t.parquet")
+    assert query(1).num_rows == 1
+    os.remove("t.parquet")
+    for work in (lambda: query(1), lambda: [*plan.execute()], dataset.to_table, scan.to_table):
+        with pytest.raises(FileNotFoundError) as caught:
+            work()
+        assert str(caught.value).endswith(
+            "t.parquet: no such file; it was deleted or renamed, or lies on another machine"
+        )
+        assert caught.value.__cause__ is None

@@ -404,7 +404,7 @@ def test_a_literal_that_does_not_fit_has_a_remedy(
     made: pa.DataType, literal: object, remedy: str
 ) -> None:
     data = written(pa.table({"a": pa.array([None], made)}))
-    with pytest.raises(ps.PredicateError, match=f"^column 'a' of type .*: {remedy}$"):
+    with pytest.raises(ps.PredicateError, match=f"^<memory>: column 'a' of type .*: {remedy}$"):
         ps.read_table(data, filter=ps.col("a") == literal)
 
 
