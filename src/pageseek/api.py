@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pageseek.base.arguments import whole
+from pageseek.base.arguments import check_column, check_progress, local_path, seconds, whole
 from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
 from pageseek.base.tracebacks import short_traceback
@@ -203,6 +203,10 @@ def scan(
             habits, scan.__kwdefaults__ or (), threads, int96_unit, dictionary_columns
         )
         int96_unit = changed_unit
+    if progress is not False:
+        check_progress(progress)
+    if distinct_index is not None:
+        check_column("distinct_index", distinct_index)
     condition = filter if params is None else to_expression(filter, params)
     if filesystem is not None:
         from pageseek.storage.given import with_filesystem
@@ -318,7 +322,7 @@ def retry_policy(retries: int | None, timeout: float | None) -> RetryPolicy:
         return DEFAULT_RETRIES
     return RetryPolicy(
         DEFAULT_RETRIES.retries if retries is None else whole("retries", retries),
-        DEFAULT_RETRIES.timeout if timeout is None else float(timeout),
+        DEFAULT_RETRIES.timeout if timeout is None else seconds("timeout", timeout),
     )
 
 
@@ -385,7 +389,7 @@ def save_cache(path: str | os.PathLike[str]) -> int:
     from pageseek.datasets import saved_cache  # late: few need it
 
     ends = cache.ends()
-    saved_cache.save(ends, os.fspath(path))
+    saved_cache.save(ends, local_path("path", path))
     return len(ends)
 
 
@@ -398,6 +402,6 @@ def load_cache(path: str | os.PathLike[str]) -> int:
     """
     from pageseek.datasets import saved_cache
 
-    ends = saved_cache.load(os.fspath(path))
+    ends = saved_cache.load(local_path("path", path))
     cache.adopt(ends)
     return len(ends)

@@ -143,3 +143,20 @@ def test_a_file_on_standard_input_gets_indexes_and_loses_them(
         err = run(capsys, "index", "attach", str(tmp_path / "pipe"), "-o", made)[2]
         assert "a pipe; to read it whole, give it as standard input: - in place" in err, err
         assert run(capsys, "head", "/dev/zero")[2].endswith("not a regular file but a device\n")
+
+
+def test_a_folder_is_listed_and_verified_file_by_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = []
+    for name in ("a", "b"):
+        (tmp_path / "many").mkdir(exist_ok=True)
+        names.append(str(tmp_path / "many" / f"{name}.parquet"))
+        pq.write_table(pa.table({"id": [1, 2]}), names[-1], write_page_index=True)
+    folder = str(tmp_path / "many")
+    code, out, err = run(capsys, "index", "list", folder)
+    assert (code, err) == (0, "") and all(name in out for name in names)
+    code, out, _ = run(capsys, "index", "list", folder, "--json")
+    assert code == 0 and list(json.loads(out)) == names
+    code, out, _ = run(capsys, "index", "verify", folder, "--json")
+    assert code == 0 and [one["path"] for one in json.loads(out)] == names

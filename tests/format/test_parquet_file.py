@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 
@@ -130,3 +131,25 @@ def test_the_example_of_the_docs_runs(
     values, first = names["values"], names["first"]
     assert isinstance(values, pa.Array)
     assert values.to_pylist() == list(range(int(first), int(first) + 10))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("source", ["path", "bytes"])
+def test_a_closed_file_says_so(source: str, path: Path) -> None:
+    file = ps.open(path if source == "path" else path.read_bytes())
+    known = file.schema
+    file.close()
+    file.close()
+    assert file.schema == known and file.num_rows == 10_000
+    said = f"^{re.escape(file.name)}: the file is closed$"
+    with pytest.raises(ValueError, match=said):
+        file.column_index(0, "id")
+    with pytest.raises(ValueError, match=said):
+        file.offset_index(0, "id")
+
+
+def test_an_open_file_is_not_pickled(path: Path) -> None:
+    with (
+        ps.open(path) as file,
+        pytest.raises(TypeError, match=r"orders\.parquet: an open file cannot be pickled"),
+    ):
+        pickle.dumps(file)

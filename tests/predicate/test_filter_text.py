@@ -158,7 +158,7 @@ CASES = [
     ("f", "5", "give a number, not a str", "write the number without quotes"),
     ("price", "5", "give a Decimal or an int, not a str", "write the number without quotes"),
     ("ok", "true", "give True or False, not a str", "write true or false without quotes"),
-    ("name", 5, "give a value of the column's type", "write it in quotes"),
+    ("name", 5, "give str, not int", "write it in quotes"),
     ("raw", "x", "give str for text and bytes for binary", "X'00ff' for binary"),
 ]
 
@@ -227,7 +227,7 @@ def test_columns_that_are_not_there_are_answered_by_the_nearest(path: Path) -> N
 def test_of_many_columns_the_nearest_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "wide.parquet"
     pq.write_table(pa.table({f"c{i:04}_total": [i] for i in range(500)} | {"Price": [1]}), path)
-    with pytest.raises(ps.PredicateError, match=r"the nearest of its 501 are 'Price'$"):
+    with pytest.raises(ps.PredicateError, match=r"did you mean 'Price'\? there are 501 names$"):
         ps.read_table(path, columns=["price"])
     with pytest.raises(ps.PredicateError, match="'c0123_total'") as caught:
         ps.read_table(path, columns=["c0123total"])

@@ -160,11 +160,13 @@ def test_errors_name_the_parameter(path: Path) -> None:
     ):
         query(5)
     with pytest.raises(
-        ps.PredicateError, match=r"param\('t'\): column 'text' of type string .* with 6"
+        ps.PredicateError,
+        match=r"param\('t'\): .*all.parquet: column 'text' of type string .* with 6",
     ):
         query(k=5, t=6)
     with pytest.raises(
-        ps.PredicateError, match=r"param\('k'\): column 'sorted'.* give a number, not a str"
+        ps.PredicateError,
+        match=r"param\('k'\): .*all.parquet: column 'sorted'.* give a number, not a str",
     ):
         query(k="5", t="x")
     with pytest.raises(ps.PredicateError, match=r"param\('k'\): .* is no value"):
@@ -275,7 +277,9 @@ def test_errors_of_many(path: Path) -> None:
         ps.PredicateError, match=r"there is a column 'i8'; .* many\(keys, place=...\)"
     ):
         query.many([5], place="i8")
-    with pytest.raises(ps.PredicateError, match=r"param\('k'\): column 'sorted' .* with 'x'"):
+    with pytest.raises(
+        ps.PredicateError, match=r"param\('k'\): .*all.parquet: column 'sorted' .* with 'x'"
+    ):
         query.many([5, "x"])
     with pytest.raises(ps.PredicateError, match=r"param\('k'\): give a list of keys"):
         query.many("abc")

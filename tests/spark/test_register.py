@@ -165,7 +165,7 @@ def test_another_session_has_its_own_settings(
         ({"mergeSchema": "true"}, ".", "option 'mergeSchema' does not exist: .* read together"),
         ({"ignoreCorruptFiles": "true"}, ".", "does not exist: .* always fails the query"),
         ({"local": "perhaps"}, ".", "option 'local' cannot be 'perhaps': true or false"),
-        ({"tasks": "few"}, ".", "option 'tasks' cannot be 'few'"),
+        ({"tasks": "few"}, ".", "option 'tasks' cannot be 'few': an integer"),
         ({"tasks": "0"}, ".", r"UnsupportedError: tasks=0: at least 1"),
         ({"columns": '["nothing"]'}, "", "nothing"),
     ],

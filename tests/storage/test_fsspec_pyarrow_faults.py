@@ -74,8 +74,16 @@ def gs_url(server: ObjectServer) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
     [
-        (status(403), ps.AccessDeniedError, "the store answered 403; give credentials"),
-        (status(401), ps.AccessDeniedError, "the store answered 401; give credentials"),
+        (
+            status(403),
+            ps.AccessDeniedError,
+            "the store answered 403; give what the server asks for",
+        ),
+        (
+            status(401),
+            ps.AccessDeniedError,
+            "the store answered 401; give what the server asks for",
+        ),
         (status(404), FileNotFoundError, "no such file"),
         (status(400), ps.StoreError, "the store answered 400"),
         (status(500), ps.StoreError, "the store answered 500; tried 3 times"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pageseek.advice.candidates import changes_for
@@ -27,6 +27,7 @@ from pageseek.advice.results import (
 from pageseek.advice.sampling import Sample, masks_of, sample_of
 from pageseek.api import scan
 from pageseek.base.arguments import whole
+from pageseek.base.habits import ReadHabits, refuse
 from pageseek.base.report import Report, counted
 from pageseek.base.tracebacks import short_traceback
 from pageseek.format.sparse_footer import PART
@@ -35,6 +36,13 @@ from pageseek.storage import Sources
 
 SAMPLE = 32 << 20  # bytes that are sampled for all queries together
 NOT_OURS = ("columns", "filter", "limit", "progress")  # options of `scan` that the queries have
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """TypeError for an option that neither `advise` nor `scan` has."""
+    known = {*(scan.__kwdefaults__ or ()), *ReadHabits.__annotations__} - {*NOT_OURS}
+    if others := {name: value for name, value in options.items() if name not in known}:
+        refuse(others, ["queries", *(advise.__kwdefaults__ or ()), *sorted(known)], "advise")
 
 
 @short_traceback
@@ -83,6 +91,7 @@ def advise(
     for name in NOT_OURS:
         if name in options:
             raise TypeError(f"advise: {name}= belongs into a query: (filter, columns)")
+    check_options(options)
     lazy = scan(source, **options)
     report = Report()
     present = present_in(lazy.sources, report)

@@ -45,6 +45,10 @@ class OpenHabits(TypedDict, total=False):
     page_checksum_verification: bool
 
 
+class NoHabits(TypedDict):
+    """No option: of functions that refuse all others, with the nearest name, and that type checkers know whole."""
+
+
 class _Refused(NamedTuple):
     """An option without a meaning here. `instead`: what to write. `neutral`: values that change nothing, its default among them."""
 
@@ -103,24 +107,41 @@ _REFUSED = {
     "condition": _Refused("use filter="),
     "parameters": _Refused("use params="),
 }
+# of functions that write files
+_REFUSED_BY_WRITERS = {
+    "compression": _Refused("it is called codec here, such as codec='zstd'"),
+    "compression_level": _Refused("codec= has the usual level of each codec"),
+    "row_group_size": _Refused("use row_group_rows="),
+    "max_rows_per_page": _Refused("use page_rows="),
+    "data_page_size": _Refused("use page_rows=", (None, 1 << 20)),
+    "write_page_index": _Refused("files that are written always have a page index", (None, True)),
+    "sorting_columns": _Refused("use sort_by= of pageseek.rewrite, which sorts the rows"),
+    "mode": _Refused("overwrite=True replaces a file that is there"),
+}
 # fmt: on
 
 
-def refuse(given: Mapping[str, Any], known: Iterable[str], function: str = "scan") -> None:
+def refuse(
+    given: Mapping[str, Any], known: Iterable[str], function: str = "scan", writes: bool = False
+) -> None:
     """Raise TypeError for the first option that a function does not take, unless its value changes nothing.
 
-    `known`: the options of the function.
+    `known`: the options of the function. `writes`: it writes a file, where readers have other options.
     """
+    table = _REFUSED_BY_WRITERS if writes else _REFUSED
     for name, value in given.items():
-        if name in _NO_EFFECT:
+        if name in _NO_EFFECT and not writes:
             continue
-        refused = _REFUSED.get(name)
+        refused = table.get(name)
         if refused is not None:
             if not any(type(value) is type(one) and value == one for one in refused.neutral):
                 raise TypeError(f"{name}={_short(value)}: {refused.instead}")
             continue
-        close = nearest(name, list(known))
-        meant = f"did you mean {close[0]}=?" if close else f"help(pageseek.{function}) lists those there are"  # fmt: skip
+        meant = f"help(pageseek.{function}) lists those there are"
+        if close := nearest(name, list(known)):
+            meant = f"did you mean {close[0]}=?"
+        elif close := nearest(name, list(table)):
+            meant = f"{close[0]}: {table[close[0]].instead}"
         raise TypeError(f"there is no option {name}=; {meant}")
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from pageseek.base.arguments import whole
 from pageseek.base.records import dataclass
+
+MOST = (1 << 63) - 1  # what the core counts to: a greater limit means the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         for option in fields(self):
-            value = getattr(self, option.name)
-            if not 0 < value < 1 << 63:
-                raise ValueError(f"{option.name}={value!r}: above 0")
+            value = whole(option.name, getattr(self, option.name))
+            if value < 1:
+                raise ValueError(f"{option.name}={value}: at least 1")
+            if value > MOST:
+                object.__setattr__(self, option.name, MOST)
 
 
 DEFAULT = Limits()

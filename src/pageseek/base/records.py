@@ -206,7 +206,8 @@ def _travelling(made: type, names: list[str]) -> dict[str, object]:
 def _init(made: type, fields: list[dataclasses.Field[object]], frozen: bool) -> object:
     """The function that sets the slots. In a frozen class it uses their descriptors, since `__setattr__` refuses."""
     missing = object()
-    known: dict[str, object] = {"_missing": missing}
+    # with a module, the frame of the function counts as one of pageseek (tracebacks.py)
+    known: dict[str, object] = {"_missing": missing, "__name__": made.__module__}
     taken, body = ["self"], []
     for field in fields:
         name, value = field.name, field.name

@@ -12,9 +12,12 @@ ENTRIES = 10_000  # entries of a folder that are compared
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """The names that differ in case only, else those that begin so, or differ in few letters; the nearest first, at most CLOSE."""
+    """The names that differ in case only, else paths that end in the name, else names that begin so, or differ in few letters; the
+    nearest first, at most CLOSE.
+    """
     small = name.lower()
     same = [one for one in names[:MAX_NAMES] if one.lower() == small]
+    same = same or [one for one in names[:MAX_NAMES] if one.lower().endswith(f".{small}")]
     if same:
         return same[:CLOSE]
     import difflib  # slow to import, and needed for errors only
@@ -37,7 +40,9 @@ def offered(name: str, names: Sequence[str]) -> str:
         meant = f"did you mean {close[0]!r}? " if close else ""
         return f"{meant}there are {_listed(names)}"
     if close:
-        return f"the nearest of its {len(names):,} are {_listed(close)}"
+        *others, last = map(repr, close)
+        meant = f"{', '.join(others)} or {last}" if others else last
+        return f"did you mean {meant}? there are {len(names):,} names"
     return f"there are {_listed(names[:SHORT])}, ..."
 
 

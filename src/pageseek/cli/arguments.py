@@ -273,7 +273,9 @@ def sources(given: list[str]) -> Any:
         raise ValueError(
             "-: nothing is piped in; name a file, or pipe one in: pageseek head - < FILE"
         )
-    return sys.stdin.buffer.read()
+    from pageseek.storage import Source  # late: few commands need it here
+
+    return Source("standard input", data=sys.stdin.buffer.read())
 
 
 def expanded(given: list[str]) -> list[Any]:

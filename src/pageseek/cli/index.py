@@ -87,7 +87,7 @@ def add_parser(commands: Any) -> None:
             actions, name, what, f"{what[0].upper()}{what[1:]}.",
             f"pageseek index {name} indexed.parquet\npageseek index {name} 'sales/*.parquet' --json", run,
         )  # fmt: skip
-        made.add_argument("file", nargs="+", help="files or globs; the folder of a table")
+        made.add_argument("file", nargs="+", help="files, folders or globs; the folder of a table")
         if run is _verify:
             made.add_argument("--distinct-index", metavar="A", help="the column that a list in the published form is of")  # fmt: skip
     for action in actions.choices.values():
@@ -199,14 +199,29 @@ def _record(made: Attached) -> dict[str, Any]:
     return asdict(made) | {"added": chunks}
 
 
+def _each_file(options: argparse.Namespace) -> list[Any]:
+    """The files that were named, one by one, those of folders too; a table is one."""
+    from pageseek.datasets.sources import files_of
+
+    made: list[Any] = []
+    for one in expanded(options.file):
+        found = files_of(one, table=options.table)
+        several = found.table is None and len(found.files) > 1
+        made += found.files if several else [one]
+    return made
+
+
 def _list(options: argparse.Namespace) -> int:
     from pageseek.index import list as list_indexes
 
-    files = expanded(options.file)
-    made = [(file, list_indexes(file, table=options.table)) for file in files]
+    files = _each_file(options)
+    made = [
+        (str(getattr(file, "name", file)), list_indexes(file, table=options.table))
+        for file in files
+    ]
     if options.json:
-        records = [[asdict(one) for one in found] for _, found in made]
-        print(json.dumps(records[0] if len(files) == 1 else dict(zip(files, records, strict=True))))
+        records = {name: [asdict(one) for one in found] for name, found in made}
+        print(json.dumps(records if len(files) > 1 else records[made[0][0]]))
         return 0
     for number, (file, found) in enumerate(made):
         if len(files) > 1:
@@ -226,7 +241,7 @@ def _list(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     from pageseek.index import verify
 
-    files = expanded(options.file)
+    files = _each_file(options)
     records, wrong = [], False
     for file in files:
         found = verify(

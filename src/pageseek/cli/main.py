@@ -77,6 +77,16 @@ OWN_REMEDY = (
     "give --snapshot",
     "names no snapshot",
 )
+# messages with a better remedy than that of their kind
+OWN_REMEDIES = (
+    "an empty name",
+    "symbolic link",
+    "as CSV and JSON do",
+    "there is no folder",
+    "no such file; ",
+    "in this directory",
+    "no file matches",
+)
 
 
 def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -195,6 +205,6 @@ def _line(error: BaseException, command: str, given: Sequence[str] = ()) -> str:
     ):  # its remedy below is about reading columns
         return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
-    if any(word in text for word in ("pyarrow.csv", "there is no folder", "no such file; ")):
-        remedy = None  # the message has a better one
+    if text.startswith("standard input: ") or any(word in text for word in OWN_REMEDIES):
+        remedy = None
     return (text if remedy is None else f"{text} ({remedy})") + place

@@ -12,13 +12,19 @@ WORDS = (
         "give it as standard input: - in place of its name, and < FILE",
     ),
     (
-        'give credentials in the environment or as storage_options, or for a public bucket storage_options={"skip_signature": True}',
-        "give credentials in the environment, such as AWS_ACCESS_KEY_ID (in Python: storage_options=...); a public bucket needs AWS_SKIP_SIGNATURE=true, GOOGLE_SKIP_SIGNATURE=true or AZURE_SKIP_SIGNATURE=true",
-    ),
-    (
         "{a,b} is no wildcard: give a list of paths",
         "{a,b} is no wildcard: leave out the quotes, and the shell makes a list of it",
     ),
+    (
+        "give files of other names by a glob or as a list",
+        "name files of other names, or give a glob in quotes",
+    ),
+    (
+        ", as storage_options, or an address with",
+        " (in Python: storage_options=...), or an address with",
+    ),
+    (": pyarrow.csv and pyarrow.json read these", ""),
+    ("; attach_all is of all", "; --in-place takes them all"),
     ("call it for each of them, such as", "name one of them, such as"),
     ("open takes one file, the source has", "this command takes one file, and there are"),
     ("; scan reads all", "; head, count and scan read all"),
@@ -45,6 +51,16 @@ WORDS = (
         "commit it through the table (in Python: table= of pageseek.index.attach)",
     ),
 )
+CREDENTIALS = re.compile(
+    r"give credentials in the environment or as storage_options(, or for a public bucket storage_options=\{.*?\})?"
+)
+# schemes of URLs, and the variables of the environment from which obstore takes credentials
+VARIABLES = (
+    (("gs", "gcs"), "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE"),
+    (("az", "abfs", "abfss", "adl", "azure"), "AZURE_STORAGE_ACCOUNT_KEY", "AZURE"),
+    (("s3", "s3a"), "AWS_ACCESS_KEY_ID", "AWS"),
+)
+DESCENDING = re.compile(r"write \('(.*)', 'descending'\)")
 VALUE = re.compile(
     r": give params=\[\.\.\.\]; in a prepared query write :name|: give the filter to Scan\.prepare,.*?params=\{.*?\}"
 )
@@ -66,6 +82,17 @@ def in_options(
         message = message.replace(word, f"\0{number}\0")
     for word, option in (*WORDS, *more):
         message = message.replace(word, option)
+    message = CREDENTIALS.sub(_credentials, message)
+    message = DESCENDING.sub(r"write \1:desc", message)
     message = VALUE.sub(": write the value in its place", message)
     message = VERSION.sub(lambda found: OPTIONS[found[1]] + (" " if found[2] else ""), message)
     return re.sub("\0(\\d+)\0", lambda found: own[int(found[1])], message)
+
+
+def _credentials(found: re.Match[str]) -> str:
+    """Credentials in the environment, of the store that the message names."""
+    for schemes, variable, store in VARIABLES:
+        if any(re.search(rf"\b{scheme}://", found.string[: found.start()]) for scheme in schemes):
+            public = f"; a public bucket needs {store}_SKIP_SIGNATURE=true" if found[1] else ""
+            return f"give credentials in the environment, such as {variable} (in Python: storage_options=...){public}"
+    return "give credentials in the environment (in Python: storage_options=...)"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pageseek.base.arguments import check_flag, check_storage_options
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
@@ -63,6 +64,10 @@ def files_of(
     """
     if isinstance(source, Found):
         return source
+    if table is not None:
+        check_flag("table", table)
+    if storage_options is not None:
+        check_storage_options(storage_options)
     if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
         from pageseek.datasets.lake_tables import table_of_lake
 

@@ -32,7 +32,11 @@ def read_footer(
     fetcher = Fetcher(store, report)
     if size < 12:
         said = "the file is empty: 0" if size == 0 else f"{size}"
-        raise CorruptFileError(f"{store.name}: {said} bytes are too few for a Parquet file")
+        # what lies in memory has no name of its own: a caller may have meant one
+        of = (
+            "" if store.name != "<memory>" else "; bytes are the content of a file: a path is a str"
+        )
+        raise CorruptFileError(f"{store.name}: {said} bytes are too few for a Parquet file{of}")
     tail = memoryview(known) if known is not None and len(known) >= 12 else _brought(store, report)
     guess = TAIL_BYTES
     if tail is None:

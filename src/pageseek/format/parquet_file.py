@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
 from pageseek._core.decode import LeafDecoder
+from pageseek.base.arguments import whole
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
@@ -20,6 +21,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import ColumnIndex, OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, PHYSICAL_NAMES, Options, logical_name, to_arrow
+from pageseek.storage.store import ClosedStore
 
 # parquet.thrift, Encoding; there is no 1
 _ENCODINGS = (
@@ -279,14 +281,20 @@ class ParquetFile:
         return above("ParquetFile.plot")(self, columns, path)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. What was parsed before remains; what has to be read then is a ValueError."""
         self._metadata.close()
+        self._metadata.store = ClosedStore(self._metadata.store)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{self.name}: an open file cannot be pickled: pickle its name, and open it where it is used"
+        )
 
     def __repr__(self) -> str:
         return f"<ParquetFile {above('ParquetFile.__repr__')(self)}>"
@@ -301,7 +309,7 @@ class ParquetFile:
         return self._metadata.schema_tree.find(column)
 
     def _row_group(self, row_group: int) -> int:
-        if not 0 <= row_group < self.num_row_groups:
+        if not 0 <= (row_group := whole("row_group", row_group)) < self.num_row_groups:
             raise IndexError(
                 f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
             )

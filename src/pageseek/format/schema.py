@@ -24,7 +24,7 @@ from pageseek.base.errors import (
 )
 from pageseek.base.late_modules import npt
 from pageseek.base.records import NamedTuple, dataclass
-from pageseek.base.suggest import Offer
+from pageseek.base.suggest import Offer, nearest
 from pageseek.format.stored_types import stored_metadata, stored_type
 from pageseek.format.types import (
     ABSENT,
@@ -328,14 +328,17 @@ class Schema:
         raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
 
     def offer(self, name: str) -> Offer:
-        """The names to offer for a column that does not exist; for a dotted path those of leaves, too."""
+        """The names to offer for a column that does not exist (`names`)."""
         return Offer(name, lambda: self.names(name))
 
     def names(self, name: str) -> list[str]:
-        """The names of columns; for a dotted path those of leaves, too."""
+        """The names of columns; for a dotted path those of leaves, too, and for a plain name those of leaves that end in it."""
         found = [self.field(i).name for i in range(self.num_fields)]
         if "." in name:
             found += [leaf.name for leaf in self.leaves]
+        elif not nearest(name, found):
+            end = f".{name.lower()}"
+            found += [leaf.name for leaf in self.leaves if leaf.name.lower().endswith(end)]
         return list(dict.fromkeys(found))
 
     def flat_leaf(self, index: int) -> Leaf | None:

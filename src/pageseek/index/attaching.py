@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from pageseek.base.arguments import check_progress, number_of_threads, refuse_others
 from pageseek.base.progress import Watch
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
@@ -30,6 +31,11 @@ from pageseek.index.local_target import Target
 from pageseek.index.table_target import TableEnd
 from pageseek.index.targets import ends
 from pageseek.storage import Source, Store
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.habits import NoHabits
 
 
 class Ending(Protocol):
@@ -71,6 +77,7 @@ def attach(
     storage_options: Mapping[str, Any] | None = None,
     threads: int | None = None,
     progress: bool | Watch = False,
+    **others: Unpack[NoHabits],
 ) -> Attached:
     """Add indexes to a Parquet file. Its data stays as it is, and every reader can still read it.
 
@@ -152,6 +159,9 @@ def attach(
     FileExistsError
         There is something at `output`. Nothing was written.
     """
+    refuse_others(others, attach, "index.attach")
+    check_progress(progress)
+    threads = number_of_threads(threads)
     asked = index_request(
         page_index=page_index,
         bloom=bloom,

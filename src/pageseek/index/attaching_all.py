@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any
 
+from pageseek.base.arguments import check_progress, number_of_threads
 from pageseek.base.errors import PageseekError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
@@ -64,6 +65,8 @@ def attach_all(
     wrong = sorted({"output", "in_place", "overwrite"} & set(indexes))
     if wrong:
         raise TypeError(f"attach_all: {wrong[0]}=: files are changed in place, or by the table")
+    check_progress(progress)
+    threads = number_of_threads(threads)
     began = time.monotonic()
     of_table = table is not None and not isinstance(table, bool)
     works: dict[str, Callable[[], Attached]] = {}

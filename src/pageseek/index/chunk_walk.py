@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
 
+from pageseek.base.arguments import number_of_threads
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
 from pageseek.base.workers import Job, WorkerPool, cores
@@ -43,8 +44,7 @@ def each_chunk(
     held
         The bytes that what is made of a chunk takes until it is handed on.
     """
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads={threads}: at least 1")
+    threads = number_of_threads(threads)
     lock, room = threading.Lock(), Room()
     own = store is None or store is file.store
     fetcher = Fetcher(file.store if store is None else store, report, file.tail if own else None)

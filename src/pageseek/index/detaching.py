@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pageseek.base.arguments import refuse_others
 from pageseek.base.escapes import one_line
 from pageseek.base.late_modules import above
 from pageseek.base.report import Report, format_size
@@ -32,6 +33,11 @@ from pageseek.index.footer_index import footer_pointer, write_footer
 from pageseek.index.payloads import footer_key
 from pageseek.index.targets import ends, one_file
 from pageseek.prune.registry import kind_named, kind_names
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.habits import NoHabits
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,7 @@ def detach(
     overwrite: bool = False,
     table: Any = None,
     storage_options: Mapping[str, Any] | None = None,
+    **others: Unpack[NoHabits],
 ) -> Attached:
     """Take out what was attached: everything, or indexes of some kinds. Indexes of the file's writer stay.
 
@@ -140,6 +147,7 @@ def detach(
     give it. Where something stays, the bytes of the removed indexes stay too, unused. Bytes that others have appended since
     are kept with all that lies before them; `skipped` of the result says so. Parameters and errors: as of `attach`.
     """
+    refuse_others(others, detach, "index.detach")
     if isinstance(kinds, str):
         raise TypeError(f"kinds={kinds!r}: a list of names")
     one, end = ends(source, output, in_place, overwrite, storage_options, table)

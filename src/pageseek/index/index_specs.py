@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pageseek.base.arguments import check_column, check_flag, shown
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
@@ -82,10 +83,10 @@ def index_request(
     indexes: Mapping[str, Names] | None = None,
 ) -> IndexRequest:
     """What is built, by parameters of `attach`."""
-    if not isinstance(distinct_index, str | None):
-        raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
-    if not isinstance(footer, bool):
-        raise TypeError(f"footer={footer!r}: True or False")
+    check_column("distinct_index", distinct_index)
+    check_flag("footer", footer)
+    if not isinstance(page_index, bool):
+        page_index = _names("page_index", page_index)
     columns, keys = split_keys(lookup)
     named: dict[str, Iterable[str]] = {
         "distinct": distinct,
@@ -94,6 +95,8 @@ def index_request(
         "trigram": trigram,
         "file_bloom": file_bloom,
     }
+    if not isinstance(bloom, Mapping):
+        bloom = _names("bloom", bloom)
     rates = {"file_bloom": file_bloom} if isinstance(file_bloom, Mapping) else {}
     embedded = embedded_columns(named, distinct_index, indexes)
     return IndexRequest(page_index, bloom, embedded, rates, keys, footer)
@@ -116,6 +119,10 @@ def embedded_columns(
             )
     if distinct_index is not None:
         asked["distinct_index"] = [distinct_index]
+    if indexes is not None and not isinstance(indexes, Mapping):
+        raise TypeError(
+            f"indexes={shown(indexes)}: a dict of kinds of indexes and their columns, such as {{'bitmap': ['state']}}"
+        )
     for name, columns in dict(indexes or {}).items():
         kind = kind_named(name)
         if not callable(getattr(kind, "build", None)):
@@ -312,6 +319,6 @@ def _has_index(
 
 
 def _names(what: str, given: Iterable[Any]) -> list[Any]:
-    if isinstance(given, str):
-        raise TypeError(f"{what}={given!r}: a list of names")
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{what}={shown(given)}: a list of names")
     return list(given)

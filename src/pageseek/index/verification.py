@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pageseek.base.arguments import check_column, check_progress, number_of_threads, refuse_others
 from pageseek.base.errors import PageseekError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
@@ -35,6 +36,11 @@ from pageseek.index.targets import one_file
 from pageseek.prune.registry import LOG
 from pageseek.storage import Source
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.habits import NoHabits
+
 
 @short_traceback
 def verify(
@@ -45,6 +51,7 @@ def verify(
     progress: bool | Watch = False,
     table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    **others: Unpack[NoHabits],
 ) -> Verified:
     """Read a file whole, and compare every index with what was read. `source`, `threads`, `progress`, `storage_options`: as of
     `attach`. `table`: as of `scan`.
@@ -62,6 +69,10 @@ def verify(
     UnsupportedError
         `distinct_index` is not a column of strings.
     """
+    refuse_others(others, verify, "index.verify")
+    check_progress(progress)
+    check_column("distinct_index", distinct_index)
+    threads = number_of_threads(threads)
     named = files_of(source, storage_options, table=table)
     if named.table is None:
         one = one_file(source, storage_options, table)

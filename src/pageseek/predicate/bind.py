@@ -178,6 +178,16 @@ def _nested(column: ex.Column) -> PredicateError:
     )
 
 
+_NOW = "; there is no word for the present: write the time, such as timestamp '2024-01-31 12:30:00'"
+# what other dialects of SQL call values, and we take for the name of a column
+_INSTEAD_OF_NAMES = {
+    "nan": "; NaN is tested by IS NAN and IS NOT NAN",
+    "current_date": "; there is no word for the present: write the day, such as date '2024-01-31'",
+    "current_timestamp": _NOW,
+    "localtimestamp": _NOW,
+}
+
+
 def _pointed(
     error: PredicateError, e: ex.Expression, value_leaf: Callable[[ex.Column], Found]
 ) -> PredicateError:
@@ -187,7 +197,11 @@ def _pointed(
         return error
     words = str(error)
     if isinstance(e, ex.CompareColumns) and isinstance(error, NoColumnError):
-        words += f"; a text is written in single quotes, {show('.'.join(e.other.path))}"
+        name = ".".join(e.other.path)
+        words += (
+            _INSTEAD_OF_NAMES.get(name.lower())
+            or f"; a text is written in single quotes, {show(name)}"
+        )
     kind = NoColumnError if isinstance(error, NoColumnError) else PredicateError
     return point(words, place.text, place.at, kind)
 

@@ -86,7 +86,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
                 f"or params={{{value.name!r}: ...}}"
             )
         raise PredicateError(
-            f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type, getattr(column, 'place', None) is not None)}"
+            f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type, _is_written(column))}"
         )
     return made
 
@@ -254,6 +254,14 @@ def _of_numpy(value: np.datetime64 | np.timedelta64) -> fractions.Fraction | Non
     return fractions.Fraction(int(days) * _DAY)
 
 
+def _is_written(column: Any) -> bool:
+    """Whether the values beside a column are written in SQL, and no parameters."""
+    place = getattr(column, "place", None)
+    return place is not None and not any(
+        place.text[at : at + 1] in ("?", ":") for at in place.values
+    )
+
+
 def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
     """The end of an error: what to write instead, in SQL or in Python."""
     made = leaf_type.storage
@@ -291,6 +299,9 @@ def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
         return ": give str for text and bytes for binary columns"
     if leaf_type.kind in BYTES_KINDS and sql:
         return ": write it in quotes"
+    if leaf_type.kind in BYTES_KINDS and isinstance(value, (int, float)):
+        what = "str" if pa.types.is_string(made) or pa.types.is_large_string(made) else "bytes"
+        return f": give {what}, not {type(value).__name__}"
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray, pa.Array)):
         return ": give one value, or write isin for several"
     return ": give a value of the column's type"

@@ -38,7 +38,9 @@ _TYPED: dict[str, Callable[[str], Any]] = {
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
-_OF_ARROW = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length", "abs": "abs"}
+_OF_ARROW = {
+    "lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length", "abs": "abs", "coalesce": "coalesce", "round": "round",
+}  # fmt: skip
 _BEHIND_COLUMNS = ("and", "or", "not", "is", *_PREDICATES)
 MAX_PARTS = 1_000  # of a dotted name
 
@@ -177,6 +179,8 @@ class Parser:
             raise self._error(
                 self._token.at, f"write the condition alone, without {self._token.text}"
             )
+        if self._token.text in ("+", "-", "*", "/", "%"):
+            raise self._error(self._token.at, f"{self._token.text!r}: {ex.NO_ARITHMETIC}")
         if self._token.kind != "end":
             raise self._expected("AND, OR or the end")
         if self._given is not None:
@@ -491,7 +495,9 @@ class Parser:
             if self._ahead().key == "(":
                 if token.word in _OF_ARROW:
                     like = (
-                        "; ILIKE compares without regard to case" if token.word != "length" else ""
+                        "; ILIKE compares without regard to case"
+                        if token.word in ("lower", "upper")
+                        else ""
                     )
                     raise self._error(
                         token.at,

@@ -84,6 +84,8 @@ def _checked(text: str, value: Any, listed: bool) -> Any:
     is_list = isinstance(value, _LISTS) or (
         isinstance(value, Iterable) and not isinstance(value, (str, bytes, bytearray, pa.Scalar))
     )
+    if isinstance(value, Mapping) and not listed:
+        raise PredicateError(f"the value of {text} is a dict, which is compared with no column")
     if listed and not is_list:
         raise PredicateError(
             f"IN {text} takes a list of values, not {_short(value)}; write IN ({text}) for one value"

@@ -242,6 +242,14 @@ def names() -> tuple[str, ...]:
     return REGISTRY.names
 
 
+# names that the parts of a file have elsewhere: as parameters of `index.attach`, or in the format
+_BY_OTHER_NAMES = {
+    "page_index": "column_index",
+    "offset_index": "column_index",
+    "bloom": "bloom_filter",
+}
+
+
 def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
     """The names of the mechanisms that may prune: all, none, or those named."""
     known = REGISTRY.names
@@ -252,7 +260,8 @@ def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
     wanted = [chosen] if isinstance(chosen, str) else list(chosen)
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        close = nearest(str(unknown[0]), known)
+        name = str(unknown[0])
+        close = [_BY_OTHER_NAMES[name]] if name in _BY_OTHER_NAMES else nearest(name, known)
         meant = f" did you mean {close[0]!r}?" if close else ""
         raise PredicateError(
             f"prune={unknown[0]!r}:{meant} True, False, or some of {', '.join(known)}"

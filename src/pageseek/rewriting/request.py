@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 
-from pageseek.base.arguments import whole
+from pageseek.base.arguments import shown, whole
 from pageseek.base.errors import NoColumnError, PageseekError
 from pageseek.base.suggest import offered
 from pageseek.index.attaching import attach
@@ -23,9 +23,8 @@ from pageseek.rewriting.sort_keys import sortable_type
 WAYS = ("ascending", "descending")
 LEAST_MEMORY = 32 << 20
 MOST_CLUSTERED = 8  # columns; of more, each has too little of the order
-INDEXES = (
-    "page_index", "bloom", "distinct", "lookup", "bitmap", "trigram", "file_bloom", "footer", "distinct_index", "indexes",
-)  # fmt: skip
+INDEXES = ("page_index", "bloom", "distinct", "lookup", "bitmap", "trigram", "file_bloom")
+PARAMETERS = ("footer", "distinct_index", "indexes")  # of `attach`, beside those of kinds
 # options of `scan` that say how the source is read
 OPTIONS = (
     "int96_unit", "out_of_range", "partitioning", "schema", "version", "timestamp", "snapshot", "retries", "timeout",
@@ -35,6 +34,8 @@ OPTIONS = (
 
 def sort_columns(sort_by: Any) -> list[tuple[str, bool]]:
     """The columns of `sort_by`, and whether descending."""
+    if not isinstance(sort_by, Iterable):
+        raise TypeError(f"sort_by={shown(sort_by)}: the name of a column, or a list of them")
     given = [sort_by] if isinstance(sort_by, str) else list(sort_by)
     made = []
     for one in given:
@@ -54,9 +55,9 @@ def _pair(one: Any) -> tuple[str, Any]:
 
 def cluster_columns(cluster_by: Any) -> list[str]:
     """The columns of `cluster_by`."""
-    if isinstance(cluster_by, str) or not all(isinstance(one, str) for one in cluster_by):
-        raise TypeError(f"cluster_by={cluster_by!r}: a list of names of columns")
-    made = list(cluster_by)
+    made = list(cluster_by) if isinstance(cluster_by, Iterable) else [cluster_by]
+    if isinstance(cluster_by, str) or not all(isinstance(one, str) for one in made):
+        raise TypeError(f"cluster_by={shown(cluster_by)}: a list of names of columns")
     if made and not 2 <= len(made) <= MOST_CLUSTERED:
         raise ValueError(
             f"cluster_by: {len(made)} columns: it takes two to {MOST_CLUSTERED}; for one column, say sort_by"
@@ -99,14 +100,27 @@ def layout_of(
     return Layout(page_rows or PAGE_ROWS, group_rows or 0, codec_named(codec), most, tuple(by))
 
 
-def check_names(options: Mapping[str, Any], indexes: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option, or a kind of index, that does not exist."""
-    for what, given, known in (("", options, OPTIONS), ("indexes: ", indexes, INDEXES)):
-        for name in given:
-            if name not in known:
-                raise TypeError(
-                    f"rewrite: {what}{name!r} is not known; {offered(str(name), known)}"
-                )
+def check_options(options: Mapping[str, Any], own: Collection[str]) -> None:
+    """Raise TypeError for an option that does not exist. `own`: those of `rewrite` itself."""
+    others = {name: value for name, value in options.items() if name not in OPTIONS}
+    if others:
+        from pageseek.base.habits import refuse  # late: no right call needs it
+
+        refuse(others, [*own, *OPTIONS], "rewrite", writes=True)
+
+
+def indexes_of(given: Any) -> dict[str, Any]:
+    """The parameters of `attach` that a caller gave as `indexes`."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"indexes={shown(given)}: a dict of kinds of indexes and their columns, such as {{'bitmap': ['state']}}"
+        )
+    for name in given:
+        if name not in INDEXES and name not in PARAMETERS:
+            raise TypeError(f"indexes: there is no kind {name!r}; {offered(str(name), INDEXES)}")
+    return dict(given)
 
 
 def check_columns(schema: pa.Schema, what: str, names: Sequence[str], source: str) -> None:
@@ -116,6 +130,11 @@ def check_columns(schema: pa.Schema, what: str, names: Sequence[str], source: st
             if name in schema.names:
                 raise NoColumnError(
                     f"{source}: {what}: several columns have the name {name!r}, and it does not say which is meant"
+                )
+            first, _, way = name.rpartition(" ")
+            if first in schema.names and what == "sort_by":
+                raise NoColumnError(
+                    f"{source}: {what}: no column {name!r}; {way} is no part of a name: write ({first!r}, 'descending') for that order"
                 )
             raise NoColumnError(
                 f"{source}: {what}: no column {name!r}; {offered(name, schema.names)}"

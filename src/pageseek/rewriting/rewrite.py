@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.api import open_file, retry_policy, scan
+from pageseek.base.arguments import check_progress, number_of_threads
 from pageseek.base.errors import RewriteError, UnsupportedError
 from pageseek.base.memory import machine_bytes
 from pageseek.base.progress import Watch, counted
@@ -168,8 +169,10 @@ def rewrite(
         )
     if file_rows is not None and file_bytes is not None:
         raise ValueError("file_rows and file_bytes: give one of them")
-    indexes = {} if indexes is None else dict(indexes)
-    asked.check_names(options, indexes)
+    check_progress(progress)
+    threads = number_of_threads(threads)
+    indexes = asked.indexes_of(indexes)
+    asked.check_options(options, rewrite.__kwdefaults__ or ())
     check_folder(spill_folder)
     memory = machine_bytes() // MEMORY_PART
     if memory_limit is not None:

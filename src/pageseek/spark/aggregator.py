@@ -18,6 +18,7 @@ from pageseek.spark.filters.binding import Binding
 from pageseek.spark.loader import load
 from pageseek.spark.reader import frame_of, read
 from pageseek.spark.session.one_spelling import planned
+from pageseek.spark.session.settings import check_session
 from pageseek.spark.sources.asked import Asked
 from pageseek.spark.sources.opening import opened
 from pageseek.spark.table.aggregates import (
@@ -108,6 +109,7 @@ def aggregate(
     UnsupportedError
         As in `read`.
     """
+    check_session(spark)
     wanted = _parsed(figures)
     groups = [by] if isinstance(by, str) else list(by)
     given: dict[str, Any] = {"tasks": tasks, "python_path": python_path}

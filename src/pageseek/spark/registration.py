@@ -10,6 +10,7 @@ from pageseek.base.tracebacks import short_traceback
 from pageseek.spark.datasource.growing import OPTIONS, Growing
 from pageseek.spark.datasource.source import register_source, source_class, told
 from pageseek.spark.loader import table
+from pageseek.spark.session.settings import check_session
 from pageseek.spark.sources.options import parsed
 from pageseek.spark.table.shim import JAR, Proxy, char_types, fits, python_of
 from pageseek.spark.table.table import Choices
@@ -45,6 +46,7 @@ def register(spark: SparkSession, *, catalog: str | None = "pageseek") -> None:
     UnsupportedError
         The session is of Spark 3.
     """
+    check_session(spark)
     if int(spark.version.split(".")[0]) < 4:
         raise UnsupportedError(
             f"register needs Spark 4, and this is Spark {spark.version}: use pageseek.spark.read"

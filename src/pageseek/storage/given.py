@@ -20,6 +20,7 @@ from pageseek.base.errors import StoreError, UnsupportedError
 from pageseek.storage.file_objects import FileObject
 from pageseek.storage.fsspec_files import is_filesystem
 from pageseek.storage.obstore_files import is_store
+from pageseek.storage.redact import shown
 
 FORMS = "a path, a URL, a list or an iterator of them, a directory, a glob, (filesystem, path), bytes, an open file, or a dataset"
 
@@ -85,6 +86,10 @@ def with_filesystem(source: Any, filesystem: Any) -> Any:
             f"filesystem: {_article(filesystem)} is no filesystem of pyarrow or fsspec, and no store of obstore"
         )
     if isinstance(source, (str, os.PathLike)):
+        if isinstance(filesystem, pafs.FileSystem) and "://" in os.fspath(source):
+            raise ValueError(
+                f"{shown(os.fspath(source))}: a URL needs no filesystem=; a filesystem of pyarrow takes the path alone"
+            )
         return filesystem, _on(filesystem, os.fspath(source))
     if isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], (str, os.PathLike)):  # fmt: skip
         raise TypeError(
@@ -245,7 +250,9 @@ def _remedy(source: Any) -> str:
         return "a set has no order, and rows come in the order of the files; give sorted(...)"
     if isinstance(source, Mapping):
         return "give a list of the keys, or of the values, that are paths"
-    if isinstance(source, (pa.Table, pa.RecordBatch)) or kind in ("DataFrame", "LazyFrame"):
+    if kind == "LazyFrame":
+        return "it is a query of polars; give the files that it reads, to pageseek.polars.scan for another such query"
+    if isinstance(source, (pa.Table, pa.RecordBatch)) or kind == "DataFrame":
         return "its rows are in memory already; a source is a file, such as a path"
     if kind in ("Series", "Index"):
         return "give its .tolist()"

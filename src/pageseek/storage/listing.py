@@ -190,6 +190,12 @@ def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
     names = path.replace(os.sep, "/").split("/")
     at = first_magic(names)
     if at is None:
+        if not path:
+            raise FileNotFoundError("'': an empty name, which no file has")
+        if os.path.islink(path):
+            raise FileNotFoundError(
+                f"{path}: no such file; it is a symbolic link to {os.readlink(path)}, which is not there"
+            )
         close = nearest_path(path)
         folder = os.path.dirname(os.path.abspath(path))
         meant = "" if os.path.isdir(folder) else f"; there is no folder {folder}"

@@ -126,7 +126,21 @@ def _version(now: os.stat_result, name: str, dated: bool = True) -> Version:
 
 def version_at(path: str) -> Version:
     """The version of the file of this name."""
-    return _version(os.stat(path), path)
+    return _version(_status(path), path)
+
+
+def _status(path: str) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        raise _gone(path) from None
+
+
+def _gone(name: str) -> FileNotFoundError:
+    """The error for a file that was named before, and is not there."""
+    return FileNotFoundError(
+        f"{name}: no such file; it was deleted or renamed, or lies on another machine"
+    )
 
 
 def _open(path: str) -> int:
@@ -320,7 +334,10 @@ class LocalStore:
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.name = name or path
-        self._fd = _open(path)
+        try:
+            self._fd = _open(path)
+        except FileNotFoundError:
+            raise _gone(self.name) from None
         self._open_file: _Descriptor | None = _Descriptor(self._fd)
         try:
             now, stable = _stable_status(self._fd)
@@ -380,7 +397,7 @@ class LocalStore:
 
     def is_at(self, path: str) -> bool:
         """Whether the file of this name is the one that is open, unchanged. OSError: there is none."""
-        now = os.stat(path)
+        now = _status(path)
         return (now.st_ino, now.st_size, now.st_mtime_ns) == self._seen
 
     def check(self) -> None:

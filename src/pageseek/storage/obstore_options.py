@@ -88,7 +88,8 @@ def make_store(url: str, options: Mapping[str, Any], policy: RetryPolicy, retrie
         return store.from_url(url, config=config, client_options=client, **more)
     except (BaseError, TypeError, ValueError) as error:
         said = cleaned(str(error), secrets_of(options))
-        raise ValueError(f"{shown(url)}: storage_options: {said}") from None
+        of = "storage_options: " if options else ""
+        raise ValueError(f"{shown(url)}: {of}{said}") from None
 
 
 def _environment(scheme: str) -> dict[str, str]:

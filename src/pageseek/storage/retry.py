@@ -205,12 +205,21 @@ def with_retries(
         retries.add(wait)
 
 
+# servers of HTTP have no credentials of a store: they take a header, or a signature in the address
+_OF_HTTP = (
+    "give what the server asks for, such as a header of authorization, as storage_options, or an address with a signature, which may "
+    "have run out"
+)
+
+
 def failed(fault: Fault, name: str, what: str, tries: int, spent: float) -> Exception:
     """The error that a caller gets for a fault."""
     said = f"{name}: {what}: {fault.why}"
     if fault.kind == "missing":
         return FileNotFoundError(f"{said}; no such file")
     if fault.kind == "denied":
+        if name.startswith(("http://", "https://")):
+            return AccessDeniedError(f"{said}; {_OF_HTTP}")
         return AccessDeniedError(
             f"{said}; give credentials in the environment or as storage_options{fault.advice}"
         )

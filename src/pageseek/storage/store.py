@@ -72,3 +72,21 @@ class Store(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class ClosedStore:
+    """Takes the place of the store of a file that was closed: what has to be read is a ValueError, as of Python's own files."""
+
+    latency = bandwidth = 1.0
+
+    def __init__(self, before: Store) -> None:
+        self.name, self.size, self.version = before.name, before.size, before.version
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        raise ValueError(f"{self.name}: the file is closed")
+
+    def check(self) -> None:
+        self.read(())
+
+    def close(self) -> None:
+        """It is closed."""

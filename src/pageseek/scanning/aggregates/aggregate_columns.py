@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from pageseek.base.arguments import shown
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.late_modules import compute as pc
 from pageseek.base.records import NamedTuple
@@ -41,6 +42,10 @@ def parse(asked: Iterable[Any], functions: Sequence[str] = FUNCTIONS) -> list[Wa
     PredicateError
         It is neither, the function is unknown, or a name occurs twice.
     """
+    if not isinstance(asked, Iterable):
+        raise PredicateError(
+            f"aggregate: {shown(asked)}: give a list of 'count' and of pairs of a column and a function"
+        )
     made: list[Wanted] = []
     for one in [asked] if isinstance(asked, str) else asked:
         if isinstance(one, str) and one == "count":

@@ -10,6 +10,7 @@ from operator import itemgetter
 
 import pyarrow as pa
 
+from pageseek.base.arguments import whole
 from pageseek.base.batches import batches_of
 from pageseek.base.late_modules import above
 from pageseek.base.records import dataclass
@@ -70,7 +71,7 @@ class ScanPlan:
         FileChangedError
             One of these has another version than the plan.
         """
-        part = max(self.cost // max(n, 1), 1)
+        part = max(self.cost // max(whole("n", n), 1), 1)
         wanted = [[round(g.cost / part) for g in file.groups] for file in self.files]
         if max((most for some in wanted for most in some), default=0) < 2:
             return self
@@ -91,7 +92,7 @@ class ScanPlan:
 
         File order is kept inside each plan. A limit holds for each plan on its own.
         """
-        if n < 1:
+        if (n := whole("n", n)) < 1:
             raise ValueError(f"split({n}): at least one part")
         pieces = [(g.cost, i, j) for i, f in enumerate(self.files) for j, g in enumerate(f.groups)]
         loads = [(0, 0, part) for part in range(min(n, len(pieces)))]  # cost, row groups, part

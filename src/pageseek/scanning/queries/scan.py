@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pageseek.base.habits import NoHabits
     from pageseek.scanning.plans.scan_plan import ScanPlan
     from pageseek.scanning.queries.prepared import PreparedQuery
 
@@ -14,7 +17,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from pageseek.base.arguments import whole
+from pageseek.base.arguments import refuse_others, whole
 from pageseek.base.late_modules import above
 from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
@@ -215,8 +218,11 @@ class Scan:
         """The rows as a table."""
         return Execution(self._sources, self._request, self._progress).table()
 
+    @short_traceback
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows that pass, as a table."""
+        if (n := whole("n", n)) < 0:
+            raise ValueError(f"head({n}): give a number that is not negative")
         return self.limit(n).to_table()
 
     @short_traceback
@@ -294,6 +300,7 @@ class Scan:
         row_group_rows: int | None = None,
         overwrite: bool = False,
         storage_options: Mapping[str, Any] | None = None,
+        **others: Unpack[NoHabits],
     ) -> int:
         """Write the rows to one Parquet file, in their order, and return their number. A row group is in memory at a time.
 
@@ -318,6 +325,7 @@ class Scan:
         UnsupportedError
             The place lies in a table of Delta Lake or Iceberg; or the rows have no columns.
         """
+        refuse_others(others, Scan.write_parquet, "Scan.write_parquet", writes=True)
         rows: int = above("Scan.write_parquet")(
             self, path, codec, page_rows, row_group_rows, overwrite, storage_options
         )

@@ -15,6 +15,7 @@ from pageseek.io.fetch import Kept
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound
 from pageseek.predicate.expression import Expression
+from pageseek.predicate.schema_names import Find
 from pageseek.scanning.requests.condition_order import Learned
 from pageseek.scanning.requests.leaf_use import LeafUse
 from pageseek.scanning.requests.request import Request
@@ -22,6 +23,18 @@ from pageseek.storage import Source
 
 if TYPE_CHECKING:
     from pageseek.datasets.dataset_schema import DatasetSchema, Path, SchemaAdapter
+
+
+def bound_to(name: str, condition: Expression, find: Find, nan: str) -> Bound:
+    """The filter, bound to the leaves of a file. `name`: of the file, for errors, since other files may have other types."""
+    try:
+        return bind(condition, find, nan)
+    except PredicateError as error:
+        if name in str(error):
+            raise
+        said = type(error)(f"{name}: {error}")
+        said.at = error.at
+        raise said from None
 
 
 class BoundRequest:
@@ -94,7 +107,7 @@ class BoundRequest:
         columns, schema = output(file, request.columns, request.options)
 
         find = Names(file, request.options)
-        bound = bind(condition, find, request.nan) if condition is not None else None
+        bound = None if condition is None else bound_to(file.name, condition, find, request.nan)
         return cls(request, columns, request.numbered(schema, file.name), bound)
 
     @classmethod
@@ -113,16 +126,9 @@ class BoundRequest:
         mapping = SchemaMapping(file, dataset_schema, request.options, source.partitions, strict)
         mapping.check_dictionaries()
         columns, schema = mapping.output(request.columns)
-        try:
-            bound = bind(condition, mapping, request.nan) if condition is not None else None
-        except (
-            PredicateError
-        ) as error:  # the error names the file: other files may have another type
-            if source.name in str(error):
-                raise
-            said = type(error)(f"{source.name}: {error}")
-            said.at = error.at
-            raise said from None
+        bound = (
+            None if condition is None else bound_to(source.name, condition, mapping, request.nan)
+        )
         made = cls(request, columns, schema, bound, tuple(mapping.absent))
         made.defaults = mapping.defaults
         return made

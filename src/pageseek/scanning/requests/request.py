@@ -112,7 +112,8 @@ class Request:
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}: at least 1")
         if limit is not None:
-            limit = min(whole("limit", limit), MOST_ROWS)
+            if type(limit) is not int or limit > MOST_ROWS:
+                limit = min(whole("limit", limit), MOST_ROWS)
             if limit < 0:
                 raise ValueError(f"limit={limit}: give a number that is not negative")
         if threads is not None:

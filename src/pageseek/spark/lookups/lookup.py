@@ -20,7 +20,7 @@ from pageseek.spark.lookups.lookup_files import Files
 from pageseek.spark.lookups.lookup_keys import cast_exactly, spelled_values, without_nulls
 from pageseek.spark.lookups.lookup_ranges import key_ranges, partition_ids
 from pageseek.spark.lookups.lookup_task import Probe, pack, pack_keys
-from pageseek.spark.session.settings import Settings
+from pageseek.spark.session.settings import Settings, check_session
 from pageseek.spark.tasks.described import described
 from pageseek.spark.tasks.expected import expected_rows
 from pageseek.spark.tasks.metrics import Run
@@ -109,6 +109,7 @@ def lookup(
     UnsupportedError
         Keys of this type are not supported, or as in `read`.
     """
+    check_session(spark)
     if how not in ("inner", "left", "semi"):
         raise ValueError(f"how={how!r}: 'inner', 'left' or 'semi'")
     for name, least, number in (("tasks", 1, tasks), ("broadcast_limit", 0, broadcast_limit)):

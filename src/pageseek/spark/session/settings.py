@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -50,10 +49,11 @@ def _sign(sign: str) -> str:
 
 
 def check_session(given: Any) -> None:
-    """TypeError: a DataFrame or a path stands where the session is wanted."""
-    if isinstance(given, (str, os.PathLike)) or type(given).__name__ == "DataFrame":
+    """TypeError: something else stands where the session is wanted."""
+    if type(given).__name__ == "DataFrame" or not hasattr(given, "conf"):
         raise TypeError(
-            f"a session of Spark is wanted first, not {type(given).__name__}: load(spark, path)"
+            f"a session of Spark is wanted first, not {type(given).__name__}, such as "
+            "SparkSession.builder.getOrCreate()"
         )
 
 

@@ -150,6 +150,20 @@ def _value(key: str, text: str, kind: Callable[[str], Any]) -> Any:
         raise UnsupportedError(f"option {key!r} cannot be {text!r}: {error}") from error
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("an integer") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("a number of seconds") from None
+
+
 def _bool(text: str) -> bool:
     if text.lower() not in _TRUTH:
         raise ValueError("true or false")
@@ -190,7 +204,7 @@ def _number_or_text(text: str) -> int | str:
 _TABLE: dict[str, Callable[[str], Any]] = {
     "local": _bool,
     "native": _bool,
-    "tasks": int,
+    "tasks": _whole,
     "python_path": str,
     "columns": _list,
     "filter": str,
@@ -203,20 +217,20 @@ _SCAN: dict[str, Callable[[str], Any]] = {
     "out_of_range": str,
     "prune": _bool_or_list,
     "distinct_index": str,
-    "batch_size": int,
-    "threads": int,
-    "max_ahead_bytes": int,
-    "max_page_bytes": int,
-    "max_output_bytes": int,
-    "max_metadata_bytes": int,
+    "batch_size": _whole,
+    "threads": _whole,
+    "max_ahead_bytes": _whole,
+    "max_page_bytes": _whole,
+    "max_output_bytes": _whole,
+    "max_metadata_bytes": _whole,
     "partitioning": _types,
     "table": _bool,
-    "version": int,
+    "version": _whole,
     "timestamp": str,
     "snapshot": _number_or_text,
     "storage_options": _object,
-    "retries": int,
-    "timeout": float,
+    "retries": _whole,
+    "timeout": _seconds,
 }
 # What Spark itself adds for a table of its catalog
 _SPARKS = frozenset(

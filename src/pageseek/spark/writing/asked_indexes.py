@@ -8,6 +8,7 @@ from contextlib import closing
 from itertools import pairwise
 from typing import Any
 
+from pageseek.base.arguments import check_column, check_flag
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report
@@ -49,10 +50,8 @@ class AskedIndexes(NamedTuple):
         TypeError, ValueError
             They are none.
         """
-        if not isinstance(distinct_index, str | None):
-            raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
-        if not isinstance(footer, bool):
-            raise TypeError(f"footer={footer!r}: True or False")
+        check_column("distinct_index", distinct_index)
+        check_flag("footer", footer)
         kinds = {kind: _listed(f"indexes[{kind!r}]", of) for kind, of in (indexes or {}).items()}
         lists = {kind: [of] if isinstance(of, str) else list(of) for kind, of in named.items()}
         lists["lookup"], keys = split_keys(lists["lookup"])

@@ -20,7 +20,7 @@ from pageseek.datasets.sources import files_of
 from pageseek.index import Attached, attach
 from pageseek.index import verify as verified
 from pageseek.spark.session.progress import progress_of
-from pageseek.spark.session.settings import Settings
+from pageseek.spark.session.settings import Settings, check_session
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.tasks.shipping import check_version, shipped
 from pageseek.spark.tasks.sizing import parallelism_of
@@ -108,6 +108,7 @@ def attach_index(
     UserWarning
         Files have failed; it says how many, and why the first did.
     """
+    check_session(spark)
     if tasks is not None and tasks < 1:
         raise ValueError(f"tasks={tasks}: at least 1")
     named = files_of(*reached(spark, source, storage_options))

@@ -24,7 +24,7 @@ from pageseek.base.version import __version__
 from pageseek.rewriting import request as asked
 from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.spark.session.progress import progress_of
-from pageseek.spark.session.settings import Settings
+from pageseek.spark.session.settings import Settings, check_session
 from pageseek.spark.sources.buckets import reached
 from pageseek.spark.tasks.shipping import shipped
 from pageseek.spark.tasks.sizing import TASKS_PER_CORE, parallelism_of
@@ -151,12 +151,13 @@ def optimize(
     CorruptFileError, StoreError
         A file cannot be read, or a new one cannot be written.
     """
+    check_session(spark)
     began = time.perf_counter()
     by, clustered = asked.sort_columns(sort_by), asked.cluster_columns(cluster_by)
     if by and clustered:
         raise ValueError("sort_by and cluster_by: rows have one order; give one of them")
     _check_names("", options, OPTIONS)
-    _check_names("indexes: ", indexes or {}, asked.INDEXES)
+    _check_names("indexes: ", indexes or {}, (*asked.INDEXES, *asked.PARAMETERS))
     given = {"page_rows": page_rows, "group_bytes": group_bytes}
     more = {"row_group_rows": row_group_rows, "file_rows": file_rows, "tasks": tasks}
     given |= {name: n for name, n in more.items() if n is not None}

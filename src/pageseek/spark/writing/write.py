@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pageseek.base.errors import PredicateError, UnsupportedError
+from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
+from pageseek.base.suggest import offered
 from pageseek.base.tracebacks import short_traceback
 from pageseek.spark.session.progress import progress_of
 from pageseek.spark.session.settings import Settings
@@ -277,7 +278,7 @@ class Columns:
         for one in self.names:
             if self._folded(one) == self._folded(name):
                 return one
-        raise PredicateError(f"no column {name!r}; there are {', '.join(self.names)}")
+        raise NoColumnError(f"no column {name!r}; {offered(name, self.names)}")
 
     def sorted_by(
         self, given: str | Sequence[str | tuple[str, str]]
@@ -306,10 +307,9 @@ class Columns:
             if part in fits:
                 fits = [part]
             if len(fits) != 1:
-                why = f"several columns fit: {', '.join(fits)}" if fits else "no such column"
-                raise PredicateError(
-                    f"index of {name!r}: {why}; there are {', '.join(map(str, names))}"
-                )
+                if not fits:
+                    raise NoColumnError(f"no column {name!r}; {offered(part, list(names))}")
+                raise PredicateError(f"index of {name!r}: several columns fit: {', '.join(fits)}")
             made += fits
             assert inside is not None
             inside = inside[fits[0]].dataType
