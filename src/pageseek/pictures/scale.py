@@ -109,7 +109,7 @@ class Scale:
         value = self.values[rank]
         if isinstance(value, bytes):
             value = _text(value) if _is_text(self.type) else value.hex()
-        return shortened(f"{value:.6g}" if isinstance(value, float) else str(value), LABEL)
+        return shortened(str(value), LABEL)
 
 
 def _are_infinite(numbers: Sequence[Number | None] | None, n: int) -> npt.NDArray[np.bool_]:

@@ -98,13 +98,15 @@ def moments(
         steps = {"day": 86_400 * one} | fine
     if pa.types.is_time(kind) or pa.types.is_duration(kind):
         steps.pop("day")
+    finest = list(steps.items())[-1]
     if least == most:
-        unit, found = next(unit for unit, step in steps.items() if least % step == 0), [least]
+        unit, _ = next((one for one in steps.items() if least % one[1] == 0), finest)
+        found = [least]
     else:
         between = max((most - least) // (wanted - 1), 1)
-        unit, step = next((unit, step) for unit, step in steps.items() if step <= between)
+        unit, step = next((one for one in steps.items() if one[1] <= between), finest)
         first = -(-least // step) * step
-        found = list(range(first, most + 1, between // step * step))
+        found = list(range(first, most + 1, max(between // step, 1) * step))
     said = [_moment(value, kind, unit) for value in found]
     days = {day for day, _ in said}
     if len(found) > 1 and len(days) == 1 and all(clock for _, clock in said):
