@@ -101,15 +101,15 @@ def test_arguments_of_functions(path: str, tmp_path: Path) -> None:
         (lambda: ps.index.attach(path, page_index=3, **into), TypeError, "page_index=3: a list of names"),  # type: ignore[arg-type]
         (lambda: ps.index.attach(path, progress=3, **into), TypeError, "progress=3: True, False, or a function that takes a pageseek.Progress"),  # type: ignore[arg-type]
         (lambda: ps.index.attach(path, threads=0, **into), ValueError, "threads=0: at least 1"),
-        (lambda: ps.index.attach(path, loookup=["id"], **into), TypeError, "there is no option loookup=; did you mean lookup=?"),
+        (lambda: ps.index.attach(path, loookup=["id"], **into), TypeError, "there is no option loookup=; did you mean lookup=?"),  # type: ignore[call-arg]
         (lambda: ps.index.attach(path, indexes=["id"], **into), TypeError, "indexes=['id']: a dict of kinds of indexes and their columns, such as {'bitmap': ['state']}"),  # type: ignore[arg-type]
         (lambda: ps.index.attach_all(path, progress=3), TypeError, "progress=3: True, False, or a function that takes a pageseek.Progress"),  # type: ignore[arg-type]
         (lambda: ps.index.attach_all(path, loookup=["id"]), TypeError, "there is no option loookup=; did you mean lookup=?"),
         (lambda: ps.index.detach(path, in_plac=True), TypeError, "there is no option in_plac=; did you mean in_place=?"),  # type: ignore[call-arg]
-        (lambda: scan.write_parquet("w.parquet", compresion="zstd"), TypeError, "there is no option compresion=; compression: it is called codec here, such as codec='zstd'"),  # type: ignore[call-arg]
+        (lambda: scan.write_parquet("w.parquet", compressionn="zstd"), TypeError, "there is no option compressionn=; compression: it is called codec here, such as codec='zstd'"),  # type: ignore[call-arg]
         (lambda: scan.write_parquet("w.parquet", compression="snappy"), TypeError, "compression='snappy': it is called codec here, such as codec='zstd'"),  # type: ignore[call-arg]
         (lambda: scan.write_parquet("w.parquet", row_group_size=5), TypeError, "row_group_size=5: use row_group_rows="),  # type: ignore[call-arg]
-        (lambda: ps.advise(path, querys=["id = 3"]), TypeError, "there is no option querys=; did you mean queries=?"),
+        (lambda: ps.advise(path, quers=["id = 3"]), TypeError, "there is no option quers=; did you mean queries=?"),
     ]  # fmt: skip
     for work, kind, text in wrong:
         with pytest.raises(kind) as caught:

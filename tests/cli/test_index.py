@@ -8,6 +8,8 @@ import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps

@@ -79,3 +79,11 @@ def test_errors_name_options(path: Path, capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         run(path, "--in-place", "--memory-limit", "much")
     assert "no size, such as" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--page-rows", "--row-group-rows", "--file-rows"])
+def test_rows_are_at_least_one(option: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(path, "--output", path.with_name("new.parquet"), option, 0)
+    assert caught.value.code == 2
+    assert f"{option}: 0: at least 1" in capsys.readouterr().err

@@ -263,6 +263,13 @@ def count(value: str) -> int:
     return n
 
 
+def positive(value: str) -> int:
+    """A number that is at least 1."""
+    if (n := count(value)) < 1:
+        raise argparse.ArgumentTypeError(f"{value}: at least 1")
+    return n
+
+
 def sources(given: list[str]) -> Any:
     """What the functions of the package take for the files that were named: one, or a list; `-` is standard input."""
     if STDIN not in given:

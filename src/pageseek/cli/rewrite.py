@@ -14,9 +14,9 @@ from pageseek.cli.arguments import (
     Added,
     add_table,
     command,
-    count,
     keys,
     names,
+    positive,
     rates,
     sources,
 )
@@ -73,11 +73,11 @@ def add_parser(commands: Any) -> None:
         help="sort all rows by these columns",
     )
     order.add_argument("--cluster-by", type=names, action=Added, default=[], metavar="A,B", help="put rows together that are close in all of these columns")  # fmt: skip
-    made.add_argument("--page-rows", type=count, default=PAGE_ROWS, metavar="N", help=f"rows of a page (default: {PAGE_ROWS:,})")  # fmt: skip
-    made.add_argument("--row-group-rows", type=count, metavar="N", help="rows of a row group (default: a million, or 128 MiB in memory)")  # fmt: skip
+    made.add_argument("--page-rows", type=positive, default=PAGE_ROWS, metavar="N", help=f"rows of a page (default: {PAGE_ROWS:,})")  # fmt: skip
+    made.add_argument("--row-group-rows", type=positive, metavar="N", help="rows of a row group (default: a million, or 128 MiB in memory)")  # fmt: skip
     made.add_argument(
         "--file-rows",
-        type=count,
+        type=positive,
         metavar="N",
         help="rows of a file: --output is a folder of several",
     )
