@@ -219,7 +219,7 @@ def test_limits_travel_with_a_plan() -> None:
 
 
 @pytest.mark.parametrize("name", Limits.__dataclass_fields__)
-@pytest.mark.parametrize("value", [0, -1, 1 << 63])
+@pytest.mark.parametrize("value", [0, -1])
 def test_limits_that_are_none(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=name):
         ps.scan(BOMBS["stored"], **{name: value})
