@@ -462,7 +462,8 @@ def test_what_cannot_be_bound_is_pointed_at(marked: str, words: str) -> None:
     line = text[start:].split("\n")[0]
     with pytest.raises(ps.PredicateError) as caught:
         ps.read_table(small(), filter=text)
-    assert str(caught.value).removeprefix("<memory>: ") == f"{words}\n  {line}\n  {' ' * (at - start)}^"
+    named = f"<memory>: {words.removeprefix('<memory>: ')}"
+    assert str(caught.value) == f"{named}\n  {line}\n  {' ' * (at - start)}^"
     assert caught.value.at == at
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.at) == (str(caught.value), at)
