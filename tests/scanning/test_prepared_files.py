@@ -92,7 +92,9 @@ def test_a_file_that_changes_is_read_anew(tmp_path: Path, in_place: bool) -> Non
     assert query(1_500).to_pylist() == [{"k": 1_500, "v": 4_500}]
     assert query.many([1_500, 7])["v"].to_pylist() == [4_500, 21]
     pq.write_table(pa.table({"k": ["7"], "v": [1.5]}), path)
-    with pytest.raises(ps.PredicateError, match=r"param\('k'\): column 'k' of type string"):
+    with pytest.raises(
+        ps.PredicateError, match=r"param\('k'\): .*a.parquet: column 'k' of type string"
+    ):
         query(7)
     assert query("7").to_pylist() == [{"k": "7", "v": 1.5}]
     path.unlink()
@@ -173,7 +175,9 @@ def test_asyncio(path: Path) -> None:
         for k, table in zip(range(0, 1_000, 7), found, strict=True):
             assert table.equals(query(k))
         assert (await query.aio.many([5, 900, 5])).equals(query.many([5, 900, 5]))
-        with pytest.raises(ps.PredicateError, match=r"param\('k'\): column 'sorted'"):
+        with pytest.raises(
+            ps.PredicateError, match=r"param\('k'\): .*all.parquet: column 'sorted'"
+        ):
             await query.aio("x")
         with pytest.raises(TypeError, match="no value for param"):
             await query.aio()
