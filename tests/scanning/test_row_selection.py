@@ -115,4 +115,4 @@ def test_selections_that_make_no_sense(folder: Path) -> None:
     with pytest.raises(IndexError, match="counted from 0"):
         scan.take({name: [-1]})
     assert found(scan.take({})) == []
-    assert "2 rows taken of 1 files" in repr(scan.take({name: [1, 2]}))
+    assert "2 rows taken of 1 file" in repr(scan.take({name: [1, 2]}))

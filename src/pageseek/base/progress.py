@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
+from pageseek.base.errors import MissingPackageError
 from pageseek.base.records import NamedTuple
 from pageseek.base.report import Report, format_size
 
@@ -38,9 +39,10 @@ class _Bar:
 
     def __init__(self) -> None:
         if not _has_tqdm():
-            raise ImportError(
+            raise MissingPackageError(
                 "progress=True shows a bar by tqdm, which is not installed: pip install 'pageseek[progress]', or give "
-                "a function, which gets a pageseek.Progress"
+                "a function, which gets a pageseek.Progress",
+                name="tqdm",
             )
         self._bar: Any = None
         self._stage, self._begun = "", time.monotonic()
