@@ -110,7 +110,7 @@ def test_what_is_asked_wrongly_is_refused_at_once(spark: Any, path: str):
         with pytest.raises(TypeError, match="columns='id': a list of names"):
             call(spark, path, columns="id")
         for first in (spark.range(1), path):
-            with pytest.raises(TypeError, match=f"wanted first, not {type(first).__name__}: load"):
+            with pytest.raises(TypeError, match=f"wanted first, not {type(first).__name__}"):
                 call(first, path)
         with pytest.raises(
             FileNotFoundError, match=r"db\.sales: no such file in .*; a table of a cat"
