@@ -549,26 +549,6 @@ def test_lists_maps_and_null_ability(tmp_path: Path) -> None:
     assert ps.read_table([paths[2]] * 2).schema.field("i").nullable is False
 
 
-@pytest.mark.parametrize("condition", [None, "id = 2"])
-def test_with_a_limit_the_schema_is_that_of_the_rows(tmp_path: Path, condition: Any) -> None:
-    first = pa.table({"id": pa.array([1, 4], pa.int32()), "a": [1, 2]})
-    second = pa.table({"id": [2, 9], "b": ["x", "y"]})
-    paths = [write(tmp_path / f"{i}.parquet", t) for i, t in enumerate((first, second))]
-    scan = ps.scan(paths, filter=condition).limit(1)
-    wanted = first.slice(0, 1) if condition is None else scan.to_table()
-    assert scan.schema == wanted.schema
-    assert (
-        scan.columns
-        == wanted.column_names
-        == (["id", "a"] if condition is None else ["id", "a", "b"])
-    )
-    for rows in (scan.to_table(), pa.table(scan), pa.Table.from_batches(scan.to_batches())):
-        assert rows.equals(wanted)
-    assert scan.write_parquet(tmp_path / "out.parquet") == 1
-    assert pq.read_table(tmp_path / "out.parquet").equals(wanted)
-    assert ps.scan(paths).limit(0).schema == ps.scan(paths).limit(0).to_table().schema
-
-
 def test_widening_is_symmetric_and_holds_both() -> None:
     for a, b in itertools.combinations(VALUES, 2):
         kind = joined_type(a, b)

@@ -410,3 +410,22 @@ def test_views_of_lists_are_written(kind: pa.DataType, tmp_path: Path) -> None:
     scan = ps.scan(tmp_path / "a.parquet")
     assert scan.write_parquet(tmp_path / "b.parquet") == 4
     assert ps.read_table(tmp_path / "b.parquet")["l"].to_pylist() == values.to_pylist()
+
+
+@pytest.mark.parametrize("condition", [None, "id = 2"])
+def test_with_a_limit_the_schema_is_that_of_the_rows(tmp_path: Path, condition: Any) -> None:
+    first = pa.table({"id": pa.array([1, 4], pa.int32()), "a": [1, 2]})
+    second = pa.table({"id": [2, 9], "b": ["x", "y"]})
+    paths = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    for path, table in zip(paths, (first, second), strict=True):
+        pq.write_table(table, path)
+    scan = ps.scan(paths, filter=condition).limit(1)
+    wanted = first.slice(0, 1) if condition is None else scan.to_table()
+    assert scan.schema == wanted.schema
+    names = ["id", "a"] if condition is None else ["id", "a", "b"]
+    assert scan.columns == wanted.column_names == names
+    for rows in (scan.to_table(), pa.table(scan), pa.Table.from_batches(scan.to_batches())):
+        assert rows.equals(wanted)
+    assert scan.write_parquet(tmp_path / "out.parquet") == 1
+    assert pq.read_table(tmp_path / "out.parquet").equals(wanted)
+    assert ps.scan(paths).limit(0).schema == ps.scan(paths).limit(0).to_table().schema

@@ -38,7 +38,7 @@ SAMPLE = 32 << 20  # bytes that are sampled for all queries together
 NOT_OURS = ("columns", "filter", "limit", "progress")  # options of `scan` that the queries have
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def _check_options(options: Mapping[str, Any]) -> None:
     """TypeError for an option that neither `advise` nor `scan` has."""
     known = {*(scan.__kwdefaults__ or ()), *ReadHabits.__annotations__} - {*NOT_OURS}
     if others := {name: value for name, value in options.items() if name not in known}:
@@ -91,7 +91,7 @@ def advise(
     for name in NOT_OURS:
         if name in options:
             raise TypeError(f"advise: {name}= belongs into a query: (filter, columns)")
-    check_options(options)
+    _check_options(options)
     lazy = scan(source, **options)
     report = Report()
     present = present_in(lazy.sources, report)

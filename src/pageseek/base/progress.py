@@ -125,7 +125,7 @@ def _watched(progress: bool | Watch, report: Report) -> Iterator[None]:
 
 
 @contextmanager
-def counted(
+def watched_steps(
     stage: str, total: int, progress: bool | Watch, report: Report
 ) -> Iterator[Callable[..., None]]:
     """While the block runs, show how far work of one stage is. The block receives a function, to be called after each step, or with the

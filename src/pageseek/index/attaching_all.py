@@ -11,7 +11,7 @@ from typing import Any
 
 from pageseek.base.arguments import check_progress, number_of_threads
 from pageseek.base.errors import PageseekError
-from pageseek.base.progress import Watch, counted
+from pageseek.base.progress import Watch, watched_steps
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import files_of
@@ -99,7 +99,7 @@ def attach_all(
         raise ValueError(f"{str(source)[:200]}: no files")
     done: dict[str, Attached | Exception] = {}
     with (
-        counted("files", len(works), progress, Report()) as step,
+        watched_steps("files", len(works), progress, Report()) as step,
         ThreadPoolExecutor(max(at_once, 1), "pageseek-attach") as pool,
     ):
         try:

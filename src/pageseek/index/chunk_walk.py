@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from pageseek.base.arguments import number_of_threads
-from pageseek.base.progress import Watch, counted
+from pageseek.base.progress import Watch, watched_steps
 from pageseek.base.report import Report
 from pageseek.base.workers import Job, WorkerPool, cores
 from pageseek.format.file_metadata import FileMetadata
@@ -58,7 +58,7 @@ def each_chunk(
 
     n = min(threads or cores(), len(chunks))
     with (
-        counted("column chunks", len(chunks), progress, report) as step,
+        watched_steps("column chunks", len(chunks), progress, report) as step,
         WorkerPool(n, n + 1, AHEAD) if n > 1 else nullcontext() as pool,
     ):
         made: Iterator[T]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.arguments import check_column, check_progress, number_of_threads, refuse_others
 from pageseek.base.errors import PageseekError
-from pageseek.base.progress import Watch, counted
+from pageseek.base.progress import Watch, watched_steps
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import files_of, with_schema
@@ -80,7 +80,7 @@ def verify(
     sources, dataset_schema = with_schema(named, None, None)
     check = TableCheck(named.table.bounds, named.table.schema, dataset_schema)
     result, report = Verified(named.table.what), Report()
-    with counted("files", len(sources), progress, report) as step:
+    with watched_steps("files", len(sources), progress, report) as step:
         for i, one in enumerate(sources):
             found = _file(one, distinct_index, threads, False)
             result.findings += [finding._replace(file=one.name) for finding in found.findings]

@@ -18,7 +18,7 @@ from pageseek.api import open_file, retry_policy, scan
 from pageseek.base.arguments import check_progress, number_of_threads
 from pageseek.base.errors import RewriteError, UnsupportedError
 from pageseek.base.memory import machine_bytes
-from pageseek.base.progress import Watch, counted
+from pageseek.base.progress import Watch, watched_steps
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import Found, files_of
@@ -414,7 +414,7 @@ class _Work:
                 partial(self._keys, order, total), total, self._threads or os.cpu_count() or 1, self._folder,
             )  # fmt: skip
             rows = sorter.sorted(expected.add_all(batches))
-            with counted("rows", total, self._progress, Report()) as step:
+            with watched_steps("rows", total, self._progress, Report()) as step:
                 output.write(_ahead(rows, self._threads), step)
             spilled = sorter.spilled
         if expected.rows != total:

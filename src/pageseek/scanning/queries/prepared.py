@@ -190,9 +190,8 @@ class PreparedQuery:
         for name in self.parameters:
             try:
                 alone(name).limit(0).to_table()
-            except (
-                PredicateError
-            ) as found:  # it names the file, which a test of one point does not know
+            except PredicateError as found:
+                # it names the file, which a test of one point does not know
                 made = type(found)(f"param({name!r}): {found}")
                 made.at = found.at
                 return made

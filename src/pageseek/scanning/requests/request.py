@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.base.arguments import whole
+from pageseek.base.arguments import number_of_threads, whole
 from pageseek.base.errors import PredicateError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
@@ -116,10 +116,7 @@ class Request:
                 limit = min(whole("limit", limit), MOST_ROWS)
             if limit < 0:
                 raise ValueError(f"limit={limit}: give a number that is not negative")
-        if threads is not None:
-            threads = threads if type(threads) is int else whole("threads", threads)
-            if threads < 1:
-                raise ValueError(f"threads={threads}: at least 1")
+        threads = number_of_threads(threads)
         if type(max_ahead_bytes) is not int or max_ahead_bytes > MOST_ROWS:
             max_ahead_bytes = min(whole("max_ahead_bytes", max_ahead_bytes), MOST_ROWS)
         if max_ahead_bytes < 0:

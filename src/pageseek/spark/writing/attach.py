@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pageseek.base.errors import FileChangedError, PageseekError, PredicateError, UnsupportedError
-from pageseek.base.progress import Watch, counted
+from pageseek.base.progress import Watch, watched_steps
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
 from pageseek.datasets.sources import files_of
@@ -128,7 +128,7 @@ def attach_index(
     asked = AskedIndexes.of(page_index, bloom, file_bloom, kinds, distinct_index, indexes, footer)
     asked = asked.spelled_as(named.files, fold)
     most, shown = tasks or TASKS_PER_CORE * parallelism_of(spark), progress_of(spark, progress)
-    with counted("files", len(named.files), shown, Report()) as step:
+    with watched_steps("files", len(named.files), shown, Report()) as step:
         parts = _packed(named.files, most, step)
     packed = tuple(pickle.dumps((part, asked, fold, replace, verify)) for part in parts)
     task = shipped("pageseek.spark.writing.attach", "run", python_path, packed)

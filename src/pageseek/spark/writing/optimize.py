@@ -16,7 +16,7 @@ import pyarrow as pa
 from pageseek.base import errors
 from pageseek.base.errors import FileChangedError, NoColumnError, PageseekError, PredicateError
 from pageseek.base.limits import DEFAULT
-from pageseek.base.progress import Watch, counted
+from pageseek.base.progress import Watch, watched_steps
 from pageseek.base.report import Report
 from pageseek.base.suggest import offered
 from pageseek.base.tracebacks import short_traceback
@@ -174,7 +174,7 @@ def optimize(
     def look(names: Sequence[str]) -> tuple[list[Listed], _Kinds]:
         Target(folder, folder.name).check("overwrite", False)
         most = options.get("max_metadata_bytes", DEFAULT.max_metadata_bytes)
-        with counted("files", len(names), shown, Report()) as step:
+        with watched_steps("files", len(names), shown, Report()) as step:
             files = listed(folder, names, settings, most, step)
         return files, _Kinds(files, layout, clustered, wanted, options, not settings.case_sensitive)
 
@@ -419,7 +419,7 @@ def _exchange(
         for (name, version), now in zip(old.items(), versions_of(folder, old), strict=True):
             refuse_changed(folder, name, version, now)
 
-    with counted("files", len(made), shown, Report()) as staging.moved:
+    with watched_steps("files", len(made), shown, Report()) as staging.moved:
         left = staging.publish(
             {one: file.name for one, file in made.items()},
             [*old, *beside, *[SUCCESS] * mark],

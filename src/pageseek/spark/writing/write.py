@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
-from pageseek.base.progress import Watch, counted
+from pageseek.base.progress import Watch, watched_steps
 from pageseek.base.report import Report
 from pageseek.base.suggest import offered
 from pageseek.base.tracebacks import short_traceback
@@ -237,7 +237,7 @@ def write(
         if not made and not partitions and target.wants_a_file:  # so that the schema can be read
             made = [StagedReport(*row.values()) for row in write_empty(spec).to_pylist()]
         shown = progress_of(df.sparkSession, progress)
-        with counted("files", len(made), shown, Report()) as staging.moved:
+        with watched_steps("files", len(made), shown, Report()) as staging.moved:
             removed = target.publish(staging, made, mode, dynamic)
     if removed is None:
         return Written(target.name)
