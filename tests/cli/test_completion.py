@@ -53,6 +53,7 @@ def test_bash_completes_commands_options_and_files(
     assert "attach" in offered("pageseek", "index", "at")
     assert "parquet" in offered("pageseek", "scan", "--format", "pa")
     assert "orders.parquet" in offered("pageseek", "head", "or")
+    assert offered("pageseek", "help", "sc") == {"scan", "schema"}
 
 
 def test_without_shtab_the_remedy_is_said(

@@ -176,23 +176,28 @@ def test_nothing_appears_when_reading_fails(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code", "words"),
     [
-        (["--output", "out.xyz"], "say --format"),
-        (["--output", "s3://bucket/out.csv"], "a local file"),
-        (["--output", "{folder}", "--overwrite", "--format", "csv"], "is a folder"),
-        (["--output", "{folder}/none/out.csv"], "none"),
-        (["--columns", ",", "--format", "csv"], "--columns"),
-        (["--columns", ",", "--format", "parquet"], "--columns"),
+        (["--output", "out.xyz"], 2, "say --format"),
+        (["--output", "s3://bucket/out.csv"], 2, "a local file"),
+        (["--output", "{folder}", "--overwrite", "--format", "csv"], 2, "a folder; name a file"),
+        (["--output", "{folder}/none/out.csv"], 1, "none"),
+        (["--columns", ",", "--format", "csv"], 1, "--columns"),
+        (["--columns", ",", "--format", "parquet"], 1, "--columns"),
     ],
 )
 def test_wrong_outputs_are_refused(
-    arguments: list[str], words: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    code: int,
+    words: str,
+    path: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, out, err = run(
+    ended, out, err = run(
         capsys, "scan", path, *(part.format(folder=tmp_path) for part in arguments)
     )
-    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert (ended, out, err.count("\n")) == (code, "", 1)
     assert words in err
 
 
@@ -202,7 +207,7 @@ def test_binary_is_refused_on_a_terminal(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     for form in ("arrow", "parquet"):
         code, out, err = run(capsys, "scan", path, "--format", form)
-        assert (code, out) == (1, "")
+        assert (code, out) == (2, "")
         assert "--output FILE" in err
 
 

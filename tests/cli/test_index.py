@@ -107,7 +107,7 @@ def test_a_dash_is_standard_output(
     if command[0] == "index":
         assert capsysbinary.readouterr().out == Path(path).read_bytes()
     capsysbinary.readouterr()
-    assert main([*command, path, "-o", "-", "--json"]) == 1
+    assert main([*command, path, "-o", "-", "--json"]) == 2
     out, err = capsysbinary.readouterr()
     assert not out and b"both write to standard output" in err
     assert [one.name for one in tmp_path.iterdir()] == ["made.parquet"]
@@ -118,9 +118,9 @@ def test_a_parquet_file_is_not_written_to_a_terminal(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     code, out, err = run(capsys, "index", "attach", path, "-o", "-")
-    assert (code, out) == (1, "") and "--output FILE" in err
+    assert (code, out) == (2, "") and "--output FILE" in err
     code, out, err = run(capsys, "rewrite", path, "-o", "-", "--file-rows", "10")
-    assert (code, out) == (1, "") and "leave out --file-rows" in err
+    assert (code, out) == (2, "") and "leave out --file-rows" in err
 
 
 def test_a_file_on_standard_input_gets_indexes_and_loses_them(
@@ -138,13 +138,36 @@ def test_a_file_on_standard_input_gets_indexes_and_loses_them(
     assert Path(plain).read_bytes() == Path(path).read_bytes()
     for action in ("attach", "detach"):
         code, _, err = piped(path, action, "-", "--in-place")
-        assert code == 1 and "by --output FILE" in err, err
+        assert code == 2 and "by --output FILE" in err, err
     assert "goes with no other file" in piped(path, "attach", "-", path, "--in-place")[2]
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
         err = run(capsys, "index", "attach", str(tmp_path / "pipe"), "-o", made)[2]
         assert "a pipe; to read it whole, give it as standard input: - in place" in err, err
         assert run(capsys, "head", "/dev/zero")[2].endswith("not a regular file but a device\n")
+
+
+def test_indexes_of_a_folder_are_taken_out(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = Path(path).read_bytes()
+    for name in "ab":
+        ps.index.attach(path, lookup=["id"], bitmap=["day"], output=tmp_path / f"{name}.parquet")
+    (tmp_path / "c.parquet").write_bytes(plain)
+    (tmp_path / "broken.parquet").write_bytes(plain[:-9] + b"\xff" + plain[-8:])
+    folder = str(tmp_path)
+    code, said, _ = run(capsys, "index", "detach", folder, "--in-place", "--kinds", "bitmap")
+    assert code == 1 and "failed: " in said and "broken.parquet" in said, said
+    assert "2 of 4 files: " in said and " less, in " in said, said
+    assert "bitmap      day  1 chunk" not in said and "taken out in 2 files" in said, said
+    kinds = {one.kind for one in ps.index.list(tmp_path / "a.parquet")}
+    assert "lookup" in kinds and "bitmap" not in kinds
+    (tmp_path / "broken.parquet").unlink()
+    code, said, _ = run(capsys, "index", "detach", folder, "--in-place", "--json")
+    assert code == 0 and [len(json.loads(said)[k]) for k in ("files", "unchanged")] == [2, 1]
+    assert {one.read_bytes() for one in tmp_path.iterdir()} == {plain}
+    code, _, err = run(capsys, "index", "detach", folder, path, "--output", "x.parquet")
+    assert code == 2 and "several files go with --in-place" in err
 
 
 def test_a_folder_is_listed_and_verified_file_by_file(

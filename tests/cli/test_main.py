@@ -246,6 +246,8 @@ def test_an_option_that_is_given_twice_loses_no_value(
         needed = []
     if name == "--plot":
         first, second = "a.png", "b.png"
+    if name == "--timestamp":
+        first, second = "2024-01-31", "2024-02-29"
     # what an option of a command with actions stands before
     action_words = {"": ["scan", "x"], "index": ["list", "x"], "completion": ["bash"]}
     files = action_words.get(" ".join(words), ["x"])
@@ -279,9 +281,12 @@ def test_columns_given_one_by_one_are_all_there(
     [
         (["--bloom", "a=0.1", "--bloom", "a=0.2"], "--bloom: 'a' is given 0.1 and 0.2"),
         (["--page-index", "a", "--page-index", "none"], "--page-index is given names, and all or none as well"),
+        (["--bloom", "a=2"], "a rate is between 0 and 1"),
+        (["--file-bloom", "a=nan"], "a rate is between 0 and 1"),
+        (["--bloom", "a=some"], "'some' is no rate"),
     ],
 )  # fmt: skip
-def test_values_that_contradict_each_other_are_refused(
+def test_values_that_no_index_can_have_are_refused(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -315,7 +320,7 @@ def test_several_sources_globs_and_standard_input(
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(body)))
         code, out, _ = run(capsys, command, "-")
         assert code == 0 and said in out
-    assert run(capsys, "count", "-", path)[0] == 1
+    assert run(capsys, "count", "-", path)[0] == 2
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no file")))
     code, _, err = run(capsys, "count", "-")
     assert code == 1 and err.startswith(
@@ -329,7 +334,6 @@ def test_several_sources_globs_and_standard_input(
         (["--where", "id = ?"], "? has no value: write the value in its place"),
         (["--where", "id = :x"], "param('x') has no value: write the value in its place\n"),
         (["--table-version", "3"], "--table-version: the source"),
-        (["--timestamp", "noon"], "--timestamp 'noon': such as"),
         (["--snapshot", "3"], "--snapshot: the source"),
     ],
 )
@@ -353,6 +357,15 @@ def test_remedies_of_places_that_cannot_be_read(capsys: pytest.CaptureFixture[st
         "no connection; try later"
     )
     assert in_options("t/version=3/x.parquet: gone") == "t/version=3/x.parquet: gone"
+
+
+def test_a_time_is_checked_with_the_arguments(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["count", path, "--timestamp", "noon"])
+    assert caught.value.code == 2
+    assert "'noon' is no time, such as 2024-01-31T12:00:00Z" in capsys.readouterr().err
 
 
 def test_options_are_not_abbreviated(path: str, capsys: pytest.CaptureFixture[str]) -> None:

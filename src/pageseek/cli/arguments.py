@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import difflib
 import os
 import re
@@ -11,6 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 COLOURS = ("auto", "always", "never")
+
+
+class UsageError(ValueError):
+    """Options that do not go together, or values that they cannot have."""
+
+
 STDIN = "-"
 SOURCE = "files, directories, globs or URLs; the folder of a table; - for a file on standard input"
 
@@ -173,7 +180,7 @@ def add_source(made: argparse.ArgumentParser) -> None:
         "--table-version", type=count, metavar="N", help="a version of a Delta Lake table, in place of the current one"
     )  # fmt: skip
     version.add_argument(
-        "--timestamp", metavar="TIME", help="the version that was current then, such as 2024-01-31T12:00:00Z"
+        "--timestamp", type=moment, metavar="TIME", help="the version that was current then, such as 2024-01-31T12:00:00Z"
     )  # fmt: skip
     version.add_argument(
         "--snapshot", type=_snapshot, metavar="ID", help="a snapshot of an Iceberg table: its number, or the name of a branch or tag"
@@ -244,12 +251,29 @@ def rates(value: str) -> dict[str, float]:
             column, rate = _name(found), ""
         else:
             column, _, rate = _name(found).partition("=")
-        try:
-            if column:
-                made[column] = float(rate) if rate else 0.01
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{rate!r} is no rate, such as 0.01") from error
+        if column:
+            made[column] = _rate(rate) if rate else 0.01
     return made
+
+
+def _rate(value: str) -> float:
+    try:
+        rate = float(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is no rate, such as 0.01") from error
+    if not 0 < rate < 1:
+        raise argparse.ArgumentTypeError(f"{value}: a rate is between 0 and 1, such as 0.01")
+    return rate
+
+
+def moment(value: str) -> dt.datetime:
+    """A date, or a date and a time, in ISO 8601."""
+    try:
+        return dt.datetime.fromisoformat(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is no time, such as 2024-01-31T12:00:00Z"
+        ) from error
 
 
 def count(value: str) -> int:
@@ -275,9 +299,9 @@ def sources(given: list[str]) -> Any:
     if STDIN not in given:
         return given if len(given) > 1 else given[0]
     if len(given) > 1:
-        raise ValueError("- is a file on standard input, and goes with no other file")
+        raise UsageError("- is a file on standard input, and goes with no other file")
     if sys.stdin is None or sys.stdin.isatty():
-        raise ValueError(
+        raise UsageError(
             "-: nothing is piped in; name a file, or pipe one in: pageseek head - < FILE"
         )
     from pageseek.storage import Source  # late: few commands need it here

@@ -43,7 +43,9 @@ def _run(options: argparse.Namespace) -> int:
     main = importlib.import_module("pageseek.cli.main")
     parser = main.parser()
     for action in _actions(parser):
-        if action.dest in FILES:
+        if action.dest == main.HELPED:
+            action.choices = [name for name in main.COMMANDS if name != "help"]
+        elif action.dest in FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.dest in FOLDERS:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.cli import terminal, text
+from pageseek.cli.arguments import UsageError
 from pageseek.cli.values import plain, refuse_beyond, refuse_twice
 from pageseek.scanning.queries.scan import Scan
 from pageseek.storage.atomic_files import Draft, refuse_place
@@ -43,20 +44,20 @@ def chosen(options: argparse.Namespace) -> str:
     output = options.output
     if output is None:
         if form in BINARY and sys.stdout.isatty():
-            raise ValueError(
+            raise UsageError(
                 f"--format {form} is binary: write it to a file (--output FILE) or a pipe, not to the terminal"
             )
         return form or "table"
     if "://" in output:
-        raise ValueError(f"--output {output}: a local file; copy it to a store afterwards")
+        raise UsageError(f"--output {output}: a local file; copy it to a store afterwards")
     refuse_place(output, options.overwrite)
     if os.path.isdir(output):
-        raise IsADirectoryError(f"{output} is a folder: name a file")
+        raise UsageError(f"--output {output}: a folder; name a file")
     if form is not None:
         return str(form)
     ending = os.path.splitext(output)[1].lower()
     if ending not in ENDINGS:
-        raise ValueError(
+        raise UsageError(
             f"--output {output}: say --format, since the name ends in none of {', '.join(ENDINGS)}"
         )
     return ENDINGS[ending]

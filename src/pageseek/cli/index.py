@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pageseek.base.errors import PageseekError
 from pageseek.base.progress import interactive
 from pageseek.cli import terminal, text
 from pageseek.cli.arguments import (
     STDIN,
     Added,
+    UsageError,
     add_table,
     command,
     expanded,
@@ -67,10 +70,11 @@ def add_parser(commands: Any) -> None:
     two = command(
         actions, "detach", "remove what was attached", "Removes what was attached to a file.",
         """pageseek index detach indexed.parquet --in-place
-        pageseek index detach indexed.parquet --kinds bloom --output smaller.parquet""",
+        pageseek index detach indexed.parquet --kinds bloom --output smaller.parquet
+        pageseek index detach 'sales/*.parquet' --in-place""",
         _detach,
     )  # fmt: skip
-    two.add_argument("file", help="a file; - for one on standard input")
+    two.add_argument("file", nargs="+", help="a file, - for one on standard input; several, a folder or a glob with --in-place")  # fmt: skip
     two.add_argument("--kinds", type=names, action=Added, metavar="A,B", help="of these kinds only: page_index, bloom, distinct, lookup, bitmap, trigram, file_bloom, footer")  # fmt: skip
     for adding in (one, two):
         where = adding.add_mutually_exclusive_group(required=True)
@@ -117,11 +121,7 @@ def _attach(options: argparse.Namespace) -> int:
         "replace": options.replace,
         "progress": interactive(),
     }
-    if STDIN in files and len(files) > 1:
-        sources(files)  # refuses it
-    if len(files) > 1 and not options.in_place:
-        raise ValueError("several files go with --in-place: --output is of one")
-    if options.in_place and _are_several(files):
+    if _several(options):
         return _said_of_all(
             attach_all(files if len(files) > 1 else files[0], **indexes), options.json
         )
@@ -137,9 +137,19 @@ def _attach(options: argparse.Namespace) -> int:
     return _said(made, options)
 
 
+def _several(options: argparse.Namespace) -> bool:
+    """Whether many files are changed in place; wrong combinations are refused."""
+    files = options.file
+    if STDIN in files and len(files) > 1:
+        sources(files)  # refuses it
+    if len(files) > 1 and not options.in_place:
+        raise UsageError("several files go with --in-place: --output is of one")
+    return bool(options.in_place) and _are_several(files)
+
+
 def _source(files: list[str], options: argparse.Namespace) -> Any:
     if options.in_place and files == [STDIN]:
-        raise ValueError(
+        raise UsageError(
             "-: standard input is not changed in place: write the file elsewhere, by --output FILE"
         )
     return sources(files)
@@ -148,7 +158,9 @@ def _source(files: list[str], options: argparse.Namespace) -> Any:
 def _detach(options: argparse.Namespace) -> int:
     from pageseek.index import detach
 
-    source = _source([options.file], options)
+    if _several(options):
+        return _detach_all(options)
+    source = _source(options.file, options)
     with destination(options) as output:
         made = detach(
             source,
@@ -159,6 +171,34 @@ def _detach(options: argparse.Namespace) -> int:
             table=options.table,
         )
     return _said(made, options)
+
+
+def _detach_all(options: argparse.Namespace) -> int:
+    """Each file by itself. One that fails stays as it is, and the others go on."""
+    from pageseek.base.progress import watched_steps
+    from pageseek.base.report import Report
+    from pageseek.datasets.sources import files_of
+    from pageseek.index import AttachedFiles, detach
+    from pageseek.index import list as list_indexes
+    from pageseek.index.targets import refuse_tables
+
+    began = time.monotonic()
+    found = files_of(options.file, table=options.table)
+    refuse_tables(found)
+    made = AttachedFiles()
+    with watched_steps("files", len(found.files), interactive(), Report()) as step:
+        for file in found.files:
+            try:
+                there = {one.kind for one in list_indexes(file, table=False) if one.attached}
+                kinds = None if options.kinds is None else sorted(there.intersection(options.kinds))
+                one = detach(file, kinds, in_place=True, table=options.table)
+            except (OSError, PageseekError) as error:
+                made.failed[file.name] = error
+            else:
+                (made.files if one.added else made.unchanged).append(one)
+            step()
+    made.seconds = time.monotonic() - began
+    return _said_of_all(made, options.json)
 
 
 def _said(made: Attached, options: argparse.Namespace) -> int:

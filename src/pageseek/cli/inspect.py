@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pageseek.base.errors import CorruptFileError, NoColumnError, PredicateError
 from pageseek.base.report import counted
 from pageseek.cli import terminal, text
-from pageseek.cli.arguments import SOURCE, add_table, command, sources
+from pageseek.cli.arguments import SOURCE, UsageError, add_table, command, sources
 from pageseek.cli.inspect_files import MOST_FILES, PARTS, parts_said, show
 from pageseek.cli.plots import add_plot, check_plot, saved
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     found = files_of(sources(options.file), table=options.table)
     files = found.files
     if options.plot and len(files) > 1:
-        raise ValueError(f"--plot draws one file, and these are {len(files):,}")
+        raise UsageError(f"--plot draws one file, and these are {len(files):,}")
     check_plot(options)
     if len(files) != 1 and not (options.column or options.pages):
         return show(found, options)

@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from pageseek.base.errors import (
     CorruptFileError,
@@ -22,7 +23,7 @@ from pageseek.base.errors import (
 )
 from pageseek.base.version import __version__
 from pageseek.cli import terminal
-from pageseek.cli.arguments import Parser, add_colour
+from pageseek.cli.arguments import Parser, UsageError, add_colour
 from pageseek.cli.wording import in_options
 
 # modules of subcommands, with the commands of each in the order of the help
@@ -38,6 +39,7 @@ ROOMS = {
 }
 COMMANDS = [name for names in ROOMS.values() for name in names] + ["help", "bench"]
 VERSIONS = ["--version"], ["-V"]
+HELPED = "helped"  # the command that `help` is asked about
 CODES = "exit codes: 0 done; 1 a file or a request that cannot be served; 2 wrong arguments; 130 interrupted"
 EXAMPLES = """examples:
   pageseek head orders.parquet
@@ -105,13 +107,13 @@ def parser(rooms: Sequence[str] | None = None) -> argparse.ArgumentParser:
     for room in ROOMS if rooms is None else rooms:
         importlib.import_module(f"pageseek.cli.{room}").add_parser(commands)
     # both are done before anything is parsed, unless options stand before them
-    for name, said in (
-        ("help", "list the commands, or the options of one"),
-        ("bench", "time pageseek beside other engines (pageseek-bench)"),
+    for name, words, said in (
+        ("help", HELPED, "list the commands, or the options of one"),
+        ("bench", "words", "time pageseek beside other engines (pageseek-bench)"),
     ):
         later = commands.add_parser(name, help=said, add_help=False, prefix_chars="\0")
-        later.add_argument("words", nargs=argparse.REMAINDER)
-        later.set_defaults(run=_later)
+        later.add_argument(words, nargs=argparse.REMAINDER)
+        later.set_defaults(run=partial(_later, words))
     return made
 
 
@@ -159,8 +161,8 @@ def _parsed(given: list[str]) -> argparse.Namespace:
     return options
 
 
-def _later(options: argparse.Namespace) -> int:
-    return _run([options.command, *options.words])
+def _later(words: str, options: argparse.Namespace) -> int:
+    return _run([options.command, *getattr(options, words)])
 
 
 def _asked(words: Sequence[str]) -> list[str]:
@@ -181,7 +183,7 @@ def _failed(error: BaseException, given: list[str]) -> int:
     command = next((word for word in given if word in COMMANDS), "")
     said = terminal.stderr().red("pageseek:")
     print(f"{said} {safe(_line(error, command, given))}", file=sys.stderr)
-    return 1
+    return 2 if isinstance(error, UsageError) else 1
 
 
 def _line(error: BaseException, command: str, given: Sequence[str] = ()) -> str:

@@ -12,6 +12,7 @@ from pageseek.base.progress import interactive
 from pageseek.cli.arguments import (
     SOURCE,
     Added,
+    UsageError,
     add_table,
     command,
     keys,
@@ -118,7 +119,7 @@ def _run(options: argparse.Namespace) -> int:
 
     several = options.file_rows is not None or options.file_bytes is not None
     if options.output == STDOUT and several:
-        raise ValueError("--output - is one file: leave out --file-rows and --file-bytes")
+        raise UsageError("--output - is one file: leave out --file-rows and --file-bytes")
     wanted = {name: getattr(options, name) for name in KINDS}
     with destination(options) as output:
         made = rewrite(

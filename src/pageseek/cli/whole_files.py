@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pageseek.cli.arguments import STDIN
+from pageseek.cli.arguments import STDIN, UsageError
 
 STDOUT = STDIN  # the same sign
 SAID = "standard output"  # in place of the path of a temporary file
@@ -31,9 +31,9 @@ def destination(options: argparse.Namespace) -> Iterator[str | None]:
         yield options.output
         return
     if options.json:
-        raise ValueError("--json and --output - both write to standard output: name a file")
+        raise UsageError("--json and --output - both write to standard output: name a file")
     if sys.stdout.isatty():
-        raise ValueError(
+        raise UsageError(
             "a Parquet file is binary: write it to a file (--output FILE) or a pipe, not to the terminal"
         )
     import shutil  # late, both: help needs none

@@ -76,11 +76,13 @@ class AttachedFiles:
         before = sum(one.bytes_before for one in self.files)
         more = sum(one.bytes_after - one.bytes_before for one in self.files)
         total = len(self.files) + len(self.unchanged) + len(self.failed)
-        sizes = f"{format_size(before)} and {format_size(max(more, 0))} more"
+        sizes = (
+            f"{format_size(before)} and {format_size(abs(more))} {'more' if more >= 0 else 'less'}"
+        )
         lines = [f"{len(self.files):,} of {total:,} files: {sizes}, in {self.seconds:.1f} s"]
         if self.unchanged:
             lines.append(
-                f"  {len(self.unchanged):,} stay as they are: they have these indexes, or cannot have them"
+                f"  {len(self.unchanged):,} stay as they are: there was nothing to do, or it cannot be done"
             )
         counts: dict[tuple[str, str], list[int]] = {}
         for one in self.files:
@@ -89,7 +91,7 @@ class AttachedFiles:
                 found[0], found[1] = found[0] + 1, found[1] + chunks
         width = max([len(one_line(column)) for _, column in counts], default=0)
         lines += [
-            f"  {kind:<10}  {one_line(column):<{width}}  {chunks:,} chunk{'s' * (chunks != 1)} in {n:,} file{'s' * (n != 1)}"
+            f"  {kind:<10}  {one_line(column):<{width}}  {abs(chunks):,} chunk{'s' * (abs(chunks) != 1)}{' taken out' * (chunks < 0)} in {n:,} file{'s' * (n != 1)}"
             for (kind, column), (n, chunks) in counts.items()
         ]
         skipped = Counter(why for one in (*self.files, *self.unchanged) for why in one.skipped)
