@@ -186,6 +186,13 @@ cdef RowRanges combine(RowRanges a, RowRanges b, ps_set_op op):
 
 
 @cython.final
+cdef flat(pairs):
+    try:
+        return array("q", [row for start, stop in pairs for row in (start, stop)])
+    except (TypeError, ValueError) as error:
+        raise TypeError("ranges of rows are pairs of integers, such as [(0, 10), (20, 30)]") from error
+
+
 cdef class RowRanges:
     """Immutable set of row numbers, kept as ranges or, where that takes less memory, as a bitmap.
 
@@ -198,6 +205,8 @@ cdef class RowRanges:
     ------
     CoreError
         A negative row, or a range that stops before it starts.
+    TypeError
+        Something else than pairs of integers.
     """
 
     cdef bytes data                # int64 pairs, or the bitmap of [base, base + length)
@@ -211,7 +220,7 @@ cdef class RowRanges:
         try:
             view = memoryview(pairs)
         except TypeError:
-            space = array("q", [row for start, stop in pairs for row in (start, stop)]).tobytes()
+            space = flat(pairs).tobytes()
         else:
             rows = np.asarray(view)
             need(rows.dtype.kind in "iu" and rows.ndim == 2 and rows.shape[1] == 2,

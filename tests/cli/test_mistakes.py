@@ -60,6 +60,10 @@ SAME: list[tuple[dict[str, Any], list[str], tuple[str, ...]]] = [
     ({"filter": "id = nan"}, ["--where", "id = nan"], ("no column 'nan'", "NaN is tested by IS NAN")),
     ({"filter": "day > current_date"}, ["--where", "day > current_date"], ("no word for the present: write the day, such as date '2024-01-31'",)),
     ({"filter": "id = 5 + 1"}, ["--where", "id = 5 + 1"], ("'+': columns are compared as they are, without arithmetic", "         ^")),
+    ({"filter": "id || 'x' = '1x'"}, ["--where", "id || 'x' = '1x'"], ("'||': columns are compared as they are, without joining texts", "     ^")),
+    ({"filter": "id::text = '1'"}, ["--where", "id::text = '1'"], ("'::': values are compared in the type of their column", "    ^")),
+    ({"filter": "cast(id as text) = '1'"}, ["--where", "cast(id as text) = '1'"], ("cast: values are compared in the type of their column, without a cast",)),
+    ({"filter": "id"}, ["--where", "id"], ("only booleans are true or false; compare the column with a value",)),
     ({"filter": "depth = 1"}, ["--where", "depth = 1"], ("no column 'depth'; did you mean 'at.depth'?",)),
     ({"filter": "local = '2024-01-01T12:00:00Z'"}, ["--where", "local = '2024-01-01T12:00:00Z'"], ("no time zone; give a value without one",)),
 ]  # fmt: skip

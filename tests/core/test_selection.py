@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -275,3 +276,9 @@ def test_a_mask_without_memory_refines_nothing() -> None:
         assert some.refine(empty).num_rows == 0
     with pytest.raises(CoreError, match="mask of 0 bytes for 3 rows"):
         rows.RowRanges.all(3).refine(empty)
+
+
+@pytest.mark.parametrize("pairs", [[(3,)], [(1, 2, 3)], [("a", "b")], [(0, 1.5)], [3], 5])
+def test_ranges_are_pairs_of_integers(pairs: Any) -> None:
+    with pytest.raises(TypeError, match=r"pairs of integers, such as \[\(0, 10\)"):
+        RowRanges(pairs)

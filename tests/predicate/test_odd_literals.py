@@ -61,11 +61,18 @@ def test_a_time_that_python_does_not_hold_is_no_pattern() -> None:
         ps.col("s").like(pa.scalar(2**62, pa.duration("s")))  # type: ignore[arg-type]
 
 
-NULLS = [None, pa.scalar(None, pa.string()), np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT]
+NULLS = [
+    None,
+    pa.scalar(None, pa.string()),
+    np.datetime64("NaT"),
+    np.timedelta64("NaT"),
+    pd.NaT,
+    pd.NA,
+]
 
 
 @pytest.mark.parametrize(
-    "null", NULLS, ids=["None", "arrow", "datetime64", "timedelta64", "pandas"]
+    "null", NULLS, ids=["None", "arrow", "datetime64", "timedelta64", "NaT", "NA"]
 )
 def test_a_null_is_no_prefix(null: Any) -> None:
     with pytest.raises(ps.PredicateError, match=r"starts_with\(.*\): a str or bytes"):

@@ -176,14 +176,23 @@ def test_partitioning_with_another_meaning_is_refused(lake: str) -> None:
 @pytest.mark.parametrize("owner", INSTEAD)
 def test_names_of_other_libraries_are_answered(path: str, owner: str) -> None:
     """Each is missing, and its error names something that there is."""
-    at: Any = {"Column": ps.col("a"), "Scan": ps.scan(path), "pageseek": ps}[owner]
+    file = ps.open(path)
+    at: Any = {
+        "Column": ps.col("a"),
+        "Scan": ps.scan(path),
+        "ParquetFile": file,
+        "RowGroup": file.row_groups[0],
+        "DatasetScanner": ps.dataset(path).scanner(),
+        "pageseek": ps,
+    }[owner]
     for name, instead in INSTEAD[owner].items():
         with pytest.raises(AttributeError, match=f"has no attribute '{name}': ") as raised:
             getattr(at, name)
         assert instead in str(raised.value)
-        found = re.match(r"write (?:open\(path\)\.)?(\w+)", instead)
+        found = re.match(r"write (pageseek\.)?(?:open\(path\)\.)?(\w+)", instead)
         if found:
-            assert hasattr(ps.open(path) if "open" in instead else at, found[1]) or found[1] == "open", instead  # fmt: skip
+            there = ps if found[1] else file if "open" in instead else at
+            assert hasattr(there, found[2]) or found[2] == "open", instead
 
 
 def test_a_name_that_is_spelled_wrongly_is_guessed(path: str) -> None:
@@ -194,3 +203,9 @@ def test_a_name_that_is_spelled_wrongly_is_guessed(path: str) -> None:
         _ = ps.scan(path).zzzz  # type: ignore[attr-defined]
     assert not hasattr(ps.col("a"), "__array__")
     assert copy.deepcopy(ps.scan(path)).count_rows() == 10
+
+
+@pytest.mark.parametrize("more", ["a > 3", ps.col("a") > 3])
+def test_two_conditions_are_joined_or_given_one_after_the_other(path: str, more: Any) -> None:
+    with pytest.raises(TypeError, match=r"write a & b, or 'a and b', or .filter\(a\).filter\(b\)"):
+        ps.scan(path).filter("a < 5", more)

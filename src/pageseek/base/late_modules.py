@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = [
     "above",
@@ -95,6 +95,17 @@ def handed_on(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return found
 
     return find
+
+
+def names_of_others(owner: str) -> Callable[[Any, str], NoReturn]:
+    """The `__getattr__` of a class: names of other libraries are refused with what to write instead (`other_names`)."""
+
+    def refuse(self: Any, name: str) -> NoReturn:
+        from pageseek.base.other_names import no_such_name
+
+        raise no_such_name(owner, name, dir(type(self)))
+
+    return refuse
 
 
 def is_instance(value: object, module: ModuleType, name: str) -> bool:

@@ -21,6 +21,11 @@ _NEW_COLUMNS = (
     "a scan selects columns and rows: compute new columns of to_table(), to_polars() or to_duckdb()"
 )
 _TABLE = "write to_table()"
+_READ = "write pageseek.read_table(path): an open file shows what is in it"
+_BATCHES = "write pageseek.scan(path).to_batches()"
+_GROUP_ROWS = (
+    "write pageseek.scan(path).take(range(group.first_row, group.first_row + group.num_rows))"
+)
 _FILTER = "write filter()"
 _COUNT = "write count_rows()"
 
@@ -94,9 +99,34 @@ INSTEAD = {
         "dtypes": "write schema",
         "num_rows": _COUNT,
         "shape": _COUNT,
+        "fetch": "write head()",
+        "first": "write head(1)",
+        "describe": "aggregate() gives figures of all rows; to_pandas() has describe()",
         "with_row_index": "write with_row_number()",
         "sink_parquet": "write write_parquet()",
         "to_parquet": "write write_parquet()",
+    },
+    "ParquetFile": {
+        "metadata": "write row_groups, leaves and chunks(), or print the file",
+        "schema_arrow": "write schema",
+        "read": _READ,
+        "to_table": _READ,
+        "to_pandas": "write pageseek.scan(path).to_pandas()",
+        "filter": "write pageseek.scan(path).filter()",
+        "iter_batches": _BATCHES,
+        "to_batches": _BATCHES,
+        "read_row_group": _GROUP_ROWS,
+        "read_row_groups": _GROUP_ROWS,
+        "columns": "write schema.names, or leaves",
+    },
+    "RowGroup": {
+        "id": "write index",
+        "statistics": "write statistics(column) of pageseek.open(path)",
+        "column": "write chunk(row_group, column) of pageseek.open(path)",
+    },
+    "DatasetScanner": {
+        "scan_batches": "write to_batches(); fragments are scanned one by one by get_fragments()",
+        "to_pandas": "write to_table().to_pandas()",
     },
     "pageseek": {
         "read_parquet": "write read_table()",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pageseek.api import Scan
 from pageseek.base.batches import batches_of
 from pageseek.base.errors import FileChangedError, NoColumnError, PageseekError, PredicateError
+from pageseek.base.late_modules import names_of_others
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
@@ -36,6 +37,9 @@ class DatasetScanner:
     dataset_schema : pyarrow.Schema
         The columns of the dataset.
     """
+
+    if not TYPE_CHECKING:  # which knows by itself what a scanner has
+        __getattr__ = names_of_others("DatasetScanner")
 
     scan: Scan
     dataset_schema: pa.Schema

@@ -168,8 +168,9 @@ def _below(file: FileMetadata, root: Node, path: str | tuple[str, ...]) -> Node:
         )
     shown, node, rest = far
     if node.kind not in ("struct", "leaf"):
+        whole = ".".join([shown, *([rest] if isinstance(rest, str) else rest)])
         raise UnsupportedError(
-            f"{file.name}: {shown!r} is a {node.kind}; write col({shown!r}).any() for a condition on "
+            f"{file.name}: {shown!r} is a {node.kind}; write col({whole!r}).any() for a condition on "
             "some of its elements"
         )
     said = f"{file.name}: {shown!r} has no field {rest if isinstance(rest, str) else rest[0]!r}"

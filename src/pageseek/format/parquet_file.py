@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
 from pageseek._core.decode import LeafDecoder
 from pageseek.base.arguments import whole
 from pageseek.base.errors import UnsupportedError
-from pageseek.base.late_modules import above
+from pageseek.base.late_modules import above, names_of_others
 from pageseek.base.records import dataclass
 from pageseek.base.tracebacks import short_traceback
 from pageseek.format.bounds import ChunkValues
@@ -68,6 +68,9 @@ class RowGroup:
     total_byte_size: int | None
     total_compressed_size: int | None
 
+    if not TYPE_CHECKING:
+        __getattr__ = names_of_others("RowGroup")
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
@@ -121,6 +124,9 @@ class ParquetFile:
     """
 
     __slots__ = ("_metadata", "name", "num_leaves", "num_row_groups", "num_rows", "size")
+
+    if not TYPE_CHECKING:  # which knows by itself what a file has
+        __getattr__ = names_of_others("ParquetFile")
 
     def __init__(self, metadata: FileMetadata) -> None:
         self._metadata = metadata

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.late_modules import names_of_others
 from pageseek.base.records import NamedTuple, dataclass
 from pageseek.base.tracebacks import short_traceback
 from pageseek.predicate.given_values import is_null, like_pattern, listed, packed
@@ -162,10 +163,7 @@ class Column:
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _computed
         __rtruediv__ = __floordiv__ = __mod__ = __rmod__ = __pow__ = __neg__ = __abs__ = _computed
 
-        def __getattr__(self, name: str) -> NoReturn:
-            from pageseek.base.other_names import no_such_name
-
-            raise no_such_name("Column", name, dir(type(self)))
+        __getattr__ = names_of_others("Column")
 
     @short_traceback
     def isin(self, values: Iterable[Any] | Param) -> Expression:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import NamedTuple
 from pageseek.predicate.parameters import Param
-from pageseek.predicate.text import bare, show
+from pageseek.predicate.text import bare, is_na, show
 
 
 def plain_text(value: Any) -> Any:
@@ -30,10 +30,10 @@ _TEXT_SCALARS = {
 
 
 def is_null(value: object) -> bool:
-    """Whether a value stands for null: None, a null of Arrow, or NaT of numpy or pandas."""
+    """Whether a value stands for null: None, a null of Arrow, NaT of numpy or pandas, or NA of pandas."""
     if isinstance(value, _NULLABLE_TIMES):
         return bool(value != value)
-    return value is None or getattr(value, "is_valid", True) is False
+    return value is None or getattr(value, "is_valid", True) is False or is_na(value)
 
 
 def like_pattern(what: str, pattern: object, escape: object) -> str | bytes:

@@ -283,6 +283,8 @@ def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
         if sql:
             return ": write it as uuid '550e8400-e29b-41d4-a716-446655440000'"
         return ": give a uuid.UUID, its 16 bytes, or its text"
+    if value is True and sql:
+        return ": only booleans are true or false; compare the column with a value"
     if isinstance(value, uuid.UUID):
         return ": the column is not declared as a UUID; give value.bytes or str(value), as its values are"
     if isinstance(value, str) and leaf_type.kind not in BYTES_KINDS:

@@ -36,6 +36,9 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "uuid": uuid_of,
     "decimal": lambda text: Decimal(checked_decimal(text.strip())),
 }
+_NOT_CONVERTED = "values are compared in the type of their column, without a cast: write the value in that type, or typed, DATE '2024-01-31'"
+_SIGNS = (("||", "columns are compared as they are, without joining texts"), ("::", _NOT_CONVERTED))
+_CASTS = ("cast", "try_cast")
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
 _OF_ARROW = {
@@ -104,6 +107,9 @@ class Parser:
 
     def _unknown(self, at: int) -> str:
         char = self._text[at]
+        for sign, words in _SIGNS:
+            if self._text.startswith(sign, at):
+                return f"{sign!r}: {words}"
         if char in "&|~":
             return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
         if char == "%" and self._text[at : at + 2].lower() == "%s":
@@ -490,6 +496,8 @@ class Parser:
             self._take()
             return Literal(self._parameter(token), token.at)
         if token.kind == "word" and token.word not in RESERVED:
+            if token.word in _CASTS and self._ahead().key == "(":
+                raise self._error(token.at, f"{token.text}: {_NOT_CONVERTED}")
             if token.word in self.typed and self._ahead().kind == "text":
                 return Literal(self._typed(), token.at)
             if self._ahead().key == "(":

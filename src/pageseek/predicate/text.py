@@ -26,6 +26,12 @@ def bare(value: Any) -> Any:
     return value.value if isinstance(value, (pa.DictionaryScalar, pa.ExtensionScalar)) else value
 
 
+def is_na(value: object) -> bool:
+    """Whether a value is NA of pandas. It is known by its type: pandas is not imported for it."""
+    kind = type(value)
+    return kind.__name__ == "NAType" and kind.__module__.startswith("pandas.")
+
+
 def show(value: Any, longest: int | None = 60) -> str:
     """A value as our SQL writes it, else as Python does; a long text is cut."""
     text = _literal(value)
@@ -64,7 +70,7 @@ def _literal(value: Any) -> str:
         )
     elif isinstance(value, np.generic):
         value = value.item()
-    if value is None:
+    if value is None or is_na(value):
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from pageseek.base.arguments import refuse_others, whole
-from pageseek.base.late_modules import above
+from pageseek.base.late_modules import above, names_of_others
 from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report, counted
 from pageseek.base.tracebacks import short_traceback
-from pageseek.predicate.expression import And, flatten
+from pageseek.predicate.expression import And, Expression, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scanning.queries.execution import Execution
 from pageseek.scanning.requests.request import Request, names_of
@@ -44,11 +44,7 @@ class Scan:
     _origin: Origin = Origin()
 
     if not TYPE_CHECKING:  # which knows by itself what a scan has
-
-        def __getattr__(self, name: str) -> NoReturn:
-            from pageseek.base.other_names import no_such_name
-
-            raise no_such_name("Scan", name, dir(type(self)))
+        __getattr__ = names_of_others("Scan")
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -68,6 +64,10 @@ class Scan:
         self, condition: Any, params: Sequence[Any] | Mapping[str, Any] | None = None
     ) -> Scan:
         """Only rows for which the condition, and each one given before, is TRUE. `params`: values of its `?` or `:name`."""
+        if isinstance(params, (str, Expression)):
+            raise TypeError(
+                "filter() takes one condition: write a & b, or 'a and b', or .filter(a).filter(b)"
+            )
         made = to_expression(condition, params)
         if made is None:
             return self
