@@ -57,6 +57,9 @@ def test_a_closed_output_is_an_error(arguments: list[str], path: str) -> None:
     done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1 and "standard output is closed" in done.stderr, done.stderr
+    if os.path.exists("/dev/full"):
+        done = subprocess.run(["sh", "-c", 'exec "$@" >/dev/full', "sh", *command], capture_output=True, text=True, check=False)  # fmt: skip
+        assert (done.returncode, done.stderr) == (1, "pageseek: standard output: no space left on device\n")  # fmt: skip
     done = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *command, "nope"], capture_output=True, text=True, check=False)  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
 

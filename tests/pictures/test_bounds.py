@@ -88,6 +88,8 @@ def test_a_page_is_a_block_from_its_first_to_its_last_row_and_value(tmp_path: Pa
 
 def test_every_type_has_a_panel_and_says_what_is_missing(tmp_path: Path) -> None:
     with ps.open(written(tmp_path, write_page_index=True)) as file:
+        with pytest.raises(FileNotFoundError, match=r"all\.png: there is no folder .*none$"):
+            file.plot(path=tmp_path / "none" / "all.png")
         figure = file.plot(path=tmp_path / "all.png")
         said = dict(zip((leaf.name for leaf in file.leaves), titles(figure), strict=True))
         drawn = dict(zip(said, panels(figure), strict=True))

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a file or a request that cannot be served, 2 wrong argumen
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -196,8 +197,11 @@ def _line(error: BaseException, command: str, given: Sequence[str] = ()) -> str:
         text, newline, place = text.partition("\n")
         place = newline + place
     text = " ".join(text.split()) or type(error).__name__
-    if isinstance(error, OSError) and text.startswith("[Errno ") and error.filename is not None:
-        text = f"{error.filename}: {(error.strerror or '').lower()}"  # as other commands say it
+    if isinstance(error, OSError) and text.startswith("[Errno "):
+        # what was written under a name has it; a full disk behind standard output has none
+        unnamed = "standard output" if error.errno == errno.ENOSPC else None
+        if (name := error.filename or unnamed) is not None:
+            text = f"{name}: {(error.strerror or '').lower()}"  # as other commands say it
     if "table=False" in text:  # the error has its remedy
         return in_options(text.replace("table=False", "--no-table"), given) + place
     more = importlib.import_module("pageseek.cli.rewrite").WORDS if command == "rewrite" else ()

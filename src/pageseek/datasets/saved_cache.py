@@ -15,7 +15,7 @@ from typing import Any
 
 from pageseek.base.errors import CorruptFileError
 from pageseek.storage import Known, Version
-from pageseek.storage.atomic_files import Draft
+from pageseek.storage.atomic_files import Draft, refuse_place
 
 MAGIC = b"pageseek ends 2\n"
 DIGEST = 16
@@ -23,6 +23,7 @@ DIGEST = 16
 
 def save(ends: Mapping[str, Known], path: str) -> None:
     """Write ends by their keys. The file appears whole or not at all."""
+    refuse_place(path, overwrite=True)
     with closing(Draft(os.path.abspath(path), 0o600)) as file:
         for part in packed(ends):
             file.write(part)

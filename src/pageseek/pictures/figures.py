@@ -54,8 +54,9 @@ def save(figure: Any, path: str | os.PathLike[str], replace: bool = True) -> Non
     form = os.path.splitext(name)[1][1:].lower()
     if form not in FORMATS:
         raise ValueError(f"{name}: a picture is a file whose name ends in .{', .'.join(FORMATS)}")
-    from pageseek.storage.atomic_files import Draft
+    from pageseek.storage.atomic_files import Draft, refuse_place
 
+    refuse_place(name, replace)
     body = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with settings(), warnings.catch_warnings():
