@@ -314,7 +314,7 @@ def test_the_command_draws_and_refuses(tmp_path: Path, capsys: pytest.CaptureFix
     seen = capsys.readouterr()
     assert seen.out == "" and "drawn" in seen.err
     assert b"<svg" in out.read_bytes()
-    assert main(["inspect", path, path, "--plot", str(out)]) == 1
+    assert main(["inspect", path, path, "--plot", str(out)]) == 2
     assert "--plot draws one file" in capsys.readouterr().err
 
 
