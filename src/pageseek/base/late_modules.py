@@ -81,7 +81,8 @@ def above(method: str) -> Any:
 
 
 def handed_on(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that hands on names of its files. `homes`: the file of each.
+    """The `__getattr__` of a package that hands on names of its files. `homes`: the file of each, `file:name` where it has another
+    name there.
 
     A package must not import its files when it is imported. To import a file, Python locks it first and its package then. A thread
     that imports the package has locked the package, and would wait for the file.
@@ -90,7 +91,8 @@ def handed_on(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        file, _, there = homes[name].partition(":")
+        found = getattr(importlib.import_module(f"{package}.{file}"), there or name)
         setattr(sys.modules[package], name, found)  # from now on it is found without this
         return found
 

@@ -36,9 +36,9 @@ The functions are imported when they are first used: a scan that reads an attach
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from pageseek.base.late_modules import handed_on
 from pageseek.prune.kind import (
     Builder,
     IndexedColumn,
@@ -81,25 +81,23 @@ __all__ = [
     "verify",
 ]
 
-_LATE = {
-    "Attached": ("attached", "Attached"), "attach": ("attaching", "attach"),
-    "AttachedFiles": ("attached", "AttachedFiles"), "attach_all": ("attaching_all", "attach_all"),
-    "Entry": ("detaching", "Entry"), "detach": ("detaching", "detach"), "list": ("detaching", "listed"),
-    "Finding": ("findings", "Finding"), "Verified": ("findings", "Verified"),
-    "verify": ("verification", "verify"),
-}  # fmt: skip
+# what builds and verifies is imported when it is first used
+_HOMES = {
+    "Attached": "attached",
+    "AttachedFiles": "attached",
+    "Entry": "detaching",
+    "Finding": "findings",
+    "Verified": "findings",
+    "attach": "attaching",
+    "attach_all": "attaching_all",
+    "detach": "detaching",
+    "list": "detaching:listed",
+    "verify": "verification",
+}
 
 
 if not TYPE_CHECKING:  # type checkers would take any name
-
-    def __getattr__(name: str) -> Any:
-        """What builds and verifies is imported when it is first used."""
-        if name not in _LATE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module, attribute = _LATE[name]
-        found = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
-        globals()[name] = found
-        return found
+    __getattr__ = handed_on(__name__, _HOMES)
 
 
 def __dir__() -> Any:
