@@ -176,7 +176,13 @@ def test_partitioning_with_another_meaning_is_refused(lake: str) -> None:
 @pytest.mark.parametrize("owner", INSTEAD)
 def test_names_of_other_libraries_are_answered(path: str, owner: str) -> None:
     """Each is missing, and its error names something that there is."""
-    at: Any = {"Column": ps.col("a"), "Scan": ps.scan(path), "pageseek": ps}[owner]
+    at: Any = {
+        "Column": ps.col("a"),
+        "Scan": ps.scan(path),
+        "pageseek": ps,
+        "pageseek.aio": ps.aio,
+        "pageseek.polars": ps.polars,
+    }[owner]
     for name, instead in INSTEAD[owner].items():
         with pytest.raises(AttributeError, match=f"has no attribute '{name}': ") as raised:
             getattr(at, name)
@@ -187,7 +193,7 @@ def test_names_of_other_libraries_are_answered(path: str, owner: str) -> None:
 
 
 def test_a_name_that_is_spelled_wrongly_is_guessed(path: str) -> None:
-    for at, name, meant in ((ps, "read_tabel", "read_table"), (ps.scan(path), "to_panda", "to_pandas"), (ps.col("a"), "is_nul", "is_null")):  # fmt: skip
+    for at, name, meant in ((ps, "read_tabel", "read_table"), (ps.aio, "read_tabel", "read_table"), (ps.scan(path), "to_panda", "to_pandas"), (ps.col("a"), "is_nul", "is_null")):  # fmt: skip
         with pytest.raises(AttributeError, match=f"did you mean {meant}"):
             getattr(at, name)
     with pytest.raises(AttributeError, match=r"has no attribute .zzzz.$"):
