@@ -1,6 +1,6 @@
 """pageseek in programs of asyncio: `await ps.aio.read_table(...)`, `async for batch in ps.aio.to_batches(...)`.
 
-The event loop never waits for a disk or a store. A small answer of one remote file that obstore reads, and whose store has
+Once this module is imported, the event loop never waits for a disk or a store. A small answer of one remote file that obstore reads, and whose store has
 ETags, is read by coroutines: any number of them wait without a thread. All else runs in threads of the loop's default executor.
 
 A task that is cancelled sends no further request. What its thread is about to decode is finished first.
@@ -143,6 +143,15 @@ async def _by_coroutines(found: Scan, request: Request) -> pa.Table | None:
     if found._progress or not found._sources.far:
         return None
     return await table_async(found._sources, request)
+
+
+if not TYPE_CHECKING:  # type checkers would take any name
+
+    def __getattr__(name: str) -> Any:
+        """The error for a name that is not here, with what to write instead."""
+        from pageseek.base.other_names import no_such_name
+
+        raise no_such_name("pageseek.aio", name, __all__)
 
 
 def __dir__() -> list[str]:

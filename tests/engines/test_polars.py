@@ -323,6 +323,33 @@ def test_types_that_polars_lacks_are_refused(values: pa.Array, says: str, tmp_pa
     assert ps.polars.scan(path, columns=["k"]).collect().rows() == [(1,)]
 
 
+@pytest.mark.parametrize("kind", [pa.decimal32(7, 2), pa.decimal64(16, 2)])
+def test_narrow_decimals_have_their_values(kind: pa.DataType, tmp_path: Path) -> None:
+    """polars 2.1 takes the decimals of any Arrow stream for those of 128 bits."""
+    values = [None if k % 3 == 2 else Decimal(k) / 100 for k in range(40)]
+    table = pa.table(
+        {
+            "v": pa.array(values, kind),
+            "struct": pa.array([{"x": {"y": v}} for v in values], pa.struct([("x", pa.struct([("y", kind)]))])),
+            "list": pa.array([[v, v] for v in values], pa.list_(kind)),
+            "pair": pa.array([[v, v] for v in values], pa.list_(kind, 2)),
+            "large": pa.array([[v] for v in values], pa.large_list(kind)),
+        }
+    )  # fmt: skip
+    keyed = pa.array([[("a", v)] for v in values], pa.map_(pa.string(), kind))
+    pq.write_table(table.append_column("map", keyed), tmp_path / "a.parquet", row_group_size=10)
+    assert ps.read_table(tmp_path / "a.parquet").schema.field("v").type == kind
+    lazy = ps.polars.scan(tmp_path / "a.parquet")
+    frame = lazy.collect()
+    for name in table.column_names:
+        assert frame[name].to_list() == table[name].to_pylist()
+    assert [
+        value for row in pa.table(frame.select("map"))["map"].to_pylist() for _, value in row
+    ] == values
+    few = lazy.filter(c("v") == Decimal("0.10")).select("v", "list").collect()
+    assert few.rows() == [(Decimal("0.10"), [Decimal("0.10")] * 2)]
+
+
 def test_an_error_of_polars_says_that_a_name_stands_twice(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"]), path)

@@ -268,6 +268,14 @@ def test_files_that_are_not_there(path: Path, capsys: pytest.CaptureFixture[str]
     with pytest.raises(FileNotFoundError, match=r"no such file$"):  # the ending alone is alike
         ps.read_table(path.with_name("nothing.parquet"))
     short.unlink()
+    packed = path.with_name("g.parquet.gz")
+    packed.touch()
+    with pytest.raises(FileNotFoundError, match=r"no such file$"):
+        ps.read_table(path.with_name("nope.parquet"))
+    packed.rename(path.with_name("nope.parquet.gz"))
+    with pytest.raises(FileNotFoundError, match=r"did you mean .*nope\.parquet\.gz"):
+        ps.read_table(path.with_name("nope.parquet"))
+    path.with_name("nope.parquet.gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere$"):
         ps.read_table(path.parent / "nowhere" / "x.parquet")
     lower = path.parent.parent / path.parent.name.upper() / "x.parquet"

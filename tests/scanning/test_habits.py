@@ -184,6 +184,8 @@ def test_names_of_other_libraries_are_answered(path: str, owner: str) -> None:
         "RowGroup": file.row_groups[0],
         "DatasetScanner": ps.dataset(path).scanner(),
         "pageseek": ps,
+        "pageseek.aio": ps.aio,
+        "pageseek.polars": ps.polars,
     }[owner]
     for name, instead in INSTEAD[owner].items():
         with pytest.raises(AttributeError, match=f"has no attribute '{name}': ") as raised:
@@ -196,7 +198,7 @@ def test_names_of_other_libraries_are_answered(path: str, owner: str) -> None:
 
 
 def test_a_name_that_is_spelled_wrongly_is_guessed(path: str) -> None:
-    for at, name, meant in ((ps, "read_tabel", "read_table"), (ps.scan(path), "to_panda", "to_pandas"), (ps.col("a"), "is_nul", "is_null")):  # fmt: skip
+    for at, name, meant in ((ps, "read_tabel", "read_table"), (ps.aio, "read_tabel", "read_table"), (ps.scan(path), "to_panda", "to_pandas"), (ps.col("a"), "is_nul", "is_null")):  # fmt: skip
         with pytest.raises(AttributeError, match=f"did you mean {meant}"):
             getattr(at, name)
     with pytest.raises(AttributeError, match=r"has no attribute .zzzz.$"):

@@ -67,6 +67,7 @@ OPEN: dict[str, Callable[[str], Any]] = {
 OTHERS: dict[str, Callable[[str], Any]] = {
     "fsspec.open": lambda path: fsspec.open(path),
     "fsspec.open, not local": lambda path: memory(path) and fsspec.open("memory://given/a.parquet"),
+    "URL in a URL": lambda path: memory(path) and "simplecache::memory://given/a.parquet",
     "fsspec.open_files": lambda path: fsspec.open_files(path),
     "Buffer": lambda path: pa.py_buffer(Path(path).read_bytes()),
     "memoryview": lambda path: memoryview(Path(path).read_bytes()),
@@ -328,7 +329,7 @@ def test_what_a_scan_would_leave_out_of_a_dataset_is_refused(path: str) -> None:
     csv = ds.dataset(path, format="csv", schema=TABLE.schema)
     for source, words in (
         (dataset.filter(ds.field("a") > 5), "a filter of its own .* as filter="),
-        (fragment.subset(row_group_ids=[1]), "1 row groups of 6: give the path"),
+        (fragment.subset(row_group_ids=[1]), "a fragment of 1 of 6 row groups: give the path"),
         (pq.ParquetDataset(path, filters=[("a", ">", 5)]), "filters of its own"),
         (ds.dataset(TABLE), "InMemoryDataset: it has no files"),
         (csv, "a fragment of csv, not of Parquet"),
@@ -383,3 +384,10 @@ def test_filesystems_that_are_none(path: str) -> None:
     ):
         with pytest.raises(TypeError, match=words):
             ps.scan(source, filesystem=filesystem)
+
+
+def test_two_colons_are_no_url_in_a_url(path: str) -> None:
+    with pytest.raises(FileNotFoundError, match="a::b: no such file"):
+        ps.scan("a::b")
+    os.rename(path, "simplecache::x")
+    assert ps.scan("simplecache::x").count_rows() == 3000

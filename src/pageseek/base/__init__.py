@@ -23,5 +23,7 @@
 | `coroutines` | coroutines that run side by side, and end together |
 | `cancellation` | how a thread that waits learns that nobody needs the answer |
 | `arrays`, `batches` | Arrow arrays, tables and batches, made without pandas |
+| `mapped_types` | types of Arrow in which those of leaves are replaced |
+| `wide_decimals` | decimals of 32 and 64 bits as those of 128 bits |
 | `bounded_cache` | results that were wanted last |
 """

@@ -141,12 +141,28 @@ INSTEAD = {
         "head": "write scan(path).head(n)",
         "count": "write scan(path).count_rows()",
     },
+    "pageseek.aio": {
+        "count": _COUNT,
+        "head": "write read_table() with limit=",
+        "to_table": "write read_table()",
+        "to_pandas": "write read_table(), and to_pandas() of its table",
+        "to_polars": "write read_table(), and polars.from_arrow() of its table",
+        "iter_batches": "write to_batches()",
+        "open": "await asyncio.to_thread(pageseek.open, path)",
+        "explain": "await asyncio.to_thread(scan.explain)",
+        "prepare": "pageseek.scan(path).prepare(...) has coroutines, by its aio",
+    },
+    "pageseek.polars": {
+        "scan_parquet": "write scan()",
+        "read_parquet": "write scan() and collect()",
+        "read": "write scan() and collect()",
+    },
 }
 
 
 def no_such_name(owner: str, name: str, known: Sequence[str]) -> AttributeError:
     """The error for `owner.name`. `known`: the names that there are."""
-    kind = "module 'pageseek'" if owner == "pageseek" else f"{owner!r} object"
+    kind = f"module {owner!r}" if owner.startswith("pageseek") else f"{owner!r} object"
     message = f"{kind} has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(message)

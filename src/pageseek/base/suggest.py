@@ -77,10 +77,13 @@ def nearest_path(path: str) -> str:
             names = [entry.name for entry, _ in zip(entries, range(ENTRIES), strict=False)]
     except (OSError, ValueError):
         return ""
-    # that names end alike, as all files of a folder may, makes them no nearer
+    # that names end alike, as all files of a folder may, makes them no nearer; nor does the ending in x.parquet.gz
     stem, ending = os.path.splitext(missing[-1])
     alike = [name for name in names if os.path.splitext(name)[1] == ending]
-    stems = {os.path.splitext(name)[0]: name for name in alike}
+    packed = [name for name in names if ending and f"{ending}." in name and name not in alike]
+    stems = {name.partition(f"{ending}.")[0]: name for name in packed}
+    stems |= {os.path.splitext(name)[0]: name for name in alike}
     near = [stems[one] for one in nearest(stem, [*stems])]
+    alike += packed
     close = near + nearest(missing[-1], [name for name in names if name not in alike])
     return os.path.join(folder, close[0]) if close else ""

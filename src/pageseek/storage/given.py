@@ -210,7 +210,7 @@ def _of_fragment(fragment: Any, schema: pa.Schema | None) -> FileOf:
     groups = fragment.__reduce__()[1][3]  # None: all; asking for row_groups would open the file
     if groups is not None and len(groups) != fragment.metadata.num_row_groups:
         raise UnsupportedError(
-            f"{name}: a fragment of {len(groups)} row groups of {fragment.metadata.num_row_groups}: "
+            f"{name}: a fragment of {len(groups)} of {fragment.metadata.num_row_groups} row groups: "
             "give the path, and choose rows by a filter or by take"
         )
     keys = ds.get_partition_keys(fragment.partition_expression)

@@ -247,10 +247,11 @@ def _named(
         scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
             return None, unquote(urlsplit(source).path)
-        # a local name may have a colon
+        # a local name may have a colon; URLs in one another are such of fsspec, such as simplecache::s3://...
+        chained = source.startswith("::", len(scheme)) and "://" in source
         if (
             len(scheme) > 1
-            and source.startswith("/", len(scheme) + 1)
+            and (chained or source.startswith("/", len(scheme) + 1))
             and not os.path.exists(source)
         ):
             from pageseek.storage.urls import from_url
