@@ -368,6 +368,25 @@ def test_a_time_is_checked_with_the_arguments(
     assert "'noon' is no time, such as 2024-01-31T12:00:00Z" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("-c", "--columns"), ("-w", "--where"), ("--select", "--columns"), ("--head", "--limit"), ("-N", "-n"), ("-z", None), ("--colums", "--columns")],
+)  # fmt: skip
+def test_an_option_of_other_commands_is_answered_by_ours(
+    option: str, said: str | None, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["scan", path, option, "id"])
+    err = capsys.readouterr().err
+    assert caught.value.code == 2 and f"no option {option}" in err, err
+    assert (f"did you mean {said}?" in err) if said else "did you mean" not in err, err
+
+
+def test_a_condition_in_place_of_a_file(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "count", path, "id=3")
+    assert code == 1 and "a condition stands behind --where" in err, err
+
+
 def test_options_are_not_abbreviated(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["scan", path, "--wher", "id = 1"])

@@ -346,6 +346,7 @@ def test_narrow_decimals_have_their_values(kind: pa.DataType, tmp_path: Path) ->
     assert [
         value for row in pa.table(frame.select("map"))["map"].to_pylist() for _, value in row
     ] == values
+    assert ps.scan(tmp_path / "a.parquet").to_polars().equals(frame)
     few = lazy.filter(c("v") == Decimal("0.10")).select("v", "list").collect()
     assert few.rows() == [(Decimal("0.10"), [Decimal("0.10")] * 2)]
 

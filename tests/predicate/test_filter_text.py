@@ -293,7 +293,7 @@ def test_the_command_answers_by_the_nearest(path: Path, capsys: pytest.CaptureFi
 
 def test_names_are_strings(path: Path) -> None:
     for wrong in ("Amount", [3], [C("Amount")]):
-        with pytest.raises(TypeError, match="a list of names, such as"):
+        with pytest.raises(TypeError, match="a list of names as text, such as"):
             ps.read_table(path, columns=wrong)
 
 

@@ -7,6 +7,7 @@ import importlib
 import io
 import pickle
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -397,3 +398,18 @@ def test_both_rules_for_nan_in_one_filter() -> None:
     for one, other in ((theirs, ours), (ours, theirs)):
         assert scan.filter(one).filter(other).to_table()["i"].to_pylist() == [5, -(2**63), 7]
     assert scan.filter(ours).count_rows() == 4
+
+
+def test_functions_take_views_as_texts(tmp_path: Path) -> None:
+    """pyarrow's functions have no kernels for views."""
+    table = pa.table({"s": ["a", "bb", None], "b": [b"a", b"bb", None]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for condition in (
+        pc.utf8_length(pc.field("s")) == 2,
+        pc.binary_length(pc.field("b")) == 2,
+        pc.coalesce(pc.field("s"), "z") == "bb",
+        pc.is_in(pc.utf8_upper(pc.field("s")), value_set=pa.array(["BB"])),
+    ):
+        found = ps.read_table(tmp_path / "a.parquet", filter=condition, string_type="view")
+        assert found["s"].to_pylist() == ["bb"]
+        assert found.schema.field("s").type == pa.string_view()

@@ -96,7 +96,7 @@ def test_defaults_of_other_readers_are_taken(path: str) -> None:
         ({"coerce_int96_timestamp_unit": "us", "int96_unit": "ms"}, "mean the same"),
         ({"columns": {"new": ds.field("a")}}, "columns: names of columns; new ones are computed"),
         ({"columns": {"a"}}, "columns: a set has no order"),
-        ({"columns": "a"}, r"columns='a': a list of names, such as \['id', 'price'\]"),
+        ({"columns": "a"}, r"columns='a': a list of names as text, such as \['id', 'price'\]"),
         ({"columns": [1]}, r"columns=\[1\]: a list of names"),
         ({"columns": 7}, "columns=7: a list of names"),
         ({"partitioning": 7}, "partitioning=7: a pyarrow.Schema or a mapping"),
@@ -211,3 +211,23 @@ def test_a_name_that_is_spelled_wrongly_is_guessed(path: str) -> None:
 def test_two_conditions_are_joined_or_given_one_after_the_other(path: str, more: Any) -> None:
     with pytest.raises(TypeError, match=r"write a & b, or 'a and b', or .filter\(a\).filter\(b\)"):
         ps.scan(path).filter("a < 5", more)
+
+
+def test_batches_have_at_most_so_many_rows(path: str) -> None:
+    scan = ps.scan(path)
+    for batches in (scan.to_batches(batch_size=4), scan.to_reader(4), ps.scan(path, batch_size=4)):
+        assert [batch.num_rows for batch in batches] == [4, 4, 2]
+    for wrong, error in ((0, ValueError), ("4", TypeError)):
+        with pytest.raises(error, match="batch_size="):
+            scan.to_batches(wrong)  # type: ignore[arg-type]
+
+
+def test_columns_and_filters_of_other_libraries(path: str) -> None:
+    scan: Any = ps.scan(path)
+    with pytest.raises(TypeError, match=r"scan\['a'\]: write select\('a'\)"):
+        scan["a"]
+    with pytest.raises(TypeError, match="a list of names as text"):
+        scan.select(ps.col("a"))
+    pl = pytest.importorskip("polars")
+    with pytest.raises(ps.PredicateError, match=r"one for pageseek.polars.scan"):
+        scan.filter(pl.col("a") == 3)

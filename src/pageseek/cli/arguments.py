@@ -67,9 +67,7 @@ class Parser(argparse.ArgumentParser):
             if what.startswith("-"):
                 message = f"{what} {wrong['given']}: it is one of {', '.join(choices)}{nearest}"
         elif unknown is not None:
-            message = (
-                f"no option {unknown.split()[0]}{_nearest(unknown.split()[0], self._options())}"
-            )
+            message = f"no option {unknown.split()[0]}{_nearest_option(unknown.split()[0], self._options())}"
         print(f"{self.prog}: {message}", file=sys.stderr)
         print(f"`{self.prog} --help` shows what there is", file=sys.stderr)
         raise SystemExit(2)
@@ -124,6 +122,24 @@ def _was_given(namespace: Any, name: str) -> bool:
         return True
     given.add(name)
     return False
+
+
+# options of other commands, and letters for ours
+_MEANT = {
+    "-w": "--where", "-f": "--format", "-c": "--columns", "--select": "--columns", "--fields": "--columns",
+    "--cols": "--columns", "--query": "--where", "--sql": "--where", "--rows": "--limit", "--max-rows": "--limit",
+    "--head": "--limit", "--out": "--output",
+}  # fmt: skip
+
+
+def _nearest_option(given: str, names: list[str]) -> str:
+    """What may be meant by an option that is not there; a letter is near to no other letter."""
+    meant = _MEANT.get(given.partition("=")[0])
+    if meant in names:
+        return f"; did you mean {meant}?"
+    if not given.startswith("--"):
+        names = [name for name in names if name.lower() == given.lower()]
+    return _nearest(given, names)
 
 
 def _nearest(given: str, names: Iterable[str]) -> str:

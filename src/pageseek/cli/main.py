@@ -9,6 +9,7 @@ import argparse
 import errno
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -211,6 +212,8 @@ def _line(error: BaseException, command: str, given: Sequence[str] = ()) -> str:
     ):  # its remedy below is about reading columns
         return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
+    if isinstance(error, FileNotFoundError) and re.match(r"[^:]*[<>=]", text):
+        remedy = "check the path; a condition stands behind --where"
     if text.startswith("standard input: ") or any(word in text for word in OWN_REMEDIES):
         remedy = None
     return (text if remedy is None else f"{text} ({remedy})") + place

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.api import Scan
-from pageseek.base.arguments import whole
 from pageseek.base.errors import UnsupportedError
 from pageseek.datasets.dataset_schema import DatasetSchema, tested_paths
 from pageseek.engines.projection import projection_of
@@ -41,8 +40,7 @@ def scanner(
     made = projection_of(columns, schema)
     scan = narrowed(scan, schema, made.read)
     scan = scan.filter(condition_of(filter))
-    if batch_size is not None:
-        scan = with_batch_size(scan, batch_size)
+    scan = scan._in_batches(batch_size)
     if not use_threads:
         scan = replace(scan, _request=replace(scan._request, threads=1))
     return DatasetScanner(scan, schema, made)
@@ -132,14 +130,6 @@ def _all_columns(made: Scan, files: DatasetSchema) -> pa.Schema:
             raise
         needed = tuple(dict.fromkeys((*names, *map(".".join, paths))))
         return replace(made, _request=replace(request, columns=needed)).schema
-
-
-def with_batch_size(scan: Scan, batch_size: int) -> Scan:
-    """The scan with at most so many rows in a batch."""
-    rows = whole("batch_size", batch_size)
-    if rows < 1:
-        raise ValueError(f"batch_size={rows}: at least 1")
-    return replace(scan, _request=replace(scan._request, batch_size=min(rows, 1 << 31)))
 
 
 def condition_of(filter: Any) -> Any:

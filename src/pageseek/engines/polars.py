@@ -14,7 +14,7 @@ from pageseek.base.errors import MissingPackageError
 from pageseek.base.packages import needed
 from pageseek.base.tracebacks import short_traceback
 from pageseek.base.wide_decimals import has_narrow_decimals, with_wide_decimals
-from pageseek.engines.asked import narrowed, pinned, scan_of, with_batch_size, with_given
+from pageseek.engines.asked import narrowed, pinned, scan_of, with_given
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
 from pageseek.scanning.queries.results import polars_frame
@@ -98,8 +98,7 @@ class Rows:
                     predicate = None if part.exact else predicate
             if predicate is not None:
                 read += [n for n in asked.columns if n in schema.names and n not in read]
-        if batch_size is not None:
-            made = with_batch_size(made, batch_size)
+        made = made._in_batches(batch_size)
         for batch in _batches(made, read, schema):
             frame = _frame(pl, with_wide_decimals(batch) if self._widens else batch)
             if predicate is not None:

@@ -197,7 +197,8 @@ def _pointed(
         return error
     words = str(error)
     if isinstance(e, ex.CompareColumns) and isinstance(error, NoColumnError):
-        name = ".".join(e.other.path)
+        missing = e.column if place is e.column.place else e.other
+        name = ".".join(missing.path)
         words += (
             _INSTEAD_OF_NAMES.get(name.lower())
             or f"; a text is written in single quotes, {show(name)}"

@@ -36,6 +36,8 @@ def to_expression(
         return None if found is None else flatten(found)
     if is_instance(value, pc, "Expression"):
         return ArrowFilter(value)
+    if type(value).__module__.startswith("polars."):
+        raise PredicateError("a filter of polars is one for pageseek.polars.scan(...).filter(...)")
     raise PredicateError(
         f"a filter of type {type(value).__name__} is not supported; give an expression such as "
         "pageseek.col('a') > 35, SQL such as \"a > 35\", or lists such as [('a', '>', 35)]"

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pageseek.base.bounded_cache import BoundedCache
 from pageseek.base.errors import PredicateError
+from pageseek.base.mapped_types import mapped_field
 from pageseek.base.records import dataclass
 from pageseek.format.types import (
     BYTES_KINDS,
@@ -499,8 +500,13 @@ def evaluator(expression: Any, schema: pa.Schema) -> Callable[[list[pa.ChunkedAr
     """A function by which pyarrow evaluates the expression for the columns of a schema. It is first tried on no rows."""
     from pyarrow import acero
 
+    fields = [mapped_field(field, _without_view) for field in schema]
+    views = any(new is not old for new, old in zip(fields, schema, strict=True))
+
     def evaluate(values: list[pa.ChunkedArray]) -> Any:
         table = pa.Table.from_arrays(values, schema=schema)
+        if views:
+            table = table.cast(pa.schema(fields))
         try:
             source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
             node = acero.ProjectNodeOptions([expression], ["passes"])
@@ -513,6 +519,13 @@ def evaluator(expression: Any, schema: pa.Schema) -> Callable[[list[pa.ChunkedAr
     if not (pa.types.is_boolean(found.type) or pa.types.is_null(found.type)):
         raise PredicateError(f"filter {expression} gives {found.type}, not true or false")
     return lambda values: _boolean(evaluate(values))
+
+
+def _without_view(kind: Any) -> Any:
+    """The type of texts or bytes for which pyarrow's functions have kernels."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
 
 
 def _boolean(values: pa.ChunkedArray) -> Any:

@@ -39,6 +39,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
 _NOT_CONVERTED = "values are compared in the type of their column, without a cast: write the value in that type, or typed, DATE '2024-01-31'"
 _SIGNS = (("||", "columns are compared as they are, without joining texts"), ("::", _NOT_CONVERTED))
 _CASTS = ("cast", "try_cast")
+_COLUMN_BEFORE = re.compile(r'[\w"]\s*!?$')
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
 _OF_ARROW = {
@@ -110,6 +111,8 @@ class Parser:
         for sign, words in _SIGNS:
             if self._text.startswith(sign, at):
                 return f"{sign!r}: {words}"
+        if char == "~" and _COLUMN_BEFORE.search(self._text[:at]):
+            return "'~': there are no regular expressions: write LIKE '%text%', or ILIKE without regard to case"
         if char in "&|~":
             return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
         if char == "%" and self._text[at : at + 2].lower() == "%s":

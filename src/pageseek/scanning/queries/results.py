@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.packages import needed
+from pageseek.base.wide_decimals import has_narrow_decimals, with_wide_decimals
 from pageseek.scanning.queries.execution import Execution
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ def polars_frame(polars: Any, rows: Any, make: Callable[[Any], Any]) -> Any:
     """Rows of Arrow as a function of polars makes a frame of them. UnsupportedError: it has no such columns."""
     _refuse(rows.schema, "polars", _unknown_to_polars)
     _refuse_twice(rows.schema, "polars")
+    # polars 2.1 takes decimals of an Arrow stream, and those in lists and structs, for such of 128 bits
+    if has_narrow_decimals(rows.schema):
+        rows = with_wide_decimals(rows)
     try:
         return make(rows)
     except BaseException as error:

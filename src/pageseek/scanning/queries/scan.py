@@ -26,7 +26,7 @@ from pageseek.base.tracebacks import short_traceback
 from pageseek.predicate.expression import And, Expression, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scanning.queries.execution import Execution
-from pageseek.scanning.requests.request import Request, names_of
+from pageseek.scanning.requests.request import Request, names_of, rows_of_batches
 from pageseek.scanning.requests.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.storage import Origin, Source, Sources
 
@@ -45,6 +45,11 @@ class Scan:
 
     if not TYPE_CHECKING:  # which knows by itself what a scan has
         __getattr__ = names_of_others("Scan")
+
+        def __getitem__(self, name: object) -> NoReturn:
+            raise TypeError(
+                f"scan[{name!r}]: write select({name!r}), and to_table() for its values"
+            )
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -170,14 +175,22 @@ class Scan:
         """The names of the columns of the result, as `schema` has them."""
         return list(self.schema.names)
 
+    def _in_batches(self, batch_size: int | None) -> Scan:
+        """The scan with at most so many rows in a batch."""
+        if batch_size is None:
+            return self
+        return replace(
+            self, _request=replace(self._request, batch_size=rows_of_batches(batch_size))
+        )
+
     @property
     def _execution(self) -> Execution:
         return Execution(self._sources, self._request, self._progress)
 
     @short_traceback
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches, read as the iterator advances."""
-        return self._execution.batches()
+    def to_batches(self, batch_size: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches, read as the iterator advances. `batch_size`: as of `scan`."""
+        return self._in_batches(batch_size)._execution.batches()
 
     @short_traceback
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -196,9 +209,9 @@ class Scan:
         )
 
     @short_traceback
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream of record batches."""
-        return self._execution.reader()
+    def to_reader(self, batch_size: int | None = None) -> pa.RecordBatchReader:
+        """The rows as a stream of record batches. `batch_size`: as of `scan`."""
+        return self._in_batches(batch_size)._execution.reader()
 
     @short_traceback
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

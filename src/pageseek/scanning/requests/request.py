@@ -45,7 +45,16 @@ def names_of(option: str, given: Any) -> tuple[str, ...]:
         made = tuple(given)
         if all(isinstance(one, str) for one in made):
             return made
-    raise TypeError(f"{option}={given!r}: a list of names, such as ['id', 'price']")
+    raise TypeError(f"{option}={given!r}: a list of names as text, such as ['id', 'price']")
+
+
+def rows_of_batches(given: int) -> int:
+    """The greatest number of rows of a batch, checked."""
+    if type(given) is not int or given > MOST_ROWS:
+        given = min(whole("batch_size", given), MOST_ROWS)
+    if given < 1:
+        raise ValueError(f"batch_size={given}: at least 1")
+    return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +116,7 @@ class Request:
         distinct_index: str | None,
     ) -> Request:
         """The request of a caller of `scan`, checked. `output`: the fields of Options. `limits`: those of Limits."""
-        if type(batch_size) is not int or batch_size > MOST_ROWS:
-            batch_size = min(whole("batch_size", batch_size), MOST_ROWS)
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}: at least 1")
+        batch_size = rows_of_batches(batch_size)
         if limit is not None:
             if type(limit) is not int or limit > MOST_ROWS:
                 limit = min(whole("limit", limit), MOST_ROWS)
