@@ -69,6 +69,17 @@ def test_what_is_no_name_of_a_column(path: Path, tmp_path: Path, wanted: dict[st
     assert not (tmp_path / "new.parquet").exists()
 
 
+@pytest.mark.parametrize("flag", ["in_place", "overwrite", "replace"])
+def test_flags_are_true_or_false(path: Path, tmp_path: Path, flag: str) -> None:
+    before, output = path.read_bytes(), tmp_path / "new.parquet"
+    options: dict[str, Any] = {flag: "no"} if flag == "in_place" else {flag: "no", "output": output}
+    functions: list[Any] = [ps.index.attach] if flag == "replace" else [ps.index.attach, ps.index.detach]  # fmt: skip
+    for function in functions:
+        with pytest.raises(TypeError, match=f"{flag}='no': True or False"):
+            function(path, **options)
+    assert path.read_bytes() == before and not output.exists()
+
+
 def test_a_file_without_row_groups_has_every_list(tmp_path: Path) -> None:
     path, output = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.ParquetWriter(path, pa.schema([("text", pa.string()), ("flag", pa.bool_())])).close()
