@@ -50,6 +50,50 @@ def test_rates_that_are_none(path: Path, tmp_path: Path, rate: Any) -> None:
     assert not (tmp_path / "new.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"bloom": [("text", "number")]},
+        {"bloom": [3]},
+        {"bloom": {("text", "number"): 0.01}},
+        {"file_bloom": {3: 0.01}},
+        {"page_index": [("text", "number")]},
+        {"indexes": {"lookup": [("text", "number")]}},
+        {"indexes": {"bitmap": [3]}},
+    ],
+)
+def test_what_is_no_name_of_a_column(path: Path, tmp_path: Path, wanted: dict[str, Any]) -> None:
+    (what,) = wanted
+    with pytest.raises(TypeError, match=f"{what}.*: names of columns; several columns as one key"):
+        ps.index.attach(path, **wanted, output=tmp_path / "new.parquet")
+    assert not (tmp_path / "new.parquet").exists()
+
+
+@pytest.mark.parametrize("flag", ["in_place", "overwrite", "replace"])
+def test_flags_are_true_or_false(path: Path, tmp_path: Path, flag: str) -> None:
+    before, output = path.read_bytes(), tmp_path / "new.parquet"
+    options: dict[str, Any] = {flag: "no"} if flag == "in_place" else {flag: "no", "output": output}
+    functions: list[Any] = [ps.index.attach] if flag == "replace" else [ps.index.attach, ps.index.detach]  # fmt: skip
+    for function in functions:
+        with pytest.raises(TypeError, match=f"{flag}='no': True or False"):
+            function(path, **options)
+    assert path.read_bytes() == before and not output.exists()
+
+
+def test_a_file_without_row_groups_has_every_list(tmp_path: Path) -> None:
+    path, output = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.ParquetWriter(path, pa.schema([("text", pa.string()), ("flag", pa.bool_())])).close()
+    assert pq.ParquetFile(path).metadata.num_row_groups == 0
+    wanted = {"distinct": ["text", "flag"], "bitmap": ["text"], "lookup": ["text"]}
+    done = ps.index.attach(path, **wanted, output=output)
+    assert not done.skipped
+    assert ps.index.verify(output).ok
+    assert ps.read_table(output, filter="text = 'a' and flag").num_rows == 0
+    assert not ps.index.attach(output, **wanted, in_place=True).added
+    ps.index.detach(output, in_place=True)
+    assert output.read_bytes() == path.read_bytes()
+
+
 @pytest.mark.parametrize("threads", [0, -1])
 def test_at_least_one_thread(path: Path, tmp_path: Path, threads: int) -> None:
     with pytest.raises(ValueError, match=f"threads={threads}: at least 1"):

@@ -254,6 +254,14 @@ def test_wrong_keys(path: str, tmp_path: Path, lookup: Any, error: type, what: s
     assert not (tmp_path / "b.parquet").exists()
 
 
+def test_two_names_of_one_column_are_no_key(tmp_path: Path) -> None:
+    path = tmp_path / "s.parquet"
+    pq.write_table(pa.table({"s": [{"a": 1}]}), path)
+    with pytest.raises(ValueError, match=r"\('s', 's.a'\)\]: a key has two different columns"):
+        ps.index.attach(path, lookup=[("s", "s.a")], output=tmp_path / "b.parquet")
+    assert not (tmp_path / "b.parquet").exists()
+
+
 def test_a_key_of_one_column_is_none(path: str, tmp_path: Path) -> None:
     """An index of one column, made by the name of the kind, would have the hashes of values, not of keys."""
     with pytest.raises(ValueError, match=r"parameter of its own: lookup=\[\('a', 'b'\)\]"):

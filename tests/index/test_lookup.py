@@ -141,6 +141,21 @@ def test_tests_of_columns_without_hashes(tmp_path: Path, lookup: Any) -> None:
             assert ps.read_table(path, filter=condition, prune=prune).equals(wanted), condition
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_many_values_beside_a_row_group_without_rows(tmp_path: Path, at: int) -> None:
+    """The bytes of all chunks are counted to see whether many values are worth it. A chunk without pages lies nowhere."""
+    path, n = tmp_path / "a.parquet", 2_000
+    data = pa.table({"a": [i * 7919 % n for i in range(n)], "row": range(n)})
+    with pq.ParquetWriter(path, data.schema, use_dictionary=False) as made:
+        for some in [data.slice(0, n // 2)] * at + [data.slice(0, 0), data.slice(at * n // 2)]:
+            made.write_table(some)
+    assert pq.ParquetFile(path).metadata.row_group(at).num_rows == 0
+    ps.index.attach(path, lookup=["a"], in_place=True)
+    asked = list(range(0, n, 20))
+    wanted = data.filter(pc.field("a").isin(asked))
+    assert ps.read_table(path, filter=ps.col("a").isin(asked)).equals(wanted)
+
+
 def test_one_block_is_read(tmp_path: Path) -> None:
     n = 300_000
     keys = np.random.default_rng(1).permutation(n)

@@ -343,6 +343,11 @@ def test_codecs_and_pages(path: Path) -> None:
     assert report["leaves"]["row"]["pages"]["read"] == 1
 
 
+def test_more_rows_a_page_than_a_page_can_have(path: Path) -> None:
+    done = ps.rewrite(path, path.with_name("large.parquet"), page_rows=10**20)
+    assert done.rows == pq.ParquetFile(path).metadata.num_rows
+
+
 def test_a_file_that_is_written_wrong_is_deleted(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

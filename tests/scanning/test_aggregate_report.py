@@ -74,6 +74,17 @@ def test_what_the_footer_answers_is_counted_and_nothing_is_read(path: str, log: 
     assert "10 row groups less: the statistics in the footer have the figures of them" in text
 
 
+def test_files_and_filter_are_named(path: str) -> None:
+    for analyze, verb in ((False, "would be read"), (True, "was read")):
+        for figures, columns in ((["count"], 0), ([("v", "max")], 1)):
+            scan = ps.scan(path, filter="id >= 3")
+            text = str(scan.explain(analyze, aggregate=figures))
+            n = f"{columns} column" + "s" * (columns != 1)
+            assert text.splitlines()[0] == f"What {verb} of {path}: {n} where id >= 3"
+            both_files = str(ps.scan([path, path]).explain(analyze, aggregate=figures))
+            assert both_files.splitlines()[0] == f"What {verb} of 2 files: {n}, no filter"
+
+
 def test_a_count_reads_the_row_group_that_is_cut(path: str, log: Log) -> None:
     scan = ps.scan(path, filter=ps.col("id") >= 2 * IN_GROUP + 700)
     for report in both(scan, ["count"], log):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pageseek.base.arguments import check_progress, number_of_threads, refuse_others
+from pageseek.base.arguments import check_flag, check_progress, number_of_threads, refuse_others
 from pageseek.base.progress import Watch
 from pageseek.base.report import Report
 from pageseek.base.tracebacks import short_traceback
@@ -162,6 +162,7 @@ def attach(
     refuse_others(others, attach, "index.attach")
     check_progress(progress)
     threads = number_of_threads(threads)
+    check_flag("replace", replace)
     asked = index_request(
         page_index=page_index,
         bloom=bloom,

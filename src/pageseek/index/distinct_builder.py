@@ -237,7 +237,7 @@ class FileValues:
         """The index of the file; None where every row group, or the file, has too many values."""
         self._join()
         every, kind = self._every, self._kind
-        if every is None or not self.complete:
+        if every is None or (len(self._flags) and not self.complete):
             return None
         order = None
         if not pa.types.is_boolean(kind):

@@ -87,6 +87,7 @@ def index_request(
     check_flag("footer", footer)
     if not isinstance(page_index, bool):
         page_index = _names("page_index", page_index)
+        _check_single("page_index=", page_index)
     columns, keys = split_keys(lookup)
     named: dict[str, Iterable[str]] = {
         "distinct": distinct,
@@ -97,6 +98,7 @@ def index_request(
     }
     if not isinstance(bloom, Mapping):
         bloom = _names("bloom", bloom)
+    _check_single("bloom=", bloom)
     rates = {"file_bloom": file_bloom} if isinstance(file_bloom, Mapping) else {}
     embedded = embedded_columns(named, distinct_index, indexes)
     return IndexRequest(page_index, bloom, embedded, rates, keys, footer)
@@ -112,11 +114,7 @@ def embedded_columns(
     """
     asked = {name: _names(name, columns) for name, columns in named.items()}
     for name, given in asked.items():
-        wrong = [one for one in given if not isinstance(one, str)]
-        if wrong:
-            raise TypeError(
-                f"{name}={[wrong[0]]!r}: names of columns; several columns as one key go with lookup=[...]"
-            )
+        _check_single(f"{name}=", given)
     if distinct_index is not None:
         asked["distinct_index"] = [distinct_index]
     if indexes is not None and not isinstance(indexes, Mapping):
@@ -133,10 +131,21 @@ def embedded_columns(
             able = [n for n in kind_names() if callable(getattr(kind_named(n), "build", None))]
             why = "is not registered" if kind is None else "has no build()"
             raise ValueError(f"indexes: kind {name!r} {why}; there are: {', '.join(able)}")
-        asked[name] = [*asked.get(name, ()), *_names(f"indexes[{name!r}]", columns)]
+        own = _names(f"indexes[{name!r}]", columns)
+        _check_single(f"indexes[{name!r}]: ", own)
+        asked[name] = [*asked.get(name, ()), *own]
         if getattr(kind, "footer_key", None) is not None and len(asked[name]) > 1:
             raise ValueError(f"indexes: a file has one index of kind {name!r}, of one column")
     return {name: asked[name] for name in kind_names() if asked.get(name)}
+
+
+def _check_single(what: str, given: Iterable[Any]) -> None:
+    """TypeError where one of the columns is no name. `what`: begins the message."""
+    wrong = [one for one in given if not isinstance(one, str)]
+    if wrong:
+        raise TypeError(
+            f"{what}{[wrong[0]]!r}: names of columns; several columns as one key go with lookup=[...]"
+        )
 
 
 def split_keys(lookup: Iterable[Any]) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -230,6 +239,8 @@ def _members(
     kind = kind_named(KEY_LOOKUP)
     for key in keys:
         leaves = [file.schema_tree.find(name) for name in key]
+        if len({leaf.index for leaf in leaves}) < len(leaves):  # 's' of one field 'a', and 's.a'
+            raise ValueError(f"lookup=[{key!r}]: a key has two different columns or more")
         columns = [indexed_column(file, leaf, "lookup") for leaf in leaves]
         for column in columns:
             kind.check_column(column)

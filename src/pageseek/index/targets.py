@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pageseek.base.arguments import check_flag
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.datasets.sources import Found, files_of
@@ -84,6 +85,8 @@ def ends(
     table: Any = None,
 ) -> tuple[Source, End | TableEnd]:
     """The file that the caller names, and where the new one goes. What is sure to fail later fails here."""
+    check_flag("in_place", in_place)  # "no" would replace the file
+    check_flag("overwrite", overwrite)
     if table is not None and not isinstance(table, bool):
         if in_place or overwrite or output is not None:
             raise ValueError(

@@ -22,6 +22,7 @@ from pageseek.rewriting.sort_keys import sortable_type
 
 WAYS = ("ascending", "descending")
 LEAST_MEMORY = 32 << 20
+MOST_PAGE_ROWS = (1 << 31) - 1  # a page counts its values in 32 bits
 MOST_CLUSTERED = 8  # columns; of more, each has too little of the order
 INDEXES = ("page_index", "bloom", "distinct", "lookup", "bitmap", "trigram", "file_bloom")
 PARAMETERS = ("footer", "distinct_index", "indexes")  # of `attach`, beside those of kinds
@@ -97,7 +98,8 @@ def layout_of(
 ) -> Layout:
     """The layout of numbers that were checked; None stands for the usual one."""
     most = MOST_BYTES if group_rows is None else MOST_TOLD_BYTES
-    return Layout(page_rows or PAGE_ROWS, group_rows or 0, codec_named(codec), most, tuple(by))
+    rows = min(page_rows or PAGE_ROWS, MOST_PAGE_ROWS)
+    return Layout(rows, group_rows or 0, codec_named(codec), most, tuple(by))
 
 
 def check_options(options: Mapping[str, Any], own: Collection[str]) -> None:

@@ -30,6 +30,7 @@ from pageseek.scanning.aggregates.aggregate_metadata import BOUNDS, MetadataAnsw
 from pageseek.scanning.aggregates.aggregate_values import ColumnValues
 from pageseek.scanning.plans.dataset_columns import with_dotted_names
 from pageseek.scanning.plans.planner import Planned, Planner
+from pageseek.scanning.plans.prepare import name_what_is_read
 from pageseek.scanning.plans.scheduler import Scheduler
 from pageseek.scanning.plans.tables import TableReader
 from pageseek.scanning.requests.request import Request
@@ -88,6 +89,8 @@ class Aggregation:
         unconfirmed: UnconfirmedVersions | None = None,
     ) -> None:
         report = Report(nan=request.nan, chunks={} if account else None)
+        if account:
+            name_what_is_read(report, sources, request)
         scheduler = self._scheduler = Scheduler(request, report, unconfirmed)
         if sources:
             scheduler.files.keep(sources[0], report)

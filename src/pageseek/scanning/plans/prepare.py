@@ -139,8 +139,7 @@ def prepare(
     """
     request, report = scheduler.request, scheduler.report
     if report.chunks is not None:
-        report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
-        report.filter = "" if request.filter is None else repr(request.filter)
+        name_what_is_read(report, sources, request)
     planner = Planner(sources, request, scheduler, lazy, fold, defers=defers)
     request = scheduler.request = planner.request
     alone, unconfirmed = len(sources) == 1, scheduler.unconfirmed
@@ -192,6 +191,12 @@ def prepare(
     some = any(footer is not None for footer in footers)
     made = ScanPlan(request, schema, tuple(files), report)
     return Prepared(made, scans if held else [], footers if some else [])
+
+
+def name_what_is_read(report: Report, sources: Sources, request: Request) -> None:
+    """Say in a report what it is of."""
+    report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
+    report.filter = "" if request.filter is None else repr(request.filter)
 
 
 def _note_calendars(files: list[BatchedFile], report: Report) -> None:
