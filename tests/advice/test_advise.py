@@ -216,7 +216,7 @@ def test_a_table_is_changed_by_commits(table: pa.Table, tmp_path: Path) -> None:
     texts = [f"{one:032x}" for one in np.random.default_rng(1).integers(0, 1 << 62, 100_000)]
     deltalake.write_deltalake(folder, pa.table({"text": texts}))
     advice = ps.advise(folder, [(f"text = '{texts[90_000]}'", [])])
-    item = next(one for one in advice.recommended if one.title == "lookup index of text")
+    item = next(one for one in advice.queries[0].candidates if one.title == "lookup index of text")
     program, option, code = shlex.split(item.command)
     assert (program, option) == ("python", "-c")
     exec(code, {})

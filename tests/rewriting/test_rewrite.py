@@ -343,6 +343,42 @@ def test_codecs_and_pages(path: Path) -> None:
     assert report["leaves"]["row"]["pages"]["read"] == 1
 
 
+@pytest.mark.parametrize("sort_by", [[], ["thirty"]])
+def test_columns_get_dictionaries_that_lookups_can_afford(
+    sort_by: list[str], tmp_path: Path
+) -> None:
+    """Large ones would be read for each row. A column without one is plain in all its pages."""
+    n = 150_000
+    ids = np.random.default_rng(3).permutation(n)
+    columns = {
+        "unique": ids,
+        "text": [f"{one:032x}" for one in ids],
+        "thirty": ids // 3,
+        "uuid": pa.array([one.tobytes() * 2 for one in ids.astype(np.int64)], pa.binary(16)).cast(pa.uuid()),
+        "a.b": ids * 2,
+        "few": ids % 1_000,
+        "word": [f"word {one % 500}" for one in ids],
+        "no": pa.nulls(n, pa.int64()),
+        "half": (ids % 7).astype(np.float16),
+        "list": [[one % 9] for one in ids.tolist()],
+        "struct": [{"few": one % 9} for one in ids.tolist()],
+    }  # fmt: skip
+    path, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    table = pa.table(columns)
+    pq.write_table(table, path)
+    ps.rewrite(path, out, sort_by=sort_by)
+    found = ps.read_table(out)
+    assert found.sort_by("unique").equals(ps.read_table(path).sort_by("unique"))
+    with ps.open(out) as file:
+        coded = {leaf.name for leaf in file.leaves if file.chunk(0, leaf).dictionary_page_offset}
+        assert all("PLAIN" in file.chunk(0, leaf).encodings for leaf in file.leaves)
+    assert coded == {"few", "word", "no", "half", "list.list.item", "struct.few"} or coded == {
+        "few", "word", "no", "half", "list.list.element", "struct.few",
+    }  # fmt: skip
+    leaves = ps.scan(out, filter='"a.b" = 4712').explain(analyze=True).to_dict()["leaves"]
+    assert leaves["unique"]["dictionary_pages"] == 0 and leaves["word"]["dictionary_pages"] == 1
+
+
 def test_more_rows_a_page_than_a_page_can_have(path: Path) -> None:
     done = ps.rewrite(path, path.with_name("large.parquet"), page_rows=10**20)
     assert done.rows == pq.ParquetFile(path).metadata.num_rows

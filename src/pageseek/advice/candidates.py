@@ -18,13 +18,12 @@ from pageseek.advice.estimates import (
     LOOKUP,
     PAGE_INDEX,
     PAGE_ROWS,
-    SMALL_PAGE,
     SORT,
     TRIGRAM,
-    USUAL_GROUP,
     Change,
     Estimator,
 )
+from pageseek.advice.larger_groups import SMALL_PAGE, USUAL_GROUP
 from pageseek.advice.present import Present
 from pageseek.advice.questions import EQUAL, OTHER, RANGE, Condition
 from pageseek.format import bitmap_form

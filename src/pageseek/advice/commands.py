@@ -17,11 +17,10 @@ from pageseek.advice.estimates import (
     LOOKUP,
     PAGE_INDEX,
     PAGE_ROWS,
-    SMALL_PAGE,
     SORT,
-    USUAL_GROUP,
     Change,
 )
+from pageseek.advice.larger_groups import SMALL_PAGE, USUAL_GROUP
 from pageseek.scanning.queries.scan import Scan
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.advice.larger_groups import joined, joined_groups, shifted
+from pageseek.advice.larger_groups import as_rewritten, joined, joined_groups, shifted
 from pageseek.advice.layout import ChunkPages, Group
 from pageseek.advice.matches import Matches, Places
 from pageseek.advice.questions import EQUAL, RANGE, Condition
@@ -32,8 +32,6 @@ FOOTER = "footer"  # where each chunk stands in a large footer
 KEY = "key_lookup"  # a lookup index of several columns together
 SORT, CLUSTER, PAGE_ROWS, GROUP_ROWS = "sort_by", "cluster_by", "page_rows", "row_group_rows"
 ATTACHED = (PAGE_INDEX, BLOOM, LOOKUP, KEY, BITMAP, DISTINCT, TRIGRAM, FILE_BLOOM, FOOTER)
-SMALL_PAGE = 1_000  # rows of small pages
-USUAL_GROUP = 1_000_000  # rows of a row group that is rewritten
 DOUBT = 8  # an index is asked if it may save so many times its bytes (`prune.pruner_stage`)
 FILTER_READ = 100  # bytes of a Bloom filter that a value takes, with its header
 BLOOM_RATE = 0.01
@@ -100,7 +98,7 @@ class Estimator:
 
     def _after(self, changes: Sequence[Change]) -> Cost:
         kinds = {one.kind for one in changes}
-        if GROUP_ROWS in kinds:
+        if GROUP_ROWS in kinds or kinds == {PAGE_ROWS}:
             return self._regrouped()
         if kinds & {SORT, CLUSTER}:
             return self._rewritten(next(one for one in changes if one.kind in (SORT, CLUSTER)))
@@ -138,8 +136,7 @@ class Estimator:
             by_rows
         ):  # attached again, they serve any order
             return self.before()
-        pattern = self._indexed(max(self.layout.groups, key=lambda one: one.num_rows))
-        return self._of_blocks(pattern, [(0.0, float(self._total))], [], float(self._total))
+        return self._of_blocks(self._pattern(), [(0.0, float(self._total))], [], float(self._total))
 
     # -- as they lie ------------------------------------------------------------------------------
 
@@ -163,9 +160,7 @@ class Estimator:
         return replace(group, leaves={n: one.with_index() for n, one in group.leaves.items()})
 
     def _repaged(self, group: Group) -> Group:
-        return replace(
-            group, leaves={n: one.with_pages(SMALL_PAGE) for n, one in group.leaves.items()}
-        )
+        return joined([group], self._values_bytes(group))
 
     def _left_by_bounds(self, groups: Sequence[Group]) -> Places:
         """The rows that the page index of the changed files leaves, by pages of each tested leaf."""
@@ -306,11 +301,11 @@ class Estimator:
         return made
 
     def _regrouped(self) -> Cost:
-        """The cost of the rows in large row groups, of several files where these are small."""
+        """The cost of the rows in large row groups of small pages, of several files where these are small."""
         layout, cost, made = self.layout, Cost(), list[tuple[Group, list[int]]]()
-        groups = [self._indexed(group) for group in layout.groups]
+        groups = [self._repaged(group) for group in layout.groups]
         ranges = self._left_by_bounds(groups)
-        for some in joined_groups(groups, USUAL_GROUP):
+        for some in joined_groups(groups):
             together = [replace(groups[n], ranges=ranges[n]) for n in some]
             made.append((joined(together, self._values_bytes(together[0])), some))
         sizes = [group.num_rows for group in groups]
@@ -380,10 +375,10 @@ class Estimator:
     # -- rewritten --------------------------------------------------------------------------------
 
     def _rewritten(self, change: Change) -> Cost:
-        """The cost of rows in another order. A row group of now, the largest, is the pattern of all."""
+        """The cost of rows in another order. One row group is the pattern of all."""
         if not self.layout.groups:
             return Cost()
-        pattern = self._indexed(max(self.layout.groups, key=lambda one: one.num_rows))
+        pattern = self._pattern(change.columns[0] if change.kind == SORT else None)
         if change.kind == CLUSTER:
             blocks = self._cells(change, pattern)
         else:
@@ -394,6 +389,14 @@ class Estimator:
             lead = lead[:1]
         led = self.matches.num_rows(lead) / share
         return self._of_blocks(pattern, blocks, lead, max(led, 1.0))
+
+    def _pattern(self, sorted_by: str | None = None) -> Group:
+        groups = self.layout.groups
+        leaf = None
+        for i, one in enumerate(self.matches.conditions):
+            if one.path == sorted_by and (chunk := self._tested(groups[0], i)) is not None:
+                leaf = chunk.leaf.index
+        return as_rewritten(groups, self._total, self._values_bytes(groups[0]), leaf)
 
     def _sorted(self, change: Change, pattern: Group) -> list[tuple[float, float]]:
         """Where the rows of the sorted column's condition begin, and how many they are, by value."""

@@ -14,9 +14,9 @@ from pageseek.advice.estimates import (
     LOOKUP,
     PAGE_INDEX,
     SORT,
-    USUAL_GROUP,
     Change,
 )
+from pageseek.advice.larger_groups import USUAL_GROUP
 from pageseek.advice.layout import Layout, spread
 from pageseek.advice.present import Present
 from pageseek.advice.results import Candidate, OpeningAdvice, Recommendation

@@ -1,26 +1,44 @@
-"""Row groups put together, as they would lie in files with larger ones."""
+"""Row groups as `rewrite` writes them: large ones of several, in small pages, with small dictionaries."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 
 from pageseek._core import rows
 from pageseek.advice.layout import ChunkPages, Group
 
-MOST_DICTIONARY = 1 << 20  # bytes, from which on a writer stores values in the pages
+SMALL_PAGE = 1_000
+USUAL_GROUP = 1_000_000
+MOST_DICTIONARY = 128 << 10  # bytes of values, from which on they are stored in the pages
+UNKNOWN_DICTIONARY = 8 << 10  # bytes of values of a dictionary of which nothing is known
+IN_ORDER = 0.3  # what sorted values take of the bytes of others: from a tenth where they repeat to nearly all at random
+VALUES_IN_ORDER = 0.5  # the same of a dictionary
+OF_VALUES = 0.4  # what zstd leaves of the bytes of different values, about
 
 
-def joined_groups(groups: Sequence[Group], most: int) -> list[list[int]]:
-    """The numbers of row groups that follow one another and have about so many rows together, if they have the same leaves."""
+# about what zstd, by which files are rewritten, leaves of the bytes of texts and of numbers; of codes it leaves all
+BY_ZSTD = {
+    "uncompressed": (0.4, 0.7),
+    "snappy": (0.6, 0.8),
+    "lz4": (0.6, 0.8),
+    "lz4_raw": (0.6, 0.8),
+}
+BYTES = 6  # parquet.thrift, Type: BYTE_ARRAY
+
+
+def joined_groups(groups: Sequence[Group]) -> list[list[int]]:
+    """The numbers of row groups that follow one another and become one, if they have the same leaves."""
     made: list[list[int]] = []
     n = 0
     for i, group in enumerate(groups):
         last = groups[made[-1][-1]] if made else None
         same = last is not None and last.leaves.keys() == group.leaves.keys() and last.conditions == group.conditions  # fmt: skip
-        if not same or n + group.num_rows > most:
+        if not same or n + group.num_rows > USUAL_GROUP:
             made.append([])
             n = 0
         made[-1].append(i)
@@ -30,8 +48,6 @@ def joined_groups(groups: Sequence[Group], most: int) -> list[list[int]]:
 
 def joined(groups: Sequence[Group], values: Mapping[int, float]) -> Group:
     """One row group of several. Its chunks lie one behind the other. `values`: bytes of the different values of some leaves."""
-    if len(groups) == 1:
-        return groups[0]
     sizes = [group.num_rows for group in groups]
     leaves, at = {}, 0
     for number in groups[0].leaves:
@@ -47,6 +63,29 @@ def joined(groups: Sequence[Group], values: Mapping[int, float]) -> Group:
     )
 
 
+def as_rewritten(
+    groups: Sequence[Group], total: int, values: Mapping[int, float], ordered: int | None = None
+) -> Group:
+    """A row group of a file with `total` rows in another order, of which these row groups are a sample. Only its chunks count.
+
+    `values`: as of `joined`. `ordered`: the leaf by which the rows are sorted.
+    """
+    largest, *others = sorted(groups, key=lambda one: -one.num_rows)
+    same = [largest, *[one for one in others if one.leaves.keys() == largest.leaves.keys()]]
+    chosen, n, most = list[Group](), 0, min(total, USUAL_GROUP)
+    for group in cycle(same):
+        if chosen and n + group.num_rows > most:
+            break
+        chosen.append(group)
+        n += max(group.num_rows, 1)
+    made = joined(chosen, values)
+    if ordered is not None:
+        leaves = dict(made.leaves)
+        leaves[ordered] = leaves[ordered].scaled(IN_ORDER, VALUES_IN_ORDER)
+        made = replace(made, leaves=leaves)
+    return made
+
+
 def shifted(ranges: Sequence[rows.RowRanges], sizes: Sequence[int]) -> rows.RowRanges:
     """Rows of row groups of these sizes, one behind the other."""
     made = rows.RowRanges.empty()
@@ -57,42 +96,43 @@ def shifted(ranges: Sequence[rows.RowRanges], sizes: Sequence[int]) -> rows.RowR
 
 def _chunk(chunks: Sequence[ChunkPages], start: int, values: float | None) -> ChunkPages:
     """`start`: the byte at which the chunk begins. `values`: bytes of its different values, None if that is not known."""
-    dictionary, in_pages = _dictionary([one.dictionary for one in chunks], values)
-    sizes = np.concatenate(
-        [
-            one.sizes + (one.dictionary * in_pages * np.diff(one.starts) / max(one.num_rows, 1)).astype(np.int64)
-            for one in chunks
-        ]
-    )  # fmt: skip
-    before = np.cumsum([0, *[one.num_rows for one in chunks]]).tolist()
-    starts = [one.starts[:-1] + first for one, first in zip(chunks, before[:-1], strict=True)]
-    ends = start + dictionary + np.cumsum(np.append(0, sizes))
-    return replace(
-        chunks[0],
-        starts=np.append(np.concatenate(starts), before[-1]).astype(np.int64),
-        offsets=ends[:-1].astype(np.int64),
-        sizes=sizes,
-        start=start,
-        stop=int(ends[-1]),
-        dictionary=dictionary,
-        coded=int(np.ceil(sum(one.coded for one in chunks) * (1 - in_pages))),
-        all_coded=not in_pages and all(one.all_coded for one in chunks),
-        index_bytes=(
-            sum(one.index_bytes[0] for one in chunks),
-            sum(one.index_bytes[1] for one in chunks),
-        ),
-        values_bytes=sum(one.values_bytes for one in chunks),
+    # the limit is one of values, and dictionaries are compressed
+    stored, plain = (
+        sum(one.stop - one.start for one in chunks),
+        sum(one.values_bytes for one in chunks),
     )
+    most = MOST_DICTIONARY * min(stored / max(plain, 1), 1.0)
+    dictionary, in_pages = _dictionary([one.dictionary for one in chunks], values, round(most))
+    share = sum(one.coded for one in chunks) / max(sum(one.num_pages for one in chunks), 1)
+    likely = UNKNOWN_DICTIONARY if values is None else values
+    if not share and likely < min(MOST_DICTIONARY, plain):  # the writer makes one where none is
+        dictionary, share = round(likely * OF_VALUES), 1.0
+    pages = sum(int(one.sizes.sum()) + round(one.dictionary * in_pages) for one in chunks)
+    num_rows = sum(one.num_rows for one in chunks)
+    made = replace(
+        chunks[0],
+        starts=np.array([0, num_rows], np.int64),
+        start=start,
+        stop=start + dictionary + pages,
+        dictionary=dictionary,
+        all_coded=not in_pages and all(one.all_coded for one in chunks),
+        values_bytes=plain,
+    ).with_pages(SMALL_PAGE)
+    made = replace(made, coded=math.ceil(made.num_pages * share * (1 - in_pages)))
+    small = _by_zstd(chunks[0])
+    return made.scaled(small + (1 - small) * made.coded / max(made.num_pages, 1), small)
 
 
-def _dictionary(sizes: Sequence[int], values: float | None) -> tuple[int, float]:
-    """The bytes of one dictionary in place of several, and the part of the values that moves to the pages, since a writer gives up
-    a dictionary that grows. Where it is not known how many values the dictionaries share, they share none.
+def _by_zstd(chunk: ChunkPages) -> float:
+    texts, numbers = BY_ZSTD.get(chunk.codec, (1.0, 1.0))
+    return texts if chunk.leaf.element.type == BYTES else numbers
+
+
+def _dictionary(sizes: Sequence[int], values: float | None, most: int) -> tuple[int, float]:
+    """The bytes of one dictionary in place of several, and the part of the values that moves to the pages: none, or all where it
+    would have more than `most` bytes. Where it is not known how many values the dictionaries share, they share none.
     """
     total, largest = sum(sizes), max(sizes)
     if values is not None:
         total = min(total, max(round(values), largest))
-    most = max(largest, MOST_DICTIONARY)
-    if total <= most:
-        return total, 0.0
-    return most, (total - most) / sum(sizes)
+    return (total, 0.0) if total <= most else (0, 1.0)

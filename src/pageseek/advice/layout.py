@@ -13,7 +13,7 @@ from pageseek._core import rows
 from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.report import Report
 from pageseek.datasets.file_cache import cache
-from pageseek.format.chunks import declared_pages, has_codes_only, may_have_dictionary
+from pageseek.format.chunks import CODECS, declared_pages, has_codes_only, may_have_dictionary
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import WINDOW, likely_pages, walk, walking_bytes
 from pageseek.format.schema import Leaf
@@ -77,6 +77,7 @@ class ChunkPages:
     index_bytes: tuple[int, int] = (0, 0)
     walk_bytes: int = 0
     values_bytes: int = 0  # decompressed
+    codec: str = ""
 
     @property
     def num_pages(self) -> int:
@@ -122,8 +123,17 @@ class ChunkPages:
         pages = len(starts) - 1
         return replace(
             self, starts=starts, offsets=ends[:-1], sizes=np.diff(ends), coded=coded, indexed=True, findable=True,
-            index_bytes=likely_index_bytes(pages, self.leaf), walk_bytes=0,
+            placed=True, planned=True, index_bytes=likely_index_bytes(pages, self.leaf), walk_bytes=0,
         )  # fmt: skip
+
+    def scaled(self, pages: float, dictionary: float) -> ChunkPages:
+        """The chunk with these shares of the bytes of its pages and of its dictionary."""
+        sizes = (self.sizes * pages).astype(np.int64)
+        dictionary = round(self.dictionary * dictionary)
+        ends = self.start + dictionary + np.cumsum(np.append(0, sizes))
+        return replace(
+            self, sizes=sizes, offsets=ends[:-1], stop=int(ends[-1]), dictionary=dictionary
+        )
 
     def with_index(self) -> ChunkPages:
         """The chunk with a page index."""
@@ -311,5 +321,5 @@ def _pages(file: FileMetadata, group: int, leaf: Leaf) -> ChunkPages:
         found is not None and not walked, findable, found is not None, found is not None,
         (columns[1] if columns else 0, declared[1] if declared else 0),
         pages * WINDOW if walked or (found is None and findable) else 0,
-        max(int(chunk.total_uncompressed_size), 0),
+        max(int(chunk.total_uncompressed_size), 0), CODECS[chunk.codec] if 0 <= chunk.codec < len(CODECS) else "",
     )  # fmt: skip

@@ -46,13 +46,11 @@ def is_worth_it(before: Cost, after: Cost, change: Change, price: int) -> bool:
     that are rewritten, for which a small part of these bytes is no reason, and requests alone only where row groups become larger.
     """
     fewer = change.kind == GROUP_ROWS and before.requests - after.requests >= REQUESTS
-    if (
-        change.kind not in ATTACHED
-        and not fewer
-        and before.bytes - after.bytes < min(price * SHARE, REWRITE)
-    ):
-        return False
-    return _halves(before, after)
+    if change.kind in ATTACHED or fewer:
+        return _halves(before, after)
+    spared = before.bytes - after.bytes
+    least = max(min(price * SHARE, REWRITE), LITTLE[0])
+    return spared >= least and after.bytes <= HALF * before.bytes
 
 
 def _halves(before: Cost, after: Cost) -> bool:

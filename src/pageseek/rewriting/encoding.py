@@ -23,6 +23,7 @@ MOST_TOLD_BYTES = 1 << 30
 PAGE_BYTES = 1 << 20  # encoded, at which a page ends before it has its rows
 # a lookup reads the dictionary with its page. By less, columns of a few thousand values would be ten times as large
 DICTIONARY_BYTES = 128 << 10
+SAMPLED = 1 << 16  # values of a column by which it gets dictionaries or none
 MOST_BATCH = 1024  # values between two looks at the size of a page
 STORED = b"ARROW:schema"
 _HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
@@ -130,12 +131,27 @@ class Encoder:
         stored = base64.b64encode(schema.serialize().to_pybytes())
         self._sink = sink
         self._stream = pa.BufferedOutputStream(pa.PythonFile(sink, "w"), sink.BUFFER)
-        self._writer = pq.ParquetWriter(
-            self._stream, self._schema, compression=layout.codec, write_page_index=True,
-            store_schema=False, store_decimal_as_integer=True, use_compliant_nested_type=False, sorting_columns=sorting or None,
-            dictionary_pagesize_limit=DICTIONARY_BYTES, **pages,
-        )  # fmt: skip
-        self._writer.add_key_value_metadata(metadata | {STORED: stored})
+        self._options = pages | {
+            "compression": layout.codec,
+            "dictionary_pagesize_limit": DICTIONARY_BYTES,
+            "sorting_columns": sorting or None,
+            "store_decimal_as_integer": True,
+            "store_schema": False,
+            "use_compliant_nested_type": False,
+            "write_page_index": True,
+        }
+        self._metadata = metadata | {STORED: stored}
+        self._opened: pq.ParquetWriter | None = None
+
+    def _writer(self, first: pa.Table) -> pq.ParquetWriter:
+        """The writer. Its first row group tells which columns get dictionaries."""
+        if self._opened is None:
+            coded = _coded(first, self._options)
+            self._opened = pq.ParquetWriter(
+                self._stream, self._schema, use_dictionary=coded, **self._options
+            )
+            self._opened.add_key_value_metadata(self._metadata)
+        return self._opened
 
     def add(self, rows: pa.Table) -> None:
         """Write rows. They wait until a row group is full. Where it ends depends on the rows only, not on how they come."""
@@ -176,13 +192,13 @@ class Encoder:
         columns = [[t.column(i) for t in self._held] for i in range(len(self._schema))]
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         table = pa.Table.from_arrays([_joined(c) for c in columns], schema=self._schema)
-        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._writer(table).write_table(table, row_group_size=table.num_rows)
         self.groups += 1
 
     def close(self) -> None:
         """Write what waits, and the footer."""
         self._flush()
-        self._writer.close()
+        self._writer(self._schema.empty_table()).close()
         self._stream.close()
 
     def abandon(self) -> None:
@@ -190,8 +206,40 @@ class Encoder:
         self._held = []
         self._sink.drops = True
         with suppress(OSError, pa.ArrowException):
-            self._writer.close()  # else the garbage collector would
+            if self._opened is not None:
+                self._opened.close()  # else the garbage collector would
             self._stream.close()
+
+
+def _coded(rows: pa.Table, options: dict[str, Any]) -> bool | list[str]:
+    """The paths of the leaves that get dictionaries, or whether all do.
+
+    A writer gives up a dictionary that outgrows its limit. The pages before would need all of it, those behind have none. So a
+    column whose values outgrow it has none from the start. Nested columns are left to the writer.
+    """
+    plain = {rows.schema.names[i] for i, column in enumerate(rows.columns) if _outgrows(column)}
+    if not plain:
+        return True
+    empty = pa.BufferOutputStream()
+    with pq.ParquetWriter(empty, rows.schema, **options):
+        pass  # the file tells the paths of leaves
+    schema = pq.ParquetFile(empty.getvalue()).schema
+    paths = [schema.column(i).path for i in range(len(schema))]
+    return [path for path in paths if path not in plain]
+
+
+def _outgrows(column: pa.ChunkedArray) -> bool:
+    """Whether the different values of a flat column take more bytes than a dictionary may."""
+    while isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)  # fmt: skip
+    if pa.types.is_nested(column.type):
+        return False
+    step = max(len(column) // SAMPLED, 1)
+    some = column.take(pa.array(np.arange(0, len(column), step))) if step > 1 else column
+    try:
+        return int(some.unique().nbytes) > DICTIONARY_BYTES
+    except pa.ArrowNotImplementedError:  # a type that Arrow cannot compare
+        return False
 
 
 def _joined(parts: list[pa.ChunkedArray]) -> pa.Array:
