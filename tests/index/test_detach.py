@@ -219,3 +219,8 @@ def test_a_list_that_is_damaged_is_built_anew(path: Path) -> None:
     assert ps.index.verify(path).ok
     again = ps.index.attach(path, page_index=False, distinct=["text"], in_place=True)
     assert not again.added and not again.skipped
+
+
+def test_options_that_list_lacks_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"index.list: there is no option kind=|no option kind="):
+        ps.index.list(tmp_path / "a.parquet", kind="bloom")  # type: ignore[call-arg]

@@ -24,7 +24,7 @@ WORDS = (
         " (in Python: storage_options=...), or an address with",
     ),
     (": pyarrow.csv and pyarrow.json read these", ""),
-    ("; attach_all is of all", "; --in-place takes them all"),
+    ("; attach_all adds indexes to all", "; --in-place takes them all"),
     ("call it for each of them, such as", "name one of them, such as"),
     ("open takes one file, the source has", "this command takes one file, and there are"),
     ("; scan reads all", "; head, count and scan read all"),

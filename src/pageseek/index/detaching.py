@@ -75,7 +75,11 @@ class Listed(list[Entry]):
 
 @short_traceback
 def listed(
-    source: Any, *, table: bool | None = None, storage_options: Mapping[str, Any] | None = None
+    source: Any,
+    *,
+    table: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **others: Unpack[NoHabits],
 ) -> list[Entry]:
     """The indexes of a file: page indexes and Bloom filters by column, and embedded kinds. `source` and `storage_options`: as
     of `attach`. `table`: as of `scan`.
@@ -85,6 +89,7 @@ def listed(
     PageseekError
         The file cannot be opened.
     """
+    refuse_others(others, listed, "index.list")
     one = one_file(source, storage_options, table)
     with closing(FileMetadata(one, one.open())) as file:
         found = attached_directory(file, Report()) or Directory(0)

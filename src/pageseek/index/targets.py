@@ -40,7 +40,7 @@ def one_file(
         )
         each = f"call it for each of them, such as {found[0].name!r}" if found else "name one"
         raise ValueError(
-            f"{shown[:200]}: {len(found)} files{of}, and this is of one: {each}{'; attach_all is of all' if changed else ''}"
+            f"{shown[:200]}: {len(found)} files{of}, and this is of one: {each}{'; attach_all adds indexes to all' if changed else ''}"
         )
     return found[0]
 

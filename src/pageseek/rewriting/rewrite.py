@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.api import open_file, retry_policy, scan
-from pageseek.base.arguments import check_progress, number_of_threads
+from pageseek.base.arguments import check_flag, check_progress, number_of_threads
 from pageseek.base.errors import RewriteError, UnsupportedError
 from pageseek.base.memory import machine_bytes
 from pageseek.base.progress import Watch, watched_steps
@@ -170,6 +170,8 @@ def rewrite(
     if file_rows is not None and file_bytes is not None:
         raise ValueError("file_rows and file_bytes: give one of them")
     check_progress(progress)
+    check_flag("in_place", in_place)
+    check_flag("overwrite", overwrite)
     threads = number_of_threads(threads)
     indexes = asked.indexes_of(indexes)
     asked.check_options(options, rewrite.__kwdefaults__ or ())
