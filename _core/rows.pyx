@@ -185,14 +185,14 @@ cdef RowRanges combine(RowRanges a, RowRanges b, ps_set_op op):
     return of_pairs(space, na)
 
 
-@cython.final
 cdef flat(pairs):
     try:
         return array("q", [row for start, stop in pairs for row in (start, stop)])
-    except (TypeError, ValueError) as error:
-        raise TypeError("ranges of rows are pairs of integers, such as [(0, 10), (20, 30)]") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError("ranges of rows are pairs of integers of 64 bits, such as [(0, 10), (20, 30)]") from error
 
 
+@cython.final
 cdef class RowRanges:
     """Immutable set of row numbers, kept as ranges or, where that takes less memory, as a bitmap.
 
@@ -206,7 +206,7 @@ cdef class RowRanges:
     CoreError
         A negative row, or a range that stops before it starts.
     TypeError
-        Something else than pairs of integers.
+        Something else than pairs of integers of 64 bits.
     """
 
     cdef bytes data                # int64 pairs, or the bitmap of [base, base + length)

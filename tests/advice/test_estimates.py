@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.advice import larger_groups
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.rewriting import encoding, request
 
 N, GROUP = 160_000, 40_000
 FULL, SMALL = 32 << 20, 400_000  # bytes of a sample: all that is tested, and a part of it
@@ -160,3 +164,46 @@ def test_a_bloom_filter_spares_nearly_all_of_an_absent_value(table: pa.Table, fo
     assert filtered.bytes < found.bytes / 10  # some row group in a hundred is read by mistake
     indexed = changed(path, "bloom", ["uuid"])
     assert read(indexed, f"uuid = '{absent}'", None)[0] < found.bytes / 10
+
+
+def test_what_a_rewrite_is_taken_to_write_is_what_it_writes() -> None:
+    assert larger_groups.SMALL_PAGE == request.PAGE_ROWS
+    assert larger_groups.USUAL_GROUP == encoding.GROUP_ROWS
+    assert larger_groups.MOST_DICTIONARY == encoding.DICTIONARY_BYTES
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd"])
+def test_rewrites_of_files_without_dictionaries(codec: str, tmp_path: Path) -> None:
+    """A unique text, which zstd makes small, and few values, of which the rewrite makes dictionaries."""
+    n, random = 100_000, np.random.default_rng(5)
+    path, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    rows = {
+        "k": random.permutation(n),
+        "text": [f"a text with the number {one:016d}" for one in random.permutation(n)],
+        "few": random.integers(0, 50, n),
+    }
+    pq.write_table(pa.table(rows), path, compression=codec, use_dictionary=False, row_group_size=40_000)  # fmt: skip
+    query = "k between 400 and 420"
+    (found,) = ps.advise(path, [query]).queries
+    tried = {one.kind: one for one in found.candidates}
+    for kind, rewrite in (("sort_by", {"sort_by": ["k"]}), ("page_rows", {"page_rows": 1_000})):
+        ps.rewrite(path, out, overwrite=True, **rewrite)  # type: ignore[arg-type]
+        size = read(out, query, None)[0]
+        # what a codec will make of plain bytes is a guess
+        factor = 3 if codec == "none" else 2
+        assert close(tried[kind].bytes, size, 4_000, factor), (kind, tried[kind].bytes, size)
+
+
+def test_row_groups_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": range(2_000), "b": range(2_000)}), path, row_group_size=10)
+    calls = Counter[str]()
+    chunks = FileMetadata.chunks
+
+    def counted(self: FileMetadata, leaf: Any) -> Any:
+        calls[leaf.name] += 1
+        return chunks(self, leaf)
+
+    monkeypatch.setattr(FileMetadata, "chunks", counted)
+    assert any("larger row groups" in one.title for one in ps.advise(path).recommended)
+    assert max(calls.values()) < 50  # and not 200

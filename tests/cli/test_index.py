@@ -166,6 +166,9 @@ def test_indexes_of_a_folder_are_taken_out(
     code, said, _ = run(capsys, "index", "detach", folder, "--in-place", "--json")
     assert code == 0 and [len(json.loads(said)[k]) for k in ("files", "unchanged")] == [2, 1]
     assert {one.read_bytes() for one in tmp_path.iterdir()} == {plain}
+    for files in ([folder], [path]):
+        code, _, err = run(capsys, "index", "detach", *files, "--in-place", "--kinds", "blom")
+        assert code == 2 and "no kind 'blom'; did you mean 'bloom'?" in err, err
     code, _, err = run(capsys, "index", "detach", folder, path, "--output", "x.parquet")
     assert code == 2 and "several files go with --in-place" in err
 

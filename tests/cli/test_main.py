@@ -385,6 +385,8 @@ def test_an_option_of_other_commands_is_answered_by_ours(
 def test_a_condition_in_place_of_a_file(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "count", path, "id=3")
     assert code == 1 and "a condition stands behind --where" in err, err
+    for command, name in (("count", "year=2024/none.parquet"), ("schema", "id=3")):
+        assert "--where" not in run(capsys, command, name)[2]
 
 
 def test_options_are_not_abbreviated(path: str, capsys: pytest.CaptureFixture[str]) -> None:

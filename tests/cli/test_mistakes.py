@@ -62,6 +62,8 @@ SAME: list[tuple[dict[str, Any], list[str], tuple[str, ...]]] = [
     ({"filter": "id = 5 + 1"}, ["--where", "id = 5 + 1"], ("'+': columns are compared as they are, without arithmetic", "         ^")),
     ({"filter": "id || 'x' = '1x'"}, ["--where", "id || 'x' = '1x'"], ("'||': columns are compared as they are, without joining texts", "     ^")),
     ({"filter": "id ~ '1'"}, ["--where", "id ~ '1'"], ("there are no regular expressions: write LIKE '%text%'", "     ^")),
+    ({"filter": "id !~ '1'"}, ["--where", "id !~ '1'"], ("'!~': there are no regular expressions", "     ^")),
+    ({"filter": "id = 1 and ~(id = 2)"}, ["--where", "id = 1 and ~(id = 2)"], ("'~': write NOT here",)),
     ({"filter": "~id = 1"}, ["--where", "~id = 1"], ("'~': write NOT here",)),
     ({"filter": "current_date > day"}, ["--where", "current_date > day"], ("no word for the present",)),
     ({"filter": "id::text = '1'"}, ["--where", "id::text = '1'"], ("'::': values are compared in the type of their column", "    ^")),

@@ -278,7 +278,14 @@ def test_a_mask_without_memory_refines_nothing() -> None:
         rows.RowRanges.all(3).refine(empty)
 
 
-@pytest.mark.parametrize("pairs", [[(3,)], [(1, 2, 3)], [("a", "b")], [(0, 1.5)], [3], 5])
+@pytest.mark.parametrize(
+    "pairs", [[(3,)], [(1, 2, 3)], [("a", "b")], [(0, 1.5)], [3], [(0, 1 << 70)], 5]
+)
 def test_ranges_are_pairs_of_integers(pairs: Any) -> None:
-    with pytest.raises(TypeError, match=r"pairs of integers, such as \[\(0, 10\)"):
+    with pytest.raises(TypeError, match=r"pairs of integers of 64 bits, such as \[\(0, 10\)"):
         RowRanges(pairs)
+
+
+def test_nobody_changes_what_ranges_are() -> None:
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Mine", (RowRanges,), {})

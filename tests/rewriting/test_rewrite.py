@@ -356,6 +356,9 @@ def test_columns_get_dictionaries_that_lookups_can_afford(
         "thirty": ids // 3,
         "uuid": pa.array([one.tobytes() * 2 for one in ids.astype(np.int64)], pa.binary(16)).cast(pa.uuid()),
         "a.b": ids * 2,
+        "turns": np.arange(n) % 30_000,  # with a period
+        "decimal": pa.array(ids % 20_000, pa.int64()).cast(pa.decimal128(19)).cast(pa.decimal128(9)),
+        "short": (ids % 60_000 - 30_000).astype(np.int16),
         "few": ids % 1_000,
         "word": [f"word {one % 500}" for one in ids],
         "no": pa.nulls(n, pa.int64()),
@@ -372,8 +375,8 @@ def test_columns_get_dictionaries_that_lookups_can_afford(
     with ps.open(out) as file:
         coded = {leaf.name for leaf in file.leaves if file.chunk(0, leaf).dictionary_page_offset}
         assert all("PLAIN" in file.chunk(0, leaf).encodings for leaf in file.leaves)
-    assert coded - {"list.list.item", "list.list.element"} == {"few", "word", "no", "half", "struct.few"}  # fmt: skip
-    assert len(coded) == 6  # the list too
+    assert coded - {"list.list.item", "list.list.element"} == {"decimal", "few", "word", "no", "half", "struct.few"}  # fmt: skip
+    assert len(coded) == 7  # the list too
     leaves = ps.scan(out, filter='"a.b" = 4712').explain(analyze=True).to_dict()["leaves"]
     assert leaves["unique"]["dictionary_pages"] == 0 and leaves["word"]["dictionary_pages"] == 1
 

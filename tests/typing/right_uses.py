@@ -33,6 +33,9 @@ def scans() -> ps.Report:
     scan = scan.select("a", ["b"]).filter("a > ?", [5]).filter(ps.col("a").ilike("x%")).limit(3)
     query: ps.PreparedQuery = scan.prepare("a = :k")
     query(5)
+    for rows in scan.to_batches(1_000):
+        assert rows.num_rows <= 1_000
+    scan.to_reader(batch_size=1_000)
     for batch in scan:
         assert batch.num_rows
     file: ps.ParquetFile = ps.open("a", memory_map=True)

@@ -303,8 +303,8 @@ class Estimator:
     def _regrouped(self) -> Cost:
         """The cost of the rows in large row groups of small pages, of several files where these are small."""
         layout, cost, made = self.layout, Cost(), list[tuple[Group, list[int]]]()
-        groups = [self._repaged(group) for group in layout.groups]
-        ranges = self._left_by_bounds(groups)
+        ranges = self._left_by_bounds([self._repaged(group) for group in layout.groups])
+        groups = layout.groups
         for some in joined_groups(groups):
             together = [replace(groups[n], ranges=ranges[n]) for n in some]
             made.append((joined(together, self._values_bytes(together[0])), some))
@@ -391,6 +391,7 @@ class Estimator:
         return self._of_blocks(pattern, blocks, lead, max(led, 1.0))
 
     def _pattern(self, sorted_by: str | None = None) -> Group:
+        """A row group as it would be, by a column in whose order the rows are, if any is told."""
         groups = self.layout.groups
         leaf = None
         for i, one in enumerate(self.matches.conditions):

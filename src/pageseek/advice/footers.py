@@ -141,10 +141,10 @@ def _pages(facts: Facts) -> Iterator[Recommendation]:
 
 def _row_groups(facts: Facts) -> Iterator[Recommendation]:
     for file in facts.files:
-        sizes = [
-            sum(max(c.total_compressed_size, 0) for c in _row(file, i))
-            for i in range(file.num_row_groups)
-        ]
+        sizes = [0] * file.num_row_groups
+        for leaf in file.leaves:
+            for i, chunk in enumerate(file.chunks(leaf)):
+                sizes[i] += max(chunk.total_compressed_size, 0)
         option, argument = f"--row-group-rows {USUAL_GROUP}", f"row_group_rows={USUAL_GROUP:_}"
         if sizes and (max(sizes) > HUGE_GROUP or max(file.group_rows) > HUGE_ROWS):
             why = f"a row group has {format_size(max(sizes))} and {max(file.group_rows):,} rows: statistics and Bloom filters speak of all of it"
@@ -158,10 +158,6 @@ def _row_groups(facts: Facts) -> Iterator[Recommendation]:
             why = f"{len(sizes):,} row groups have {format_size(sum(sizes) // len(sizes))} each: every one of them costs requests and a part of the footer"
             yield _rewritten(facts, "larger row groups", why, option, argument)
             return
-
-
-def _row(file: FileMetadata, group: int) -> list:  # type: ignore[type-arg]
-    return [file.chunks(leaf)[group] for leaf in file.leaves]
 
 
 def _nearly_sorted(facts: Facts) -> Iterator[Recommendation]:

@@ -12,15 +12,12 @@ import numpy as np
 from pageseek._core import rows
 from pageseek.advice.layout import ChunkPages, Group
 
-SMALL_PAGE = 1_000
-USUAL_GROUP = 1_000_000
-MOST_DICTIONARY = 128 << 10  # bytes of values, from which on they are stored in the pages
+# of `rewrite`: rows of a page and of a row group, and the bytes of different values above which a column has no dictionary
+SMALL_PAGE, USUAL_GROUP, MOST_DICTIONARY = 1_000, 1_000_000, 128 << 10
 UNKNOWN_DICTIONARY = 8 << 10  # bytes of values of a dictionary of which nothing is known
 IN_ORDER = 0.3  # what sorted values take of the bytes of others: from a tenth where they repeat to nearly all at random
 VALUES_IN_ORDER = 0.5  # the same of a dictionary
 OF_VALUES = 0.4  # what zstd leaves of the bytes of different values, about
-
-
 # about what zstd, by which files are rewritten, leaves of the bytes of texts and of numbers; of codes it leaves all
 BY_ZSTD = {
     "uncompressed": (0.4, 0.7),
@@ -28,7 +25,7 @@ BY_ZSTD = {
     "lz4": (0.6, 0.8),
     "lz4_raw": (0.6, 0.8),
 }
-BYTES = 6  # parquet.thrift, Type: BYTE_ARRAY
+BYTE_ARRAY, FLOATS = 6, (4, 5)  # parquet.thrift, Type; floats become no smaller in order
 
 
 def joined_groups(groups: Sequence[Group]) -> list[list[int]]:
@@ -68,7 +65,7 @@ def as_rewritten(
 ) -> Group:
     """A row group of a file with `total` rows in another order, of which these row groups are a sample. Only its chunks count.
 
-    `values`: as of `joined`. `ordered`: the leaf by which the rows are sorted.
+    `values`: as of `joined`. `ordered`: the number of the leaf by which the rows are sorted.
     """
     largest, *others = sorted(groups, key=lambda one: -one.num_rows)
     same = [largest, *[one for one in others if one.leaves.keys() == largest.leaves.keys()]]
@@ -81,7 +78,9 @@ def as_rewritten(
     made = joined(chosen, values)
     if ordered is not None:
         leaves = dict(made.leaves)
-        leaves[ordered] = leaves[ordered].scaled(IN_ORDER, VALUES_IN_ORDER)
+        chunk = leaves[ordered]
+        if chunk.leaf.element.type not in FLOATS:
+            leaves[ordered] = chunk.scaled(IN_ORDER, VALUES_IN_ORDER)
         made = replace(made, leaves=leaves)
     return made
 
@@ -104,6 +103,7 @@ def _chunk(chunks: Sequence[ChunkPages], start: int, values: float | None) -> Ch
     most = MOST_DICTIONARY * min(stored / max(plain, 1), 1.0)
     dictionary, in_pages = _dictionary([one.dictionary for one in chunks], values, round(most))
     share = sum(one.coded for one in chunks) / max(sum(one.num_pages for one in chunks), 1)
+    coded = share * (1 - in_pages)  # zstd leaves the codes as they are
     likely = UNKNOWN_DICTIONARY if values is None else values
     if not share and likely < min(MOST_DICTIONARY, plain):  # the writer makes one where none is
         dictionary, share = round(likely * OF_VALUES), 1.0
@@ -117,15 +117,16 @@ def _chunk(chunks: Sequence[ChunkPages], start: int, values: float | None) -> Ch
         dictionary=dictionary,
         all_coded=not in_pages and all(one.all_coded for one in chunks),
         values_bytes=plain,
+        codec="zstd",
     ).with_pages(SMALL_PAGE)
     made = replace(made, coded=math.ceil(made.num_pages * share * (1 - in_pages)))
     small = _by_zstd(chunks[0])
-    return made.scaled(small + (1 - small) * made.coded / max(made.num_pages, 1), small)
+    return made.scaled(small + (1 - small) * coded, small)
 
 
 def _by_zstd(chunk: ChunkPages) -> float:
     texts, numbers = BY_ZSTD.get(chunk.codec, (1.0, 1.0))
-    return texts if chunk.leaf.element.type == BYTES else numbers
+    return texts if chunk.leaf.element.type == BYTE_ARRAY else numbers
 
 
 def _dictionary(sizes: Sequence[int], values: float | None, most: int) -> tuple[int, float]:

@@ -21,6 +21,7 @@ __all__ = [
     "hashlib",
     "is_instance",
     "json",
+    "names_of_others",
     "npt",
 ]
 

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 
 def mapped_field(field: pa.Field, leaf: Callable[[Any], Any]) -> pa.Field:
-    """The field with the type that `leaf` gives for each type without fields; the object itself where that changes nothing."""
+    """The field with the type that `leaf` gives for each type without fields; the object itself where that changes nothing. Types
+    that Parquet has not, such as views of lists, stay as they are.
+    """
     kind = _mapped(field.type, leaf)
     return field if kind is field.type else field.with_type(kind)
 
@@ -29,4 +31,6 @@ def _mapped(kind: Any, leaf: Callable[[Any], Any]) -> Any:
         return pa.map_(key.type, value, kind.keys_sorted)
     if t.is_fixed_size_list(kind):
         return pa.list_(new[0], kind.list_size)
-    return pa.large_list(new[0]) if t.is_large_list(kind) else pa.list_(new[0])
+    if t.is_large_list(kind):
+        return pa.large_list(new[0])
+    return pa.list_(new[0]) if t.is_list(kind) else kind

@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 COLOURS = ("auto", "always", "never")
+STDIN = "-"
+SOURCE = "files, directories, globs or URLs; the folder of a table; - for a file on standard input"
 
 
 class UsageError(ValueError):
     """Options that do not go together, or values that they cannot have."""
-
-
-STDIN = "-"
-SOURCE = "files, directories, globs or URLs; the folder of a table; - for a file on standard input"
 
 
 class Parser(argparse.ArgumentParser):

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +159,9 @@ def _source(files: list[str], options: argparse.Namespace) -> Any:
 def _detach(options: argparse.Namespace) -> int:
     from pageseek.index import detach
 
-    if _several(options):
+    several = _several(options)
+    _check_kinds(options.kinds or ())
+    if several:
         return _detach_all(options)
     source = _source(options.file, options)
     with destination(options) as output:
@@ -171,6 +174,16 @@ def _detach(options: argparse.Namespace) -> int:
             table=options.table,
         )
     return _said(made, options)
+
+
+def _check_kinds(kinds: Iterable[str]) -> None:
+    from pageseek.base.suggest import offered
+    from pageseek.prune.registry import kind_names
+
+    known = ("page_index", "bloom", "footer", *kind_names())
+    unknown = next((kind for kind in kinds if kind not in known), None)
+    if unknown is not None:
+        raise UsageError(f"--kinds: there is no kind {unknown!r}; {offered(unknown, known)}")
 
 
 def _detach_all(options: argparse.Namespace) -> int:

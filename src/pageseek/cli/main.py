@@ -40,6 +40,7 @@ ROOMS = {
     "completion": ("completion",),
 }
 COMMANDS = [name for names in ROOMS.values() for name in names] + ["help", "bench"]
+FILTERED = ("head", "scan", "explain", "count")  # have --where
 VERSIONS = ["--version"], ["-V"]
 HELPED = "helped"  # the command that `help` is asked about
 CODES = "exit codes: 0 done; 1 a file or a request that cannot be served; 2 wrong arguments; 130 interrupted"
@@ -212,7 +213,8 @@ def _line(error: BaseException, command: str, given: Sequence[str] = ()) -> str:
     ):  # its remedy below is about reading columns
         return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
-    if isinstance(error, FileNotFoundError) and re.match(r"[^:]*[<>=]", text):
+    name = os.path.basename(text.partition(": ")[0])
+    if isinstance(error, FileNotFoundError) and command in FILTERED and re.search("[<>=]", name):
         remedy = "check the path; a condition stands behind --where"
     if text.startswith("standard input: ") or any(word in text for word in OWN_REMEDIES):
         remedy = None

@@ -13,7 +13,6 @@ from pageseek.api import scan as _scan
 from pageseek.base.errors import MissingPackageError
 from pageseek.base.packages import needed
 from pageseek.base.tracebacks import short_traceback
-from pageseek.base.wide_decimals import has_narrow_decimals, with_wide_decimals
 from pageseek.engines.asked import narrowed, pinned, scan_of, with_given
 from pageseek.engines.polars_predicate import Predicate
 from pageseek.engines.scanner import DatasetScanner
@@ -67,8 +66,6 @@ class Rows:
     def __init__(self, made: Scan) -> None:
         self._scan = made
         self._arrow_schema: pa.Schema | None = None
-        # polars 2.1 takes all decimals of an Arrow stream for those of 128 bits
-        self._widens = False
 
     def schema(self) -> Any:
         """The schema of polars; footers are read for it once, and no data."""
@@ -76,7 +73,7 @@ class Rows:
         columns = [column.combine_chunks() for column in empty.columns]
         # of a table polars makes a frame column by column, which takes ten times as long
         batch = pa.RecordBatch.from_arrays(columns, schema=empty.schema) if columns else empty
-        return _frame(_polars(), with_wide_decimals(batch) if self._widens else batch).schema
+        return _frame(_polars(), batch).schema
 
     def frames(
         self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
@@ -100,7 +97,7 @@ class Rows:
                 read += [n for n in asked.columns if n in schema.names and n not in read]
         made = made._in_batches(batch_size)
         for batch in _batches(made, read, schema):
-            frame = _frame(pl, with_wide_decimals(batch) if self._widens else batch)
+            frame = _frame(pl, batch)
             if predicate is not None:
                 frame = frame.filter(predicate)
             if len(read) > len(wanted):
@@ -111,7 +108,6 @@ class Rows:
         if self._arrow_schema is None:
             self._scan = pinned(self._scan)
             self._arrow_schema = self._scan.schema
-            self._widens = has_narrow_decimals(self._arrow_schema)
         return self._arrow_schema
 
 

@@ -37,9 +37,16 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "decimal": lambda text: Decimal(checked_decimal(text.strip())),
 }
 _NOT_CONVERTED = "values are compared in the type of their column, without a cast: write the value in that type, or typed, DATE '2024-01-31'"
-_SIGNS = (("||", "columns are compared as they are, without joining texts"), ("::", _NOT_CONVERTED))
+_NO_PATTERNS = (
+    "there are no regular expressions: write LIKE '%text%', or ILIKE without regard to case"
+)
+_SIGNS = (
+    ("||", "columns are compared as they are, without joining texts"),
+    ("::", _NOT_CONVERTED),
+    ("!~", _NO_PATTERNS),
+)
 _CASTS = ("cast", "try_cast")
-_COLUMN_BEFORE = re.compile(r'[\w"]\s*!?$')
+_COLUMN_BEFORE = re.compile(r'("|\b(?!(?:and|or|not)\b)\w+)\s*$', re.IGNORECASE)
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
 _OF_ARROW = {
@@ -112,7 +119,7 @@ class Parser:
             if self._text.startswith(sign, at):
                 return f"{sign!r}: {words}"
         if char == "~" and _COLUMN_BEFORE.search(self._text[:at]):
-            return "'~': there are no regular expressions: write LIKE '%text%', or ILIKE without regard to case"
+            return f"'~': {_NO_PATTERNS}"
         if char in "&|~":
             return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
         if char == "%" and self._text[at : at + 2].lower() == "%s":

@@ -24,9 +24,19 @@ PAGE_BYTES = 1 << 20  # encoded, at which a page ends before it has its rows
 # a lookup reads the dictionary with its page. By less, columns of a few thousand values would be ten times as large
 DICTIONARY_BYTES = 128 << 10
 SAMPLED = 1 << 16  # values of a column by which it gets dictionaries or none
+SEEN = 0.75  # of the different values, that a sample has at least as a rule
 MOST_BATCH = 1024  # values between two looks at the size of a page
 STORED = b"ARROW:schema"
 _HAS_PAGE_ROWS = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
+
+
+def spread_rows(n: int, total: int) -> np.ndarray:
+    """The numbers of n of so many rows, the same ones each time: one of each stretch, by chance, so that values that repeat with a
+    period are met evenly.
+    """
+    starts = np.arange(n, dtype=np.int64) * total // n
+    made: np.ndarray = np.random.default_rng(0).integers(starts, np.append(starts[1:], total))
+    return made
 
 
 def group_rows_of(sample: pa.Table) -> int:
@@ -215,7 +225,8 @@ def _coded(rows: pa.Table, options: dict[str, Any]) -> bool | list[str]:
     """The paths of the leaves that get dictionaries, or whether all do.
 
     A writer gives up a dictionary that outgrows its limit. The pages before would need all of it, those behind have none. So a
-    column whose values outgrow it has none from the start. Nested columns are left to the writer.
+    column whose values outgrow it has none from the start. Nested columns are left to the writer, but for a field `b` of a struct
+    `a` where a column is called `a.b`: the writer takes both by this name.
     """
     plain = {rows.schema.names[i] for i, column in enumerate(rows.columns) if _outgrows(column)}
     if not plain:
@@ -234,12 +245,25 @@ def _outgrows(column: pa.ChunkedArray) -> bool:
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)  # fmt: skip
     if pa.types.is_nested(column.type):
         return False
-    step = max(len(column) // SAMPLED, 1)
-    some = column.take(pa.array(np.arange(0, len(column), step))) if step > 1 else column
+    whole = len(column) <= SAMPLED
+    some = column if whole else column.take(pa.array(spread_rows(SAMPLED, len(column))))
     try:
-        return int(some.unique().nbytes) > DICTIONARY_BYTES
+        size = _stored_bytes(some.unique())
     except pa.ArrowNotImplementedError:  # a type that Arrow cannot compare
         return False
+    return size > DICTIONARY_BYTES * (1 if whole else SEEN)
+
+
+def _stored_bytes(values: pa.Array) -> int:
+    """The bytes of values in a page of PLAIN (Parquet's Encodings.md)."""
+    t, kind = pa.types, values.type
+    if t.is_large_string(kind) or t.is_large_binary(kind):
+        return int(values.nbytes) - 4 * len(values)
+    if t.is_integer(kind) and kind.bit_width < 32:
+        return 4 * len(values)
+    if t.is_decimal(kind) and kind.precision <= 18:
+        return (4 if kind.precision <= 9 else 8) * len(values)
+    return int(values.nbytes)
 
 
 def _joined(parts: list[pa.ChunkedArray]) -> pa.Array:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from pageseek.api import open_file, retry_policy, scan
@@ -29,7 +28,7 @@ from pageseek.prune.registry import kind_names
 from pageseek.rewriting import request as asked
 from pageseek.rewriting.checking import Check, check
 from pageseek.rewriting.digest import Digest
-from pageseek.rewriting.encoding import group_rows_of, plain, plain_schema
+from pageseek.rewriting.encoding import group_rows_of, plain, plain_schema, spread_rows
 from pageseek.rewriting.layout import PAGE_ROWS, Layout
 from pageseek.rewriting.orders import ByColumns, OnCurve, Order
 from pageseek.rewriting.output import Output
@@ -442,10 +441,7 @@ class _Work:
         rows = self._scan().select(names)
         n = min(SAMPLE, total)
         if n < total:
-            starts = np.arange(n, dtype=np.int64) * total // n
-            stops = np.append(starts[1:], total)
-            # one row of each stretch, by chance: values that repeat with a period are met evenly
-            rows = rows.take(np.random.default_rng(0).integers(starts, stops))
+            rows = rows.take(spread_rows(n, total))
         made = [plain(batch, schema) for batch in rows.to_batches()]
         return pa.concat_batches(made) if made else pa.RecordBatch.from_pylist([], schema)
 

@@ -189,7 +189,7 @@ class Scan:
 
     @short_traceback
     def to_batches(self, batch_size: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches, read as the iterator advances. `batch_size`: as of `scan`."""
+        """The rows as record batches, read as the iterator advances. `batch_size`: the most rows of one; None: as the scan has it."""
         return self._in_batches(batch_size)._execution.batches()
 
     @short_traceback
@@ -210,7 +210,7 @@ class Scan:
 
     @short_traceback
     def to_reader(self, batch_size: int | None = None) -> pa.RecordBatchReader:
-        """The rows as a stream of record batches. `batch_size`: as of `scan`."""
+        """The rows as a stream of record batches. `batch_size`: as of `to_batches`."""
         return self._in_batches(batch_size)._execution.reader()
 
     @short_traceback
