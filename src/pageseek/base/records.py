@@ -7,12 +7,13 @@ annotations: a tenth to a whole millisecond a class. Here a class is made with i
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable
 from operator import attrgetter, itemgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
+
+from pageseek.base.late_modules import dataclasses
 
 __all__ = ["NamedTuple", "dataclass"]
 
