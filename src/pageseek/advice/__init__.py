@@ -11,7 +11,7 @@
 | `reading` | the bytes and requests with which a scan reads given rows |
 | `present`, `candidates` | the indexes that there are; the changes that apply |
 | `estimates` | what would be read of files with a change |
-| `text_search`, `larger_groups` | the same of a trigram index; row groups put together |
+| `text_search`, `larger_groups` | the same of a trigram index; row groups as `rewrite` writes them |
 | `recommending` | the fewest changes that gain most |
 | `footers` | what would help any query, by the footers alone |
 | `commands` | how a change is made |

@@ -70,9 +70,8 @@ if TYPE_CHECKING:
     from pyarrow import compute, fs
 else:
     compute = _LateModule("pyarrow.compute")
-    dataclasses = _LateModule(
-        "dataclasses"
-    )  # it imports `inspect`: a fifth of the time of `pageseek --version`
+    # it imports `inspect`: a fifth of the time of `pageseek --version`
+    dataclasses = _LateModule("dataclasses")
     fractions = _LateModule("fractions")
     fs = _LateModule("pyarrow.fs")
     hashlib = _LateModule("hashlib")

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -159,9 +158,7 @@ def _source(files: list[str], options: argparse.Namespace) -> Any:
 def _detach(options: argparse.Namespace) -> int:
     from pageseek.index import detach
 
-    several = _several(options)
-    _check_kinds(options.kinds or ())
-    if several:
+    if _several(options):
         return _detach_all(options)
     source = _source(options.file, options)
     with destination(options) as output:
@@ -176,16 +173,6 @@ def _detach(options: argparse.Namespace) -> int:
     return _said(made, options)
 
 
-def _check_kinds(kinds: Iterable[str]) -> None:
-    from pageseek.base.suggest import offered
-    from pageseek.prune.registry import kind_names
-
-    known = ("page_index", "bloom", "footer", *kind_names())
-    unknown = next((kind for kind in kinds if kind not in known), None)
-    if unknown is not None:
-        raise UsageError(f"--kinds: there is no kind {unknown!r}; {offered(unknown, known)}")
-
-
 def _detach_all(options: argparse.Namespace) -> int:
     """Each file by itself. One that fails stays as it is, and the others go on."""
     from pageseek.base.progress import watched_steps
@@ -198,11 +185,12 @@ def _detach_all(options: argparse.Namespace) -> int:
     began = time.monotonic()
     found = files_of(options.file, table=options.table)
     refuse_tables(found)
-    made = AttachedFiles()
+    made, every = AttachedFiles(), set[str]()
     with watched_steps("files", len(found.files), interactive(), Report()) as step:
         for file in found.files:
             try:
                 there = {one.kind for one in list_indexes(file, table=False) if one.attached}
+                every |= there
                 kinds = None if options.kinds is None else sorted(there.intersection(options.kinds))
                 one = detach(file, kinds, in_place=True, table=options.table)
             except (OSError, PageseekError) as error:
@@ -211,7 +199,10 @@ def _detach_all(options: argparse.Namespace) -> int:
                 (made.files if one.added else made.unchanged).append(one)
             step()
     made.seconds = time.monotonic() - began
-    return _said_of_all(made, options.json)
+    code = _said_of_all(made, options.json)
+    if missing := sorted(set(options.kinds or ()) - every):  # misspelt, perhaps
+        raise ValueError(f"no index of kind {missing[0]!r} was attached to any of these files")
+    return code
 
 
 def _said(made: Attached, options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@
 | `filters` | a filter in any accepted form, lists of tuples among them, as such a tree |
 | `parameters`, `parameter_values` | placeholders in filters, and the values that calls give for them |
 | `sql`, `sql_tokens`, `iso8601` | filters as SQL, their tokens, and the times in them |
+| `sql_mistakes` | what to write in place of SQL that filters do not have |
 | `pyarrow_filter` | filters as expressions of pyarrow |
 | `operators` | the operators: how each form of a filter writes them, and which kernel evaluates them |
 | `bind` | an expression bound to the leaves of a file |

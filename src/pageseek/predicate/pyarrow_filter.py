@@ -500,13 +500,13 @@ def evaluator(expression: Any, schema: pa.Schema) -> Callable[[list[pa.ChunkedAr
     """A function by which pyarrow evaluates the expression for the columns of a schema. It is first tried on no rows."""
     from pyarrow import acero
 
-    fields = [mapped_field(field, _without_view) for field in schema]
-    views = any(new is not old for new, old in zip(fields, schema, strict=True))
+    without_views = pa.schema([mapped_field(field, _without_view) for field in schema])
+    views = not without_views.equals(schema)
 
     def evaluate(values: list[pa.ChunkedArray]) -> Any:
         table = pa.Table.from_arrays(values, schema=schema)
         if views:
-            table = table.cast(pa.schema(fields))
+            table = table.cast(without_views)
         try:
             source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
             node = acero.ProjectNodeOptions([expression], ["passes"])

@@ -36,18 +36,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "uuid": uuid_of,
     "decimal": lambda text: Decimal(checked_decimal(text.strip())),
 }
-_NOT_CONVERTED = "values are compared in the type of their column, without a cast: write the value in that type, or typed, DATE '2024-01-31'"
-_NO_PATTERNS = (
-    "there are no regular expressions: write LIKE '%text%', or ILIKE without regard to case"
-)
-_SIGNS = (
-    ("||", "columns are compared as they are, without joining texts"),
-    ("::", _NOT_CONVERTED),
-    ("!~", _NO_PATTERNS),
-)
 _CASTS = ("cast", "try_cast")
-_COLUMN_BEFORE = re.compile(r'("|\b(?!(?:and|or|not)\b)\w+)\s*$', re.IGNORECASE)
-_WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _PREDICATES = ("in", "between", "like", "ilike")  # each is a method of the parser
 _OF_ARROW = {
     "lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length", "abs": "abs", "coalesce": "coalesce", "round": "round",
@@ -103,7 +92,9 @@ class Parser:
         while at < len(text):
             found = self.tokens.match(text, at)
             if found is None:
-                raise self._error(at, self._unknown(at))
+                from pageseek.predicate import sql_mistakes  # late: for errors only
+
+                raise self._error(at, sql_mistakes.of_sign(text, at))
             kind, part = found.lastgroup, found[0]
             if kind == "word" or kind == "symbol":
                 tokens.append(Token(kind, part, at, part.lower()))
@@ -112,29 +103,6 @@ class Parser:
             at = found.end()
         tokens.append(Token("end", "", len(text), ""))
         return tokens
-
-    def _unknown(self, at: int) -> str:
-        char = self._text[at]
-        for sign, words in _SIGNS:
-            if self._text.startswith(sign, at):
-                return f"{sign!r}: {words}"
-        if char == "~" and _COLUMN_BEFORE.search(self._text[:at]):
-            return f"'~': {_NO_PATTERNS}"
-        if char in "&|~":
-            return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
-        if char == "%" and self._text[at : at + 2].lower() == "%s":
-            return "'%s': a parameter is written ? or :name, and its value given in params="
-        if char == "[" and at and self._text[:at].rstrip().lower().endswith("in"):
-            return "'[': the values of IN stand in parentheses, (1, 2)"
-        if char == "$":
-            return "'$': a parameter is written ? or :name"
-        if char in "'\"`":
-            return f"this {char} is never closed; inside, it is written twice"
-        if char == "*" and self._text[:at].strip().lower() == "select":
-            return "write the condition alone, without select"
-        if char in "*/%|&~^":
-            return f"{char!r}: {ex.NO_ARITHMETIC}"
-        return f"{char!r} has no meaning here"
 
     def _error(self, at: int, words: str) -> PredicateError:
         return point(f"filter: {words}", self._text, at)
@@ -507,7 +475,9 @@ class Parser:
             return Literal(self._parameter(token), token.at)
         if token.kind == "word" and token.word not in RESERVED:
             if token.word in _CASTS and self._ahead().key == "(":
-                raise self._error(token.at, f"{token.text}: {_NOT_CONVERTED}")
+                from pageseek.predicate import sql_mistakes
+
+                raise self._error(token.at, f"{token.text}: {sql_mistakes.NOT_CONVERTED}")
             if token.word in self.typed and self._ahead().kind == "text":
                 return Literal(self._typed(), token.at)
             if self._ahead().key == "(":
